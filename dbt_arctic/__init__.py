@@ -1,0 +1,1 @@
+"""dbt-arctic: keyed lakehouse tables on Apache Spark and Apache Iceberg, for dbt."""

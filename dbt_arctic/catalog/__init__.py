@@ -1,0 +1,1 @@
+"""Iceberg metadata without a Spark job: listing, versions, columns, file metrics."""

@@ -1,0 +1,109 @@
+"""What the rest of dbt-arctic may ask of a catalog, and the values it gets back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True)
+class RelationEntry:
+    """One line of a listing. ``properties`` are a view's (empty for a table)."""
+
+    schema: str
+    name: str
+    kind: Literal["table", "view"]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CatalogColumn:
+    """A column; ``type`` in Spark's words (``bigint``, ``decimal(12,2)``, ``struct<a:int>``)."""
+
+    name: str
+    type: str
+    comment: str = ""
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One Iceberg snapshot. ``timestamp_ms`` is UTC milliseconds since the epoch."""
+
+    snapshot_id: int
+    parent_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    operation: str
+    summary: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TableState:
+    """An Iceberg table's metadata as of one load."""
+
+    schema: str
+    name: str
+    location: str
+    properties: Mapping[str, str]
+    columns: tuple[CatalogColumn, ...]
+    snapshots: tuple[Snapshot, ...]
+    current_snapshot_id: int | None
+    branches: Mapping[str, int]
+    """Branch name to its head's snapshot id; ``main`` included when it has a snapshot."""
+
+    def history(self, head: int | None = None) -> list[Snapshot]:
+        """The ancestors of ``head`` (default: main's), newest first, ``head`` included."""
+        by_id = {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
+        at = self.current_snapshot_id if head is None else head
+        found: list[Snapshot] = []
+        while at is not None and at in by_id:
+            found.append(by_id[at])
+            at = by_id[at].parent_id
+        return found
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """An Iceberg view's metadata as of one load."""
+
+    schema: str
+    name: str
+    properties: Mapping[str, str]
+    columns: tuple[CatalogColumn, ...]
+    sql: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One live data file of a snapshot, with the value range of one asked-for column."""
+
+    path: str
+    record_count: int
+    size_bytes: int
+    lower: int | None
+    upper: int | None
+
+
+class CatalogReader(Protocol):
+    """Reads metadata; never writes. Every method sees the catalog as it is now (no cache)."""
+
+    def list_schemas(self) -> list[str]: ...
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        """Tables and views of a schema; empty when the schema does not exist."""
+        ...
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        """``None`` when there is no table of that name (a view is not a table)."""
+        ...
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        """``None`` when there is no view of that name."""
+        ...
+
+    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
+        """The live data files of a snapshot, with bounds of the BIGINT column ``column``."""
+        ...
