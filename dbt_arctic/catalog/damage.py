@@ -1,0 +1,48 @@
+"""The errors of files that a catalog names and that cannot be read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dbt_arctic.errors import CatalogUnavailable
+
+
+def unreadable_metadata(
+    catalog: str, schema: str, name: str, kind: Literal["table", "view"], location: str, error: Exception
+) -> CatalogUnavailable:
+    """The metadata file of a relation is missing, out of reach or damaged."""
+    relation = f"{catalog}.{schema}.{name}"
+    if kind == "view":
+        remedy = f"`DROP VIEW {relation}` and build it again"
+    else:  # Spark cannot drop a table whose metadata it cannot read
+        remedy = (
+            "delete the table's row from the catalog's own database and register an older metadata file:"
+            f" `CALL {catalog}.system.register_table('{schema}.{name}', '<path>')`"
+        )
+    return CatalogUnavailable(
+        f"The metadata of the {kind} `{relation}` cannot be read.",
+        where=location or f"the catalog's row of {relation}",
+        why=_cause(error),
+        fix=f"Restore the file from a backup, or {remedy}.",
+    )
+
+
+def unreadable_manifest(
+    catalog: str, schema: str, name: str, location: str, error: Exception
+) -> CatalogUnavailable:
+    """A manifest list, or a manifest that it names, is missing, out of reach or damaged."""
+    return CatalogUnavailable(
+        f"The list of data files of `{catalog}.{schema}.{name}` cannot be read.",
+        where=location,
+        why=_cause(error),
+        fix=(
+            "Restore the file from a backup, or roll the table back to an older snapshot with"
+            f" `CALL {catalog}.system.rollback_to_snapshot('{schema}.{name}', <snapshot id>)`."
+        ),
+    )
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "the file does not exist"
+    return f"{type(error).__name__}: {error}"

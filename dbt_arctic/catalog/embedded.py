@@ -1,0 +1,112 @@
+"""The catalog of the embedded engine: a SQLite file in the warehouse folder, and metadata files.
+
+Spark's JDBC catalog writes it. It is read here with the standard library alone (pyiceberg's own
+reader of it knows no views and takes a third of a second to load); only lists of data files need
+pyiceberg's Avro reader.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from dbt_arctic.catalog.api import DataFile, RelationEntry, TableState, ViewState
+from dbt_arctic.catalog.damage import unreadable_metadata
+from dbt_arctic.catalog.files import Kept, read_bytes
+from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
+from dbt_arctic.catalog.snapshot_files import snapshot_files
+from dbt_arctic.catalog.sqlite import BUSY_SECONDS, Row, SqliteRows
+from dbt_arctic.errors import CatalogUnavailable
+
+CATALOG_FILE = "catalog.db"
+
+T = TypeVar("T")
+
+
+class EmbeddedCatalog:
+    """Reads ``<warehouse>/catalog.db`` and the metadata files that it names. A ``CatalogReader``.
+
+    :param name: Spark's name of the catalog: the file may hold several.
+    :param warehouse: the folder; one without a catalog file is an empty catalog, and stays so.
+    :param properties: pyiceberg FileIO properties, for tables whose location is not on this machine.
+    :raises CatalogUnavailable: (any method) the catalog or a metadata file cannot be read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        warehouse: str | Path,
+        properties: Mapping[str, str] | None = None,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self._name = name
+        self._rows = SqliteRows(name, Path(warehouse) / CATALOG_FILE, busy_seconds)
+        self._properties = dict(properties or {})
+        # By row, not by location alone: a rename keeps the location and changes the names within.
+        self._tables: Kept[Row, TableMetadata] = Kept(limit=1024)
+        self._views: Kept[Row, ViewState] = Kept(limit=4096)
+
+    def list_schemas(self) -> list[str]:
+        return self._rows.schemas()
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        entries: list[RelationEntry] = []
+        for row in self._rows.relations(schema):
+            if row.kind == "table":
+                entries.append(RelationEntry(schema, row.name, "table"))
+            else:
+                # None: dropped since the rows were read.
+                view = self._current(row, self._view)
+                if view is not None:
+                    entries.append(RelationEntry(schema, row.name, "view", view.properties))
+        return entries
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        metadata = self._load(schema, name, "table", self._table)
+        return metadata.state if metadata else None
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        return self._load(schema, name, "view", self._view)
+
+    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
+        metadata = self._load(schema, name, "table", self._table)
+        return snapshot_files(self._name, schema, name, metadata, snapshot_id, column, self._properties)
+
+    def _load(
+        self, schema: str, name: str, kind: Literal["table", "view"], read: Callable[[Row], T]
+    ) -> T | None:
+        rows = [row for row in self._rows.relations(schema, name) if row.kind == kind]
+        return self._current(rows[0], read) if rows else None
+
+    def _current(self, row: Row, read: Callable[[Row], T]) -> T | None:
+        """What ``row`` leads to. A file that is gone is an error only while the catalog still names it:
+        a commit or a drop between the two reads takes old files away."""
+        while True:
+            try:
+                return read(row)
+            except CatalogUnavailable:
+                again = self._rows.relations(row.schema, row.name)
+                if again == [row]:
+                    raise
+                if not again or again[0].kind != row.kind:
+                    return None
+                row = again[0]
+
+    def _table(self, row: Row) -> TableMetadata:
+        return self._tables.get(row, lambda: self._document(row, read_table))
+
+    def _view(self, row: Row) -> ViewState:
+        return self._views.get(row, lambda: self._document(row, read_view))
+
+    def _document(self, row: Row, read: Callable[[str, str, dict[str, Any]], T]) -> T:
+        try:
+            return read(row.schema, row.name, json.loads(self._bytes(row)))
+        except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+            raise unreadable_metadata(
+                self._name, row.schema, row.name, row.kind, row.metadata_location, error
+            ) from error
+
+    def _bytes(self, row: Row) -> bytes:
+        return read_bytes(row.metadata_location, self._properties)

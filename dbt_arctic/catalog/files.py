@@ -1,0 +1,70 @@
+"""Bytes of a metadata file, from the local disk directly, from anywhere else through pyiceberg.
+
+Metadata files are immutable, so what is made of one may be kept: ``Kept`` is that memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, TypeVar
+
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):")  # two letters at least: ``C:`` is a drive
+_GZIP_MAGIC = b"\x1f\x8b"
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def local_path(location: str) -> str | None:
+    """The path of a file on this machine, ``None`` for a location elsewhere (``s3://...``)."""
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return location
+    if scheme[1].lower() != "file":
+        return None
+    return "/" + location[len("file:") :].lstrip("/")  # file:/a, file:///a
+
+
+def read_bytes(location: str, properties: Mapping[str, str]) -> bytes:
+    """The whole file, unpacked where it is gzipped. Raises ``OSError``.
+
+    :param properties: pyiceberg's FileIO properties (credentials), unused for local files.
+    """
+    path = local_path(location)
+    if path is not None:
+        with open(path, "rb") as file:
+            content = file.read()
+    else:
+        # A store's client is loaded only for a store: local catalogs never pay for it.
+        from pyiceberg.io import load_file_io
+
+        with load_file_io(dict(properties), location).new_input(location).open() as stream:
+            content = stream.read()
+    # Spark names gzipped files ``x.gz.metadata.json``; the content says it more reliably.
+    return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+
+
+class Kept(Generic[K, V]):
+    """Values by key, the least recently used dropped first. Safe to use from several threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of ``key``; two threads may make it at once, which is harmless."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._limit:
+                self._values.popitem(last=False)
+        return value

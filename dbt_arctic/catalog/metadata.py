@@ -1,0 +1,114 @@
+"""Iceberg's table and view metadata documents (parsed JSON) as the values of ``api.py``.
+
+It reads no file and knows no catalog: every reader that gets hold of a document uses it.
+The documents follow Iceberg's table and view specifications, format versions 1 to 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.types import spark_type
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """A table's state with what is needed to find the files of its snapshots."""
+
+    state: TableState
+    manifest_lists: dict[int, str]
+    """Snapshot id to the location of its manifest list."""
+    field_ids: dict[str, int]
+    """Current name of a top-level column to its field id."""
+
+
+def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:
+    """The table that a metadata document describes. Raises ``KeyError`` when it describes none."""
+    fields = _current_fields(document)
+    snapshots = document.get("snapshots") or []
+    current = _current_snapshot(document)
+    state = TableState(
+        schema=schema,
+        name=name,
+        location=document["location"],
+        properties=dict(document.get("properties") or {}),
+        columns=_columns(fields),
+        snapshots=tuple(_snapshot(snapshot) for snapshot in snapshots),
+        current_snapshot_id=current,
+        branches=_branches(document, current),
+    )
+    manifest_lists = {s["snapshot-id"]: s["manifest-list"] for s in snapshots if "manifest-list" in s}
+    return TableMetadata(state, manifest_lists, {field["name"]: field["id"] for field in fields})
+
+
+def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
+    """The view that a metadata document describes. Raises ``KeyError`` when it describes none."""
+    version = _by_id(document["versions"], "version-id", document["current-version-id"])
+    fields = _by_id(document["schemas"], "schema-id", version["schema-id"])["fields"]
+    properties = dict(document.get("properties") or {})
+    return ViewState(
+        schema=schema,
+        name=name,
+        properties=properties,
+        columns=_columns(fields),
+        sql=_spark_sql(version["representations"]),
+        comment=properties.get("comment", ""),
+    )
+
+
+def _spark_sql(representations: list[dict[str, Any]]) -> str:
+    """Spark's dialect, else the first one: the order in which Iceberg's own library chooses."""
+    texts = [(r["dialect"].lower(), r["sql"]) for r in representations if r.get("type") == "sql"]
+    return str(dict(reversed(texts)).get("spark", texts[0][1] if texts else ""))
+
+
+def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
+    if "schemas" in document:
+        return list(_by_id(document["schemas"], "schema-id", document["current-schema-id"])["fields"])
+    return list(document["schema"]["fields"])  # format version 1 may have the single schema only
+
+
+def _by_id(entries: list[dict[str, Any]], key: str, wanted: int) -> dict[str, Any]:
+    for entry in entries:
+        if entry[key] == wanted:
+            return entry
+    raise KeyError(f"{key} {wanted}")
+
+
+def _columns(fields: list[dict[str, Any]]) -> tuple[CatalogColumn, ...]:
+    return tuple(
+        CatalogColumn(
+            name=field["name"],
+            type=spark_type(field["type"]),
+            comment=field.get("doc") or "",
+            nullable=not field["required"],
+        )
+        for field in fields
+    )
+
+
+def _current_snapshot(document: dict[str, Any]) -> int | None:
+    current = document.get("current-snapshot-id")
+    return None if current is None or current == -1 else int(current)  # -1: written by old libraries
+
+
+def _branches(document: dict[str, Any], current: int | None) -> dict[str, int]:
+    refs = document.get("refs") or {}
+    branches = {name: int(ref["snapshot-id"]) for name, ref in refs.items() if ref["type"] == "branch"}
+    if current is not None:
+        branches.setdefault("main", current)  # format version 1 may have no refs
+    return branches
+
+
+def _snapshot(entry: dict[str, Any]) -> Snapshot:
+    summary = {str(key): str(value) for key, value in (entry.get("summary") or {}).items()}
+    return Snapshot(
+        snapshot_id=entry["snapshot-id"],
+        parent_id=entry.get("parent-snapshot-id"),
+        sequence_number=entry.get("sequence-number") or 0,
+        timestamp_ms=entry["timestamp-ms"],
+        operation=summary.pop("operation", ""),
+        summary=summary,
+    )

@@ -1,0 +1,78 @@
+"""From a table's metadata to the data files of one of its snapshots, with an error for each miss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbt_arctic.catalog.api import DataFile
+from dbt_arctic.catalog.damage import unreadable_manifest
+from dbt_arctic.catalog.metadata import TableMetadata
+from dbt_arctic.errors import UnknownRelation, VersionUnavailable
+
+
+def snapshot_files(
+    catalog: str,
+    schema: str,
+    name: str,
+    metadata: TableMetadata | None,
+    snapshot_id: int,
+    column: str,
+    properties: Mapping[str, str],
+) -> list[DataFile]:
+    """The live data files of ``snapshot_id`` with bounds of ``column``.
+
+    :raises UnknownRelation: there is no such table or column.
+    :raises VersionUnavailable: the snapshot was expired.
+    :raises CatalogUnavailable: a manifest cannot be read.
+    """
+    relation = f"{catalog}.{schema}.{name}"
+    if metadata is None:
+        raise no_table(relation)
+    field_id = _field_id(metadata, column)
+    if field_id is None:
+        raise no_column(relation, column, [found.name for found in metadata.state.columns])
+    manifest_list = metadata.manifest_lists.get(snapshot_id)
+    if manifest_list is None:
+        raise no_snapshot(relation, snapshot_id)
+    # Here, not above: it loads pyiceberg, which nothing else of a local catalog needs.
+    from dbt_arctic.catalog.manifests import live_files
+
+    try:
+        return live_files(manifest_list, field_id, properties)
+    except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+        place = getattr(error, "filename", None) or manifest_list
+        raise unreadable_manifest(catalog, schema, name, str(place), error) from error
+
+
+def _field_id(metadata: TableMetadata, column: str) -> int | None:
+    """Spark's way: the exact name, else one that differs in case only."""
+    if column in metadata.field_ids:
+        return metadata.field_ids[column]
+    folded = {name.lower(): field_id for name, field_id in metadata.field_ids.items()}
+    return folded.get(column.lower())
+
+
+def no_table(relation: str) -> UnknownRelation:
+    return UnknownRelation(
+        f"There is no table `{relation}`.",
+        why="it was dropped or renamed, or the name belongs to a view",
+        fix="Check the name, or build the model that makes the table.",
+    )
+
+
+def no_column(relation: str, column: str, columns: list[str]) -> UnknownRelation:
+    return UnknownRelation(
+        f"The table `{relation}` has no column `{column}`.",
+        where=relation,
+        why=f"its columns are {', '.join(columns)}",
+        fix="Check the column's name.",
+    )
+
+
+def no_snapshot(relation: str, snapshot_id: int) -> VersionUnavailable:
+    return VersionUnavailable(
+        f"Snapshot {snapshot_id} of `{relation}` is gone.",
+        where=relation,
+        why="it was expired, or it belongs to a table that had this name before",
+        fix="Run the model that reads it with `--full-refresh`.",
+    )

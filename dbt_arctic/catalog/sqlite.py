@@ -1,0 +1,139 @@
+"""The rows that Iceberg's JDBC catalog keeps in a SQLite file, read without ever changing a table.
+
+It knows the two tables of that catalog (schema versions V0 and V1) and how SQLite fails; what the
+rows lead to is for others.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from dbt_arctic.errors import CatalogUnavailable
+
+BUSY_SECONDS = 15.0
+"""How long a read waits for a writer: a commit holds the file for milliseconds."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One relation: its name and the location of its current metadata file."""
+
+    schema: str
+    name: str
+    kind: Literal["table", "view"]
+    metadata_location: str
+
+
+class SqliteRows:
+    """What the catalog ``name`` has in the SQLite file ``path``. A missing file is an empty catalog.
+
+    Each call opens the file anew: it holds no lock in between, follows a file that was replaced, and
+    threads share nothing.
+
+    :raises CatalogUnavailable: the file is locked for longer than ``busy_seconds``, damaged, or unreadable.
+    """
+
+    def __init__(self, name: str, path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._name = name
+        self._path = path
+        self._busy_seconds = busy_seconds
+
+    def schemas(self) -> list[str]:
+        """Every namespace that was created or that holds something, sorted."""
+        with self._reading() as connection:
+            found: set[str] = set()
+            for table, column in (
+                ("iceberg_namespace_properties", "namespace"),
+                ("iceberg_tables", "table_namespace"),
+            ):
+                if _columns(connection, table):
+                    query = f"SELECT DISTINCT {column} FROM {table} WHERE catalog_name = ?"
+                    found.update(row[0] for row in connection.execute(query, (self._name,)))
+            return sorted(found)
+
+    def relations(self, schema: str, name: str | None = None) -> list[Row]:
+        """The relations of a schema by name, or only the one called ``name``."""
+        with self._reading() as connection:
+            columns = _columns(connection, "iceberg_tables")
+            if not columns:
+                return []
+            # Schema version V0 has no views and no column to tell them; V1 leaves it NULL in old rows.
+            kind = "iceberg_type" if "iceberg_type" in columns else "NULL"
+            query = (
+                f"SELECT table_name, {kind}, metadata_location FROM iceberg_tables"
+                " WHERE catalog_name = ? AND table_namespace = ?"
+            )
+            values = [self._name, schema]
+            if name is not None:
+                query += " AND table_name = ?"
+                values.append(name)
+            rows = connection.execute(query + " ORDER BY table_name", values).fetchall()
+        return [Row(schema, n, "view" if k == "VIEW" else "table", at or "") for n, k, at in rows]
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(self._open()) as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise self._unavailable(error) from error
+
+    def _open(self) -> sqlite3.Connection:
+        if not self._path.exists():
+            return sqlite3.connect(":memory:")
+        try:
+            return self._connect("ro")
+        except sqlite3.OperationalError as error:
+            # A writer was killed in a commit: the journal it left must be rolled back before anybody
+            # can read, and SQLite does that only for one who may write.
+            if "readonly" not in str(error):
+                raise
+            return self._connect("rw")
+
+    def _connect(self, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self._path))}?mode={mode}"
+        connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds)
+        try:
+            connection.execute("PRAGMA schema_version").fetchone()  # connecting alone reads nothing
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _unavailable(self, error: sqlite3.Error) -> CatalogUnavailable:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            return CatalogUnavailable(
+                f"The catalog `{self._name}` is locked.",
+                where=str(self._path),
+                why=f"another program kept the file locked for {self._busy_seconds:g} seconds ({text})",
+                fix="Close what has the file open (a database browser, a hanging run) and try again.",
+            )
+        if isinstance(error, sqlite3.OperationalError):
+            return CatalogUnavailable(
+                f"The catalog `{self._name}` cannot be read.",
+                where=str(self._path),
+                why=text,
+                fix="Check that the file and its folder can be read by this user and that the disk is well.",
+            )
+        return CatalogUnavailable(
+            f"The catalog file of `{self._name}` is damaged.",
+            where=str(self._path),
+            why=text,
+            fix=(
+                "Restore the file from a backup. Without one, move it away and register each table again:"
+                f" `CALL {self._name}.system.register_table('schema.table', '<newest *.metadata.json of its"
+                " metadata folder>')`. No rows are lost with this file."
+            ),
+        )
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    """The columns of a table; none when it does not exist (yet: Spark makes the file first)."""
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
