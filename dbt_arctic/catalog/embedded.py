@@ -30,6 +30,7 @@ class EmbeddedCatalog:
 
     :param name: Spark's name of the catalog: the file may hold several.
     :param warehouse: the folder; one without a catalog file is an empty catalog, and stays so.
+    :param file: the SQLite file, where it is not ``<warehouse>/catalog.db``.
     :param properties: pyiceberg FileIO properties, for tables whose location is not on this machine.
     :raises CatalogUnavailable: (any method) the catalog or a metadata file cannot be read.
     """
@@ -38,11 +39,12 @@ class EmbeddedCatalog:
         self,
         name: str,
         warehouse: str | Path,
+        file: str | Path | None = None,
         properties: Mapping[str, str] | None = None,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         self._name = name
-        self._rows = SqliteRows(name, Path(warehouse) / CATALOG_FILE, busy_seconds)
+        self._rows = SqliteRows(name, Path(file) if file else Path(warehouse) / CATALOG_FILE, busy_seconds)
         self._properties = dict(properties or {})
         # By row, not by location alone: a rename keeps the location and changes the names within.
         self._tables: Kept[Row, TableMetadata] = Kept(limit=1024)

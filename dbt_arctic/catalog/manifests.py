@@ -15,37 +15,15 @@ from pyiceberg.io import InputFile, InputStream
 from pyiceberg.manifest import ManifestContent, read_manifest_list
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import (
-    BinaryType,
-    IntegerType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-)
+from pyiceberg.types import StructType
 
 from dbt_arctic.catalog.api import DataFile
 from dbt_arctic.catalog.files import Kept, read_bytes
 
 _DELETED = 2  # the status of a manifest entry whose file is gone since that manifest
 
-# Only what is asked for, by the field ids of Iceberg's specification: the reader skips the rest.
-_ENTRY = Schema(
-    NestedField(0, "status", IntegerType(), required=True),
-    NestedField(
-        2,
-        "data_file",
-        StructType(
-            NestedField(100, "file_path", StringType(), required=True),
-            NestedField(103, "record_count", LongType(), required=True),
-            NestedField(104, "file_size_in_bytes", LongType(), required=True),
-            NestedField(125, "lower_bounds", MapType(126, IntegerType(), 127, BinaryType()), required=False),
-            NestedField(128, "upper_bounds", MapType(129, IntegerType(), 130, BinaryType()), required=False),
-        ),
-        required=True,
-    ),
-)
+# Field ids of Iceberg's specification, the same in every format version.
+_STATUS, _DATA_FILE, _PATH, _ROWS, _SIZE, _LOWER, _UPPER = 0, 2, 100, 103, 104, 125, 128
 
 _kept: Kept[tuple[str, int], tuple[DataFile, ...]] = Kept(limit=512)
 
@@ -71,8 +49,7 @@ def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str])
     """The data files that a snapshot's manifest list leads to.
 
     :param field_id: the column whose bounds are wanted, an INT or BIGINT.
-    :raises OSError: a file is missing or out of reach.
-    :raises ValueError: a file is damaged.
+    :raises OSError: a file is missing or out of reach. A damaged file raises whatever its reader meets.
     """
     manifests = read_manifest_list(_BytesInput(manifest_list, read_bytes(manifest_list, properties)))
     files: list[DataFile] = []
@@ -85,13 +62,28 @@ def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str])
 
 def _read(path: str, field_id: int, properties: Mapping[str, str]) -> tuple[DataFile, ...]:
     files: list[DataFile] = []
-    with AvroFile[Record](_BytesInput(path, read_bytes(path, properties)), _ENTRY) as entries:
+    # By the file's own schema: format version 3 has fields that pyiceberg's reading schemas lack.
+    with AvroFile[Record](_BytesInput(path, read_bytes(path, properties))) as entries:
+        status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
+        wanted = _positions(_data_file_type(entries.schema), _PATH, _ROWS, _SIZE, _LOWER, _UPPER)
         for entry in entries:
-            if entry[0] == _DELETED:
+            if entry[status] == _DELETED:
                 continue
-            location, rows, size, lower, upper = (entry[1][position] for position in range(5))
+            location, rows, size, lower, upper = (entry[data_file][position] for position in wanted)
             files.append(DataFile(location, rows, size, _bound(lower, field_id), _bound(upper, field_id)))
     return tuple(files)
+
+
+def _data_file_type(entry: Schema) -> StructType:
+    data_file = entry.find_type(_DATA_FILE)
+    if not isinstance(data_file, StructType):
+        raise ValueError("the manifest's entries have no data file")
+    return data_file
+
+
+def _positions(struct: StructType, *field_ids: int) -> list[int]:
+    at = {field.field_id: position for position, field in enumerate(struct.fields)}
+    return [at[field_id] for field_id in field_ids]
 
 
 def _bound(bounds: dict[int, bytes] | None, field_id: int) -> int | None:

@@ -12,6 +12,9 @@ from typing import Any
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
 from dbt_arctic.catalog.types import spark_type
 
+_OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
+"""What Spark notes in a view's properties for itself and hides from SHOW TBLPROPERTIES."""
+
 
 @dataclass(frozen=True)
 class TableMetadata:
@@ -33,7 +36,8 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         schema=schema,
         name=name,
         location=document["location"],
-        properties=dict(document.get("properties") or {}),
+        # As SHOW TBLPROPERTIES has it: the format version looks like a property to Spark's users.
+        properties={**(document.get("properties") or {}), "format-version": str(document["format-version"])},
         columns=_columns(fields),
         snapshots=tuple(_snapshot(snapshot) for snapshot in snapshots),
         current_snapshot_id=current,
@@ -47,7 +51,8 @@ def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
     """The view that a metadata document describes. Raises ``KeyError`` when it describes none."""
     version = _by_id(document["versions"], "version-id", document["current-version-id"])
     fields = _by_id(document["schemas"], "schema-id", version["schema-id"])["fields"]
-    properties = dict(document.get("properties") or {})
+    stored = document.get("properties") or {}
+    properties = {key: value for key, value in stored.items() if key not in _OWN_OF_SPARK}
     return ViewState(
         schema=schema,
         name=name,

@@ -39,7 +39,7 @@ def snapshot_files(
 
     try:
         return live_files(manifest_list, field_id, properties)
-    except (OSError, EOFError, ValueError, LookupError, TypeError) as error:
+    except Exception as error:  # damaged bytes fail in the reader in any way they like
         place = getattr(error, "filename", None) or manifest_list
         raise unreadable_manifest(catalog, schema, name, str(place), error) from error
 

@@ -1,0 +1,184 @@
+"""A catalog read by statements on Spark: for what pyiceberg cannot reach.
+
+It knows what ``SHOW`` and ``DESCRIBE`` and Iceberg's metadata tables answer on Spark 4, and nothing
+of where ``run`` comes from. Every question costs one or more statements, some of them Spark jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from dbt_arctic.catalog.api import (
+    CatalogColumn,
+    DataFile,
+    RelationEntry,
+    Snapshot,
+    TableState,
+    ViewState,
+)
+from dbt_arctic.catalog.ddl import non_null_columns, quoted, unquoted, view_text
+from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
+
+Run = Callable[[str], list[tuple[Any, ...]]]
+
+# What SHOW TBLPROPERTIES adds that is not a property.
+_OF_A_TABLE = frozenset({"current-snapshot-id", "format", "sort-order", "identifier-fields"})
+_OF_A_VIEW = frozenset({"provider", "location", "format-version"})
+
+
+class SqlCatalog:
+    """Reads the catalog ``catalog_name`` through Spark. A ``CatalogReader``.
+
+    :param run: executes one statement and returns its rows; its errors pass through.
+    """
+
+    def __init__(self, catalog_name: str, run: Run) -> None:
+        self._catalog = catalog_name
+        self._run = run
+
+    def list_schemas(self) -> list[str]:
+        return sorted(unquoted(row[0]) for row in self._run(f"SHOW SCHEMAS IN {quoted(self._catalog)}"))
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        if schema not in self.list_schemas():
+            return []  # asking SHOW TABLES would be an error
+        tables = [RelationEntry(schema, name, "table") for name in self.list_tables(schema)]
+        return sorted(tables + self.list_views(schema), key=lambda entry: entry.name)
+
+    def list_tables(self, schema: str) -> list[str]:
+        """The names of a schema's tables; the schema must exist."""
+        return self._names("TABLES", schema)
+
+    def list_views(self, schema: str) -> list[RelationEntry]:
+        """The views of a schema with their properties, a statement each; the schema must exist."""
+        return [
+            RelationEntry(schema, name, "view", self._view_properties(schema, name))
+            for name in self._names("VIEWS", schema)
+        ]
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        if not self._has("TABLES", schema, name):
+            return None
+        table = quoted(self._catalog, schema, name)
+        described, details = self._describe(table)
+        properties = {k: v for k, v in self._run(f"SHOW TBLPROPERTIES {table}") if k not in _OF_A_TABLE}
+        for key in ("comment", "owner"):  # properties to Iceberg, details to Spark
+            if key.capitalize() in details:
+                properties[key] = details[key.capitalize()]
+        refs = self._run(f"SELECT name, snapshot_id FROM {table}.refs WHERE type = 'BRANCH'")
+        branches = {str(branch): int(head) for branch, head in refs}
+        not_null = non_null_columns(self._run(f"SHOW CREATE TABLE {table}")[0][0])
+        return TableState(
+            schema=schema,
+            name=name,
+            location=details["Location"],
+            properties=properties,
+            columns=tuple(
+                CatalogColumn(column, kind, comment, column not in not_null)
+                for column, kind, comment in described
+            ),
+            snapshots=self._snapshots(table),
+            current_snapshot_id=branches.get("main"),
+            branches=branches,
+        )
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        if not self._has("VIEWS", schema, name):
+            return None
+        view = quoted(self._catalog, schema, name)
+        described, details = self._describe(view)
+        comment = details.get("Comment", "")
+        properties = self._view_properties(schema, name)
+        return ViewState(
+            schema=schema,
+            name=name,
+            properties={**properties, "comment": comment} if comment else properties,
+            columns=tuple(CatalogColumn(*column) for column in described),
+            sql=view_text(self._run(f"SHOW CREATE TABLE {view}")[0][0]),
+            comment=comment,
+        )
+
+    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
+        relation = f"{self._catalog}.{schema}.{name}"
+        if not self._has("TABLES", schema, name):
+            raise no_table(relation)
+        table = quoted(self._catalog, schema, name)
+        columns = [found for found, _, _ in self._describe(table)[0]]
+        if column.lower() not in (found.lower() for found in columns):
+            raise no_column(relation, column, columns)
+        if not self._run(f"SELECT 1 FROM {table}.snapshots WHERE snapshot_id = {int(snapshot_id)}"):
+            raise no_snapshot(relation, snapshot_id)
+        metrics = f"readable_metrics.{quoted(column)}"
+        rows = self._run(
+            "SELECT file_path, record_count, file_size_in_bytes,"
+            f" {metrics}.lower_bound, {metrics}.upper_bound"
+            f" FROM {table}.data_files VERSION AS OF {int(snapshot_id)}"
+        )
+        return [DataFile(*row) for row in rows]
+
+    def _names(self, what: Literal["TABLES", "VIEWS"], schema: str) -> list[str]:
+        rows = self._run(f"SHOW {what} IN {quoted(self._catalog, schema)}")
+        # Temporary views are listed in every schema, with an empty one as theirs.
+        return [row[1] for row in rows if not row[2]]
+
+    def _has(self, what: Literal["TABLES", "VIEWS"], schema: str, name: str) -> bool:
+        return schema in self.list_schemas() and name in self._names(what, schema)
+
+    def _view_properties(self, schema: str, name: str) -> dict[str, str]:
+        rows = self._run(f"SHOW TBLPROPERTIES {quoted(self._catalog, schema, name)}")
+        return {key: value for key, value in rows if key not in _OF_A_VIEW}
+
+    def _describe(self, relation: str) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
+        """The columns (name, type, comment) and the details by their label."""
+        rows = [(n or "", t or "", c or "") for n, t, c in self._run(f"DESCRIBE TABLE EXTENDED {relation}")]
+        end = next((at for at, row in enumerate(rows) if row[0] == "" or row[0].startswith("# ")), len(rows))
+        heading = next((at for at, row in enumerate(rows) if row[0].startswith("# Detailed ")), len(rows))
+        columns = rows[:end]
+        if any(" more fields>" in kind or " more fields," in kind for _, kind, _ in columns):
+            columns = self._untruncated(relation, columns)
+        return columns, {label: value for label, value, _ in rows[heading + 1 :]}
+
+    def _untruncated(self, relation: str, columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+        """DESCRIBE cuts wide structs (``spark.sql.debug.maxToStringFields``); ``typeof`` does not."""
+        types = ", ".join(f"typeof(r.{quoted(name)})" for name, _, _ in columns)
+        # The outer join makes a row of an empty table, and its condition keeps any table unread.
+        (row,) = self._run(f"SELECT {types} FROM (SELECT 1) LEFT JOIN {relation} r ON false")
+        return [(name, kind, comment) for (name, _, comment), kind in zip(columns, row, strict=True)]
+
+    def _snapshots(self, table: str) -> tuple[Snapshot, ...]:
+        rows = self._run(
+            "SELECT snapshot_id, parent_id, unix_millis(committed_at), operation, summary"
+            f" FROM {table}.snapshots ORDER BY committed_at"
+        )
+        if not rows:
+            return ()
+        sequences = self._sequence_numbers(table, [row[0] for row in rows])
+        return tuple(
+            Snapshot(snapshot, parent, sequences[snapshot], at, operation or "", dict(summary or {}))
+            for snapshot, parent, at, operation, summary in rows
+        )
+
+    def _sequence_numbers(self, table: str, snapshots: list[int]) -> dict[int, int]:
+        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added.
+
+        A snapshot that added none has its number in the metadata log, when it was once main's head;
+        else it gets the one after its predecessor's, which is right unless snapshots between them
+        were expired, and always right in order.
+        """
+        found: dict[int, int] = dict(
+            self._run(
+                f"SELECT snapshot_id, max(file_sequence_number) FROM {table}.all_entries"
+                " WHERE status <> 2 GROUP BY snapshot_id"
+            )
+        )
+        if any(snapshot not in found for snapshot in snapshots):
+            logged = self._run(
+                f"SELECT latest_snapshot_id, min(latest_sequence_number) FROM {table}.metadata_log_entries"
+                " WHERE latest_snapshot_id IS NOT NULL GROUP BY latest_snapshot_id"
+            )
+            found = {**dict(logged), **found}
+        last = 0
+        for snapshot in snapshots:
+            last = found.setdefault(snapshot, last + 1)
+        return found

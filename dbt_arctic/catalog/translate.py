@@ -1,0 +1,110 @@
+"""Spark's properties of an Iceberg catalog in pyiceberg's words, where pyiceberg has such a catalog.
+
+Most names are the same on both sides (``uri``, ``warehouse``, ``credential``, ``token``, ``s3.*``,
+``glue.*``): only the differences stand here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import quote
+
+_CLASSES = {
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
+    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+    "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
+}
+_RENAMED = {
+    "adls.auth.shared-key.account.name": "adls.account-name",
+    "adls.auth.shared-key.account.key": "adls.account-key",
+    "clients": "hive.client-pool-size",
+}
+_OF_SPARK_ONLY = frozenset({"type", "catalog-impl", "io-impl", "cache-enabled", "default-namespace"})
+# JDBC's name of a database: SQLAlchemy's name of it, and the Python module that it needs.
+_DRIVERS = {
+    "postgresql": ("postgresql+psycopg2", "psycopg2"),
+    "mysql": ("mysql+pymysql", "pymysql"),
+    "mariadb": ("mysql+pymysql", "pymysql"),
+}
+
+
+def catalog_kind(properties: Mapping[str, str]) -> str:
+    """``rest``, ``hive``, ``glue``, ``jdbc``, or what the properties name (``hadoop``, a class)."""
+    named = properties.get("catalog-impl") or properties.get("type") or "hive"  # Iceberg's default
+    return _CLASSES.get(named, named)
+
+
+def pyiceberg_properties(properties: Mapping[str, str]) -> dict[str, Any] | None:
+    """pyiceberg's properties of the same catalog; ``None`` where it has none or lacks a module."""
+    make = _KINDS.get(catalog_kind(properties))
+    return make(properties) if make else None
+
+
+def sqlite_file(uri: str) -> str | None:
+    """The file of ``jdbc:sqlite:<file>``; ``None`` for another database or one in memory.
+
+    >>> sqlite_file("jdbc:sqlite:/data/catalog.db?busy_timeout=10000")
+    '/data/catalog.db'
+    """
+    if not uri.startswith("jdbc:sqlite:"):
+        return None
+    file = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
+    return None if file in ("", ":memory:") else file
+
+
+def _common(properties: Mapping[str, str]) -> dict[str, Any]:
+    kept = {k: v for k, v in properties.items() if k not in _OF_SPARK_ONLY}
+    return {_RENAMED.get(key, key): value for key, value in kept.items()}
+
+
+def _rest(properties: Mapping[str, str]) -> dict[str, Any] | None:
+    if "uri" not in properties:
+        return None
+    found = {"type": "rest", **_common(properties)}
+    method = properties.get("rest.auth.type", "oauth2").lower()
+    if method in ("oauth2", "none"):
+        return found
+    if method == "sigv4":
+        return {**found, "rest.sigv4-enabled": "true"}
+    if method == "basic":
+        login = {
+            "username": properties.get("rest.auth.basic.username", ""),
+            "password": properties.get("rest.auth.basic.password", ""),
+        }
+        return {**found, "auth": {"type": "basic", "basic": login}}
+    return None  # a class of Java
+
+
+def _hive(properties: Mapping[str, str]) -> dict[str, Any] | None:
+    # Without a uri, Spark takes it from hive-site.xml, which pyiceberg does not read.
+    if "uri" not in properties or find_spec("thrift") is None:
+        return None
+    return {"type": "hive", **_common(properties)}
+
+
+def _glue(properties: Mapping[str, str]) -> dict[str, Any] | None:
+    return {"type": "glue", **_common(properties)} if find_spec("boto3") else None
+
+
+def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
+    """``jdbc:postgresql://host/db`` with ``jdbc.user`` and ``jdbc.password`` as SQLAlchemy's URL."""
+    database, _, rest = properties.get("uri", "").removeprefix("jdbc:").partition(":")
+    dialect, module = _DRIVERS.get(database, ("", ""))
+    if not dialect or find_spec("sqlalchemy") is None or find_spec(module) is None:
+        return None
+    user, password = properties.get("jdbc.user"), properties.get("jdbc.password", "")
+    login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
+    uri = f"{dialect}://{login}{rest.removeprefix('//').partition('?')[0]}"
+    # A reader makes no tables.
+    return {**_common(properties), "type": "sql", "uri": uri, "init_catalog_tables": "false"}
+
+
+_KINDS: dict[str, Callable[[Mapping[str, str]], dict[str, Any] | None]] = {
+    "rest": _rest,
+    "hive": _hive,
+    "glue": _glue,
+    "jdbc": _jdbc,
+}
