@@ -1,0 +1,63 @@
+# The two commands of the README are `make demo` and `make test`; `make` lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+SCALE ?= 0.01
+ROUNDS ?= 3
+TESTS ?= tests
+WORKERS ?= 2
+PYTHON ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# Two test workers with a Spark each, and at times a child of each: 4 heaps, 8 GiB.
+# Spark's launcher reads this where a profile does not set driver_memory.
+export SPARK_DRIVER_MEMORY ?= 2g
+export DBT_SEND_ANONYMOUS_USAGE_STATS ?= false
+export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make demo SCALE=0.1 ROUNDS=5      a larger demo"
+	@echo "  make test TESTS=tests/unit        one folder, file or test"
+
+.PHONY: demo
+demo: $(INSTALLED) java ## Load TPC-H data, refresh, compact, compare with a rebuild
+	@$(BIN)/python example_project/demo.py --scale $(SCALE) --rounds $(ROUNDS)
+
+.PHONY: test
+test: $(INSTALLED) java ## Run all tests
+	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope
+
+.PHONY: check
+check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no Java
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest tests/unit -q
+
+.PHONY: clean
+clean: ## Remove what was built, cached and loaded; the environment .venv stays
+	@rm -rf build dist ./*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo logs
+	@rm -rf example_project/target example_project/logs example_project/lake
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A new dependency or entry point needs a new installation; other changes are seen as they are.
+$(INSTALLED): setup.py pyproject.toml dbt_arctic/_entry/__init__.py dbt_arctic/_entry/__version__.py
+	@python=$$(PYTHON="$(PYTHON)" .ci/machine python) && \
+	echo "Setting up $(VENV) with $$($$python --version): a few minutes, once" && \
+	$$python -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.PHONY: java
+java:
+	@.ci/machine java

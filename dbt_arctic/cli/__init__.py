@@ -1,0 +1,1 @@
+"""The ``dbt-arctic`` command: what an operator types beside dbt itself."""
