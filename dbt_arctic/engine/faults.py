@@ -1,0 +1,210 @@
+"""From what Java says about a failure to one of our errors: pure functions over class names and messages.
+
+Knows the words of Spark, Iceberg and SQLite; holds no reference to a JVM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from dbt_arctic import errors
+from dbt_arctic.errors import (
+    ArcticError,
+    CatalogUnavailable,
+    CommitConflict,
+    CommitStateUnknown,
+    StatementCancelled,
+    StatementError,
+)
+
+
+class Cause(NamedTuple):
+    """One link of a chain of Java causes, the outermost first: full class name and message."""
+
+    java_class: str
+    message: str
+
+    @property
+    def name(self) -> str:
+        return self.java_class.rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+
+
+class Reaction(Enum):
+    """What may be done about a failure."""
+
+    RAISE = "raise"
+    RETRY = "retry"
+    """Another writer won: the statement left nothing behind and may win the next time."""
+    RETRY_BRIEFLY = "retry briefly"
+    """The catalog's file was locked for as long as a call waits: another wait or two, no more."""
+
+
+class Fault(NamedTuple):
+    """A failure, understood."""
+
+    error: ArcticError
+    reaction: Reaction = Reaction.RAISE
+
+
+_MARKER = re.compile(
+    r"\[USER_RAISED_EXCEPTION\]\s+(AR-\d{3})[| ](.*?)(?=\s*SQLSTATE: \w{5}|\s*== SQL|\Z)", re.DOTALL
+)
+_CONFLICT_CLASSES = {"CommitFailedException"}
+_CONFLICT_TEXT = re.compile(r"Found (new )?(conflicting|concurrently)|Cannot commit, (missing|found)")
+_BUSY = re.compile(r"\[SQLITE_(BUSY|LOCKED)\w*\]|database (table )?is locked")
+_DAMAGED = re.compile(r"\[SQLITE_(NOTADB|CORRUPT|CANTOPEN|READONLY|IOERR|FULL|PERM)\w*\]")
+_CATALOG_CLASSES = {
+    "ServiceUnavailableException",
+    "NotAuthorizedException",
+    "RESTException",
+    "ForbiddenException",
+}
+_CATALOG_CONNECTION = re.compile(
+    r"(Failed to connect|Cannot initialize JDBC catalog|Database Connection timeout)"
+)
+_CANCELLED = re.compile(r"part of cancelled job group|JOB_CANCELLED|OPERATION_CANCELED")
+_STACK_LINE = re.compile(r"^\s*(at [\w.$/<>@-]+\(.*\)|\.\.\. \d+ more)\s*$")
+_PLAN_TAIL = re.compile(r"(; line \d+ pos \d+);\n['+:\w].*\Z", re.DOTALL)
+_ERRORS_BY_CODE = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, ArcticError) and kind is not ArcticError
+}
+
+
+def classify(causes: Sequence[Cause], sql: str) -> Fault:
+    """The error for a failed statement, and what may be done about it.
+
+    :param causes: the chain of Java causes, outermost first; at least one.
+    :param sql: the statement, for the error's ``where``.
+    """
+    where = shortened(sql)
+    marked = _raised_in_sql(causes)
+    if marked is not None:
+        return Fault(marked)
+    told = statement_message(causes)
+    if _names(causes) & {"CommitStateUnknownException"}:
+        return Fault(
+            CommitStateUnknown(
+                "The catalog did not say whether the commit landed.",
+                where=where,
+                why=told,
+                fix="Look at the table's newest snapshot before running the model again.",
+            )
+        )
+    if any(_CANCELLED.search(cause.message) for cause in causes):
+        return Fault(StatementCancelled("The statement was cancelled.", where=where))
+    if any(_is_conflict(cause) for cause in causes):
+        return Fault(
+            CommitConflict(
+                "Other writers changed the table first, each time this statement tried to commit.",
+                where=where,
+                why=told,
+                fix="Run it again when fewer writers are at work; nothing of it was committed.",
+            ),
+            Reaction.RETRY,
+        )
+    busy = _first(causes, _BUSY)
+    if busy is not None:
+        return Fault(
+            CatalogUnavailable(
+                "The catalog's file is locked.",
+                where=where,
+                why=f"Another process has held its lock all the time this statement waited: {busy}",
+                fix="End the process that has the catalog open for writing, then run again.",
+            ),
+            Reaction.RETRY_BRIEFLY,
+        )
+    damaged = _first(causes, _DAMAGED)
+    if damaged is not None:
+        return Fault(
+            CatalogUnavailable(
+                "The catalog's file cannot be used.",
+                where=where,
+                why=damaged,
+                fix="Check the warehouse's disk and permissions; restore catalog.db from a backup if it is damaged.",
+            )
+        )
+    if _names(causes) & _CATALOG_CLASSES or _first(causes, _CATALOG_CONNECTION) is not None:
+        return Fault(
+            CatalogUnavailable(
+                "The catalog cannot be reached.",
+                where=where,
+                why=told,
+                fix="Check catalog_properties in the profile (uri, credentials) and that the server runs.",
+            )
+        )
+    return Fault(
+        StatementError("Spark refused or failed the statement.", where=where, why=told, fix=_advice(causes))
+    )
+
+
+def statement_message(causes: Sequence[Cause]) -> str:
+    """What Spark said, with the position in the SQL, without Java's stack and the dump of the plan.
+
+    Spark wraps a task's failure in words of its own: the innermost message that the outer ones do not
+    hold already is added, since it is the reason.
+    """
+    cleaned = [(cause, clean_message(cause.message)) for cause in causes]
+    spoken = [(cause, text) for cause, text in cleaned if text]
+    if not spoken:
+        return " <- ".join(cause.name for cause in causes)
+    outer_cause, outer = spoken[0]
+    told = outer if outer.startswith("[") else f"{outer_cause.name}: {outer}"
+    inner_cause, inner = spoken[-1]
+    if inner not in told:
+        told += f"\n{inner_cause.name}: {inner}"
+    return told
+
+
+def clean_message(message: str) -> str:
+    """A Java message without stack lines, without Spark's plan dump, without blank ends."""
+    message = message.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
+    message = _PLAN_TAIL.sub(r"\1", message)
+    lines = [line.rstrip() for line in message.splitlines() if not _STACK_LINE.match(line)]
+    return "\n".join(lines).strip()
+
+
+def shortened(sql: str, length: int = 300) -> str:
+    """The statement on one line, cut to a length, for an error's ``where``."""
+    line = " ".join(sql.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _raised_in_sql(causes: Sequence[Cause]) -> ArcticError | None:
+    # Only the message that raise_error made is looked at: an error may quote the statement, marker and all.
+    for cause in causes:
+        found = _MARKER.search(cause.message)
+        if found is not None and found.group(1) in _ERRORS_BY_CODE:
+            what, where, why, fix = (*(part.strip() for part in found.group(2).split("|", 3)), "", "", "")[:4]
+            return _ERRORS_BY_CODE[found.group(1)](what, where=where, why=why, fix=fix)
+    return None
+
+
+def _is_conflict(cause: Cause) -> bool:
+    if cause.name in _CONFLICT_CLASSES:
+        return True
+    return cause.name == "ValidationException" and _CONFLICT_TEXT.search(cause.message) is not None
+
+
+def _names(causes: Sequence[Cause]) -> set[str]:
+    return {cause.name for cause in causes}
+
+
+def _first(causes: Sequence[Cause], pattern: re.Pattern[str]) -> str | None:
+    return next(_matching(causes, pattern), None)
+
+
+def _matching(causes: Sequence[Cause], pattern: re.Pattern[str]) -> Iterator[str]:
+    for cause in reversed(causes):
+        if pattern.search(cause.message):
+            yield clean_message(cause.message)
+
+
+def _advice(causes: Sequence[Cause]) -> str:
+    if "OutOfMemoryError" in _names(causes) or any("OutOfMemoryError" in cause.message for cause in causes):
+        return "Give Spark more memory: `driver_memory` in the profile."
+    return ""

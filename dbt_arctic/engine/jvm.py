@@ -1,0 +1,284 @@
+"""The one Spark of this process: started when first asked for, shared by every engine, replaced when it dies.
+
+Its output goes to a file of its own, so that the user's terminal stays clean and a failure can be explained.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.settings import (
+    ICEBERG_EXTENSIONS,
+    SparkSettings,
+    is_embedded,
+    local_warehouse,
+    session_conf,
+)
+from dbt_arctic.engine.startup import log_tail, start_error
+from dbt_arctic.errors import CatalogUnavailable, SparkStartError
+
+_ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+_lock = threading.RLock()
+_running: SparkProcess | None = None
+
+
+class SparkProcess:
+    """A running Spark. ``conf`` is what it was started with; ``log_path`` is where the JVM writes."""
+
+    def __init__(self, root: Any, conf: dict[str, str], folder: Path | None) -> None:
+        self.root = root
+        self.conf = conf
+        self.folder = folder
+
+    @property
+    def context(self) -> Any:
+        return self.root.sparkContext
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this module started it; a notebook's own Spark may have been there before."""
+        return self.folder is not None
+
+    def is_alive(self) -> bool:
+        """Whether the JVM still runs and its context has not been stopped."""
+        context = self.context
+        gateway_process = getattr(context._gateway, "proc", None) if context._gateway else None
+        if gateway_process is not None and gateway_process.poll() is not None:
+            return False
+        return context._jsc is not None and not _is_stopped(context)
+
+    def cancel_jobs(self, group: str) -> None:
+        """Stop a job group's jobs, those included that its statement has yet to start."""
+        self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+    def job_count(self, group: str) -> int:
+        """How many jobs a group has run; Spark's listeners are waited for, since they keep the count."""
+        if not self.is_alive():
+            return 0
+        self.context._jsc.sc().listenerBus().waitUntilEmpty()
+        return len(self.context.statusTracker().getJobIdsForGroup(group))
+
+    def close_catalog(self, session: Any, name: str) -> None:
+        """Close what a session's catalog holds open (database connections), if it was ever used."""
+        from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped] # nor has py4j
+
+        gateway = self.context._gateway
+        manager = session._jsparkSession.sessionState().catalogManager()
+        if not manager.listCatalogs(gateway.jvm.scala.Option.empty()).contains(name):
+            return
+        catalog = manager.catalog(name)
+        if is_instance_of(gateway, catalog, "org.apache.iceberg.spark.source.HasIcebergCatalog"):
+            held = catalog.icebergCatalog()
+            if is_instance_of(gateway, held, "java.io.Closeable"):
+                held.close()
+
+    def log_tail(self) -> str:
+        return log_tail(_read(self.folder / "spark.log")) if self.folder else ""
+
+    def new_session(self, settings: SparkSettings) -> Any:
+        """A session of its own with exactly these settings, whichever the process was started with.
+
+        Raises ``SparkStartError`` where a setting differs that only a new process could change.
+        """
+        wanted = session_conf(settings)
+        fixed: list[str] = []
+        session = self.root.newSession()
+        runtime_conf = session.conf
+        for key in sorted(wanted.keys() | self.conf.keys() if self.is_ours else wanted.keys()):
+            old, new = self.conf.get(key), wanted.get(key)
+            if old == new:
+                continue
+            if key.startswith("spark.sql.") and runtime_conf.isModifiable(key):
+                if new is None:
+                    runtime_conf.unset(key)
+                else:
+                    runtime_conf.set(key, new)
+            elif self.is_ours and key != "spark.app.name":
+                fixed.append(f"{key}: {old} is running, {new} is wanted")
+        if fixed:
+            raise SparkStartError(
+                "This process already runs a Spark with other settings.",
+                where="; ".join(fixed),
+                why="Master, memory and jars are fixed when a Spark starts, and a process has one Spark.",
+                fix="Give both profiles the same of these settings, or run them in two processes.",
+            )
+        return session
+
+
+def running(settings: SparkSettings) -> SparkProcess:
+    """The Spark of this process, started with these settings if there is none yet."""
+    global _running
+    with _lock:
+        if _running is not None and not _running.is_alive():
+            _forget()
+        if _running is None:
+            _running = _adopted() or _started(settings)
+        prepare_warehouse(settings)
+        return _running
+
+
+def stop() -> None:
+    """Stop the Spark of this process if this module started it. Open connections fail afterwards."""
+    global _running
+    with _lock:
+        if _running is None:
+            return
+        if _running.is_ours and _running.is_alive():
+            _running.root.stop()
+        _forget()
+
+
+def prepare_warehouse(settings: SparkSettings) -> None:
+    """Make the embedded catalog's folder: SQLite creates its file, but no folder above it."""
+    folder = local_warehouse(settings)
+    if folder is None or not is_embedded(settings):
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CatalogUnavailable(
+            "The warehouse folder cannot be made.",
+            where=str(folder),
+            why=str(error),
+            fix="Choose a folder that you may write to: `warehouse` in the profile.",
+        ) from error
+
+
+def _started(settings: SparkSettings) -> SparkProcess:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    _silence_pyspark()
+    java = find_java(settings.java_home)
+    described = f"Java {java.version} at {java.home}"
+    wanted = session_conf(settings)
+    folder = Path(tempfile.mkdtemp(prefix="dbt-arctic-"))
+    log_path = folder / "spark.log"
+    full = {"spark.sql.warehouse.dir": str(folder / "spark-warehouse")} | wanted
+    # A command line can be read by every user of the machine, and catalog properties hold tokens:
+    # only what the launcher itself needs is put there, the rest is handed over inside the JVM.
+    at_launch = {
+        key: value for key, value in full.items() if not key.startswith(("spark.sql.", "spark.hadoop."))
+    }
+    try:
+        with log_path.open("wb") as log, _environment(JAVA_HOME=java.home, PYSPARK_PYTHON=_python()):
+            outputs = {"stdout": log, "stderr": log}
+            gateway = launch_gateway(_conf(SparkConf, at_launch), outputs)  # type: ignore[no-untyped-call] # pyspark's
+            context = SparkContext(conf=_conf(SparkConf, full), gateway=gateway)
+        root = SparkSession.builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        _forget()
+        raise start_error(_read(log_path), str(log_path), settings, described) from error
+    except Exception as error:
+        _forget()
+        raise start_error(f"{_read(log_path)}\n{error}", str(log_path), settings, described) from error
+    assert root.sparkContext is context
+    # Kept where Spark did not start, because the error names it.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return SparkProcess(root, wanted, folder)
+
+
+def _adopted() -> SparkProcess | None:
+    """A Spark that someone else started in this process, if it can hold Iceberg tables."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None or SparkContext._jvm is None:
+        return None
+    root = SparkSession.builder.getOrCreate()
+    conf = dict(root.sparkContext.getConf().getAll())
+    lacking = []
+    if ICEBERG_EXTENSIONS not in conf.get("spark.sql.extensions", ""):
+        lacking.append(f"spark.sql.extensions={ICEBERG_EXTENSIONS}")
+    try:
+        SparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_ICEBERG_CATALOG)
+    except Exception:  # py4j wraps ClassNotFoundException; whatever the reason, the class cannot be had
+        lacking.append("Iceberg's runtime jar")
+    if lacking:
+        raise SparkStartError(
+            "This process already runs a Spark that cannot hold Iceberg tables.",
+            where=f"Spark application {root.sparkContext.appName}",
+            why=f"It lacks {' and '.join(lacking)}.",
+            fix="Stop it before dbt starts, or start it with those.",
+        )
+    return SparkProcess(root, conf, None)
+
+
+def _forget() -> None:
+    """Clear what pyspark keeps of a Spark that is gone, so that another can start in this process."""
+    global _running
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    _running = None
+    gateway = SparkContext._gateway
+    with SparkContext._lock:
+        SparkContext._active_spark_context = None
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    if gateway is not None:
+        with contextlib.suppress(Exception):  # nothing to close where the JVM is dead already
+            gateway.shutdown()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()  # a JVM that still lives ends with its input
+
+
+def _silence_pyspark() -> None:
+    # pyspark prints each failed query on the terminal as JSON, besides raising it.
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _is_stopped(context: Any) -> bool:
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except Exception:  # the connection to the JVM is gone, in one of py4j's many ways
+        return True
+
+
+def _conf(spark_conf: Any, values: dict[str, str]) -> Any:
+    conf = spark_conf(loadDefaults=False)
+    for key, value in values.items():
+        conf.set(key, value)
+    return conf
+
+
+def _python() -> str:
+    # Workers of Python models have to run this environment's Python, not the first of PATH.
+    return os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _read(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""

@@ -1,0 +1,85 @@
+"""Just enough of Spark's lexical rules to tell code from strings and comments. Knows no grammar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+
+class Piece(Enum):
+    """What a stretch of a statement's text is."""
+
+    CODE = "code"
+    QUOTED = "quoted"
+    COMMENT = "comment"
+    PLACEHOLDER = "placeholder"
+
+
+PLACEHOLDER = Piece.PLACEHOLDER
+
+_SPECIAL = re.compile(
+    r"""
+      (?P<raw>\b[rR](?:'[^']*'|"[^"]*"))
+    | (?P<quoted>'(?:\\.|[^'\\])*' | "(?:\\.|[^"\\])*" | `(?:``|[^`])*`)
+    | (?P<line>--(?:\\\n|[^\r\n])*)
+    | (?P<block>/\*)
+    | (?P<placeholder>%s)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BLOCK_EDGE = re.compile(r"/\*|\*/")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def pieces(sql: str, *, placeholders: bool = False) -> Iterator[tuple[Piece, str]]:
+    """The text cut into pieces; joined again they are the text.
+
+    >>> [(kind.value, text) for kind, text in pieces("a -- b")]
+    [('code', 'a '), ('comment', '-- b')]
+    """
+    at = code_from = 0
+    while (found := _SPECIAL.search(sql, at)) is not None:
+        if found.lastgroup == "placeholder" and not placeholders:
+            at = found.end()
+            continue
+        end = _block_end(sql, found.end()) if found.lastgroup == "block" else found.end()
+        if found.start() > code_from:
+            yield Piece.CODE, sql[code_from : found.start()]
+        if found.lastgroup == "placeholder":
+            yield Piece.PLACEHOLDER, found.group()
+        elif found.lastgroup in ("line", "block"):
+            yield Piece.COMMENT, sql[found.start() : end]
+        else:
+            yield Piece.QUOTED, sql[found.start() : end]
+        at = code_from = end
+    if code_from < len(sql):
+        yield Piece.CODE, sql[code_from:]
+
+
+def without_comments(sql: str) -> str:
+    """The statement with each comment replaced by a space.
+
+    >>> without_comments("/* a /* b */ c */ SELECT '--x' -- y").strip()
+    "SELECT '--x'"
+    """
+    return "".join(" " if kind is Piece.COMMENT else text for kind, text in pieces(sql))
+
+
+def first_word(sql: str) -> str:
+    """The first keyword of a statement, in capitals; empty if there is none.
+
+    >>> first_word("/* {} */ -- x\\n( merge into t")
+    'MERGE'
+    """
+    found = _WORD.search(without_comments(sql))
+    return found.group().upper() if found else ""
+
+
+def _block_end(sql: str, at: int) -> int:
+    # Spark's bracketed comments nest.
+    depth = 1
+    while depth and (edge := _BLOCK_EDGE.search(sql, at)) is not None:
+        depth += 1 if edge.group() == "/*" else -1
+        at = edge.end()
+    return len(sql) if depth else at

@@ -1,0 +1,120 @@
+"""``method: session``: a Spark inside this process, one session of its own for each connection."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from dbt_arctic.engine import jvm
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.engine.cursor import SessionCursor, Statement
+from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.translate import translated
+
+
+class SessionEngine:
+    """Connections to the Spark of this process. Making an engine or a connection starts nothing."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+
+    def connect(self) -> SessionConnection:
+        return SessionConnection(self.settings)
+
+    def close(self) -> None:
+        """Let go of the engine. Spark itself stays for other engines and ends with the process.
+
+        ``dbt_arctic.engine.jvm.stop()`` ends it earlier.
+        """
+
+
+class SessionConnection:
+    """One Spark session. One statement at a time; ``cancel`` may be called from any thread."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self._process: jvm.SparkProcess | None = None
+        self._session: Any = None
+        self._statement: Statement | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def session(self) -> Any:
+        """The pyspark session; the first use starts Spark, and one use after Spark died starts another."""
+        with self._opening:
+            if self._session is None:
+                self._process = jvm.running(self.settings)
+                with translated("", self._process):
+                    self._session = self._process.new_session(self.settings)
+            return self._session
+
+    @property
+    def process(self) -> jvm.SparkProcess:
+        """The Spark that the session runs in."""
+        assert self.session is not None
+        assert self._process is not None
+        return self._process
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a session exists already."""
+        return self._session is not None
+
+    def cursor(self) -> SessionCursor:
+        return SessionCursor(self)
+
+    def begin(self, statement: Statement) -> None:
+        """Called by the cursor: this statement is the one that ``cancel`` stops."""
+        self._statement = statement
+
+    def end(self) -> None:
+        """Called by the cursor. A session of a Spark that died is let go: the next use starts anew."""
+        self._statement = None
+        if self._process is not None and not self._process.is_alive():
+            self._session = self._process = None
+
+    def query_schema(self, sql: str) -> list[ColumnInfo]:
+        """The columns a query would return: parsed and analysed, never run, not even a command."""
+        from pyspark.sql.types import StructType
+
+        session = self.session
+        with translated(sql, self.process):
+            state = session._jsparkSession.sessionState()
+            mode = session._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+            execution = state.executePlan(state.sqlParser().parsePlan(sql), mode)
+            execution.assertAnalyzed()
+            schema = StructType.fromJson(json.loads(execution.analyzed().schema().json()))
+        return [ColumnInfo(field.name, field.dataType.simpleString()) for field in schema.fields]
+
+    def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A temporary view over literal rows, every column a string (or NULL)."""
+        import pyarrow as pa  # type: ignore[import-untyped] # it has no type information
+
+        session = self.session
+        arrays = [
+            pa.array([None if row[at] is None else str(row[at]) for row in rows], pa.string())
+            for at in range(len(columns))
+        ]
+        with translated(f"temporary view {name}", self.process):
+            from pyspark.sql.types import StringType, StructField, StructType
+
+            schema = StructType([StructField(column, StringType()) for column in columns])
+            frame = session.createDataFrame(pa.table(arrays, names=list(columns)), schema)
+            frame.createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+
+    def cancel(self) -> None:
+        """Stop the statement that runs now; it fails with ``StatementCancelled``."""
+        statement = self._statement
+        if statement is not None:
+            statement.cancel()
+
+    def close(self) -> None:
+        """Let go of the session and of the connections that its catalog has opened."""
+        session, process = self._session, self._process
+        self._session = self._process = None
+        if session is None or process is None or not process.is_alive():
+            return
+        with translated("", process):
+            process.close_catalog(session, self.settings.catalog)

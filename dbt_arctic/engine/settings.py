@@ -1,0 +1,173 @@
+"""From a profile's values to Spark's conf: pure functions, nothing is started here.
+
+This module must not import pyspark; it asks only for the version of the installed package.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from dbt_arctic.errors import DependencyError, ProfileError
+
+ICEBERG_RUNTIMES: Mapping[str, str] = {
+    "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+}
+"""Spark's minor version to the Iceberg runtime that was tested with it."""
+
+SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+SQLITE_BUSY_TIMEOUT_MS = 15_000
+"""How long one SQLite call waits for another process's lock before it gives up."""
+
+_LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?$")
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """What a profile says about an embedded Spark and its Iceberg catalog.
+
+    :param catalog: the catalog's name, the first part of every relation's name.
+    :param warehouse: where tables live: a folder, or a URI where ``catalog_properties`` name a catalog.
+    :param catalog_properties: Iceberg catalog properties. With neither ``type`` nor ``catalog-impl`` the
+        catalog is the embedded one: JDBC on the SQLite file ``<warehouse>/catalog.db``.
+    :param spark_conf: any Spark conf; wins over everything this module chooses.
+    :param packages: Maven coordinates; ``None`` for those that fit the installed pyspark.
+    :param repositories: Maven repositories to ask in addition.
+    :param java_home: the Java to run; ``None`` to look for one.
+    """
+
+    catalog: str
+    warehouse: str
+    catalog_properties: Mapping[str, str] = field(default_factory=dict)
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    master: str = "local[*]"
+    driver_memory: str = "2g"
+    packages: tuple[str, ...] | None = None
+    repositories: tuple[str, ...] = ()
+    app_name: str = "dbt-arctic"
+    java_home: str | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.catalog):
+            raise ProfileError(
+                f"The catalog's name {self.catalog!r} cannot be used.",
+                where="profile: catalog",
+                why="Spark takes it as a part of a conf key: letters, digits and underscores only.",
+                fix="Choose a name such as `lake`.",
+            )
+
+
+def is_embedded(settings: SparkSettings) -> bool:
+    """Whether the catalog is ours to set up, because the profile names no other."""
+    return not {"type", "catalog-impl"} & set(settings.catalog_properties)
+
+
+def local_warehouse(settings: SparkSettings) -> Path | None:
+    """The warehouse as a folder of this machine, ``None`` where it is somewhere else."""
+    location = settings.warehouse
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", location)
+    if scheme is None:
+        return Path(os.path.abspath(os.path.expanduser(location)))
+    if scheme.group(1) == "file":
+        return Path(os.path.abspath(re.sub(r"^file:(//)?", "", location)))
+    return None
+
+
+def catalog_conf(settings: SparkSettings) -> dict[str, str]:
+    """The catalog's properties, without the ``spark.sql.catalog.<name>.`` in front of each."""
+    given = dict(settings.catalog_properties)
+    conf = {"cache-enabled": "false"}  # a cached table is an old version of it in another session
+    if not is_embedded(settings):
+        if settings.warehouse:
+            conf["warehouse"] = settings.warehouse
+        return conf | given
+    folder = local_warehouse(settings)
+    if folder is None:
+        raise ProfileError(
+            "The embedded catalog needs a warehouse in a local folder.",
+            where=f"profile: warehouse {settings.warehouse!r}",
+            why="Its SQLite file lives in the warehouse, and SQLite needs a local disk.",
+            fix="Give a folder, or name a catalog under catalog_properties (type: rest, hive, glue, jdbc).",
+        )
+    location = PurePosixPath(folder.as_posix())
+    return (
+        conf
+        | {
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "uri": f"jdbc:sqlite:{location}/catalog.db",
+            "warehouse": str(location),
+            "jdbc.schema-version": "V1",  # V0 has no views
+            "jdbc.busy_timeout": str(SQLITE_BUSY_TIMEOUT_MS),
+        }
+        | given
+    )
+
+
+def packages(settings: SparkSettings) -> tuple[str, ...]:
+    """The Maven coordinates to load. Raises ``DependencyError`` where none fits the installed pyspark."""
+    if settings.packages is not None:
+        return settings.packages
+    version = importlib.metadata.version("pyspark")
+    runtime = ICEBERG_RUNTIMES.get(".".join(version.split(".")[:2]))
+    if runtime is None:
+        raise DependencyError(
+            f"No Iceberg runtime is known for pyspark {version}.",
+            where="pip package pyspark",
+            why=f"dbt-arctic was tested with pyspark {', '.join(sorted(ICEBERG_RUNTIMES))}.",
+            fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile.",
+        )
+    uses_sqlite = catalog_conf(settings).get("uri", "").startswith("jdbc:sqlite:")
+    return (runtime, SQLITE_DRIVER) if uses_sqlite else (runtime,)
+
+
+def local_cores(master: str) -> int | None:
+    """The cores of a local master, ``None`` for a cluster's."""
+    matched = _LOCAL_MASTER.match(master)
+    if matched is None:
+        return None
+    cores = matched.group(1)
+    if cores is None:
+        return 1
+    return os.cpu_count() or 1 if cores == "*" else int(cores)
+
+
+def session_conf(settings: SparkSettings) -> dict[str, str]:
+    """Every Spark conf of a session: ours, then the catalog's, then the user's, the later one winning."""
+    prefix = f"spark.sql.catalog.{settings.catalog}"
+    conf = {
+        "spark.master": settings.master,
+        "spark.app.name": settings.app_name,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.extensions": ICEBERG_EXTENSIONS,
+        "spark.sql.catalogImplementation": "in-memory",  # Hive's would leave metastore_db behind
+        "spark.sql.defaultCatalog": settings.catalog,
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        # Storage-partitioned joins: tables bucketed alike are joined where they lie.
+        "spark.sql.sources.v2.bucketing.enabled": "true",
+        "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+        "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+    }
+    jars = packages(settings)
+    if jars:
+        conf["spark.jars.packages"] = ",".join(jars)
+    if settings.repositories:
+        conf["spark.jars.repositories"] = ",".join(settings.repositories)
+    cores = local_cores(settings.master)
+    if cores is not None:
+        # 200 tasks of a shuffle are mostly overhead on one machine; adaptive execution merges the small ones.
+        conf["spark.sql.shuffle.partitions"] = str(max(16, 4 * cores))
+        # A laptop's host name changes with its network, and may not resolve at all.
+        conf["spark.driver.host"] = "127.0.0.1"
+        conf["spark.driver.bindAddress"] = "127.0.0.1"
+    conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(settings).items()}
+    return conf | dict(settings.spark_conf)

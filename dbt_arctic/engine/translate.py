@@ -1,0 +1,74 @@
+"""From an exception of pyspark or py4j to one of our errors. Reads Java objects; decides nothing itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dbt_arctic.engine.faults import Cause, Fault, classify, shortened
+from dbt_arctic.errors import ArcticError, StatementError
+
+if TYPE_CHECKING:
+    from dbt_arctic.engine.jvm import SparkProcess
+
+_MAX_CAUSES = 20
+
+
+def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
+    """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped] # it has none
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    if isinstance(error, ArcticError):
+        return Fault(error)
+    if isinstance(error, Py4JJavaError):
+        origin = error.java_exception
+    elif isinstance(error, CapturedException) and error._origin is not None:
+        origin = error._origin
+    elif isinstance(error, (Py4JError, ConnectionError, EOFError)):
+        return Fault(_lost(error, sql, process))
+    elif isinstance(error, PySparkException):
+        return classify([Cause(type(error).__name__, str(error))], sql)
+    else:
+        return None
+    try:
+        causes = list(_chain(origin))
+    except (Py4JError, ConnectionError) as gone:
+        return Fault(_lost(gone, sql, process))
+    return classify(causes, sql)
+
+
+@contextlib.contextmanager
+def translated(sql: str, process: SparkProcess) -> Iterator[None]:
+    """Raise what Spark raises inside the block as an ``ArcticError``, the cause kept."""
+    try:
+        yield
+    except Exception as error:
+        fault = fault_of(error, sql, process)
+        if fault is None or fault.error is error:
+            raise
+        raise fault.error from error
+
+
+def _chain(origin: Any) -> Iterator[Cause]:
+    at = origin
+    for _ in range(_MAX_CAUSES):
+        if at is None:
+            return
+        yield Cause(at.getClass().getName(), at.getMessage() or "")
+        at = at.getCause()
+
+
+def _lost(error: Exception, sql: str, process: SparkProcess) -> ArcticError:
+    if process.is_alive():
+        return StatementError("Spark's answer could not be read.", where=shortened(sql), why=str(error))
+    tail = process.log_tail()
+    return StatementError(
+        "Spark ended while the statement ran.",
+        where=shortened(sql),
+        why=tail or f"Its process is gone ({type(error).__name__}: {error}).",
+        fix="Run again: the next statement starts a new Spark. "
+        "If memory ran out, give it more: `driver_memory` in the profile.",
+    )
