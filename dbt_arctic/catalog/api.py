@@ -104,6 +104,10 @@ class CatalogReader(Protocol):
         """``None`` when there is no view of that name."""
         ...
 
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+        """The names of the columns that a table had when a snapshot was committed."""
+        ...
+
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         """The live data files of a snapshot, with bounds of the BIGINT column ``column``."""
         ...

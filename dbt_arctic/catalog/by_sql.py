@@ -6,6 +6,7 @@ of where ``run`` comes from. Every question costs one or more statements, some o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -148,14 +149,14 @@ class SqlCatalog:
 
     def _snapshots(self, table: str) -> tuple[Snapshot, ...]:
         rows = self._run(
-            "SELECT snapshot_id, parent_id, unix_millis(committed_at), operation, summary"
+            "SELECT snapshot_id, parent_id, unix_millis(committed_at), operation, to_json(summary)"
             f" FROM {table}.snapshots ORDER BY committed_at"
         )
         if not rows:
             return ()
         sequences = self._sequence_numbers(table, [row[0] for row in rows])
         return tuple(
-            Snapshot(snapshot, parent, sequences[snapshot], at, operation or "", dict(summary or {}))
+            Snapshot(snapshot, parent, sequences[snapshot], at, operation or "", json.loads(summary or "{}"))
             for snapshot, parent, at, operation, summary in rows
         )
 

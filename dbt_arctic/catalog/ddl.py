@@ -52,9 +52,9 @@ def _definitions(create_table: str) -> Iterator[str]:
         character = masked[at]
         if character in "(<":
             depth += 1
-        elif depth and character in ")>":
+        elif character in ")>" and depth:
             depth -= 1
-        elif character in ",)":
+        elif character in ",)" and not depth:
             yield create_table[start:at]
             start = at + 1
             if character == ")":

@@ -1,0 +1,123 @@
+"""Lists of data files, from manifests that pyiceberg wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestEntry,
+    ManifestEntryStatus,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField
+
+from dbt_arctic.catalog import api
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.errors import CatalogUnavailable
+
+if TYPE_CHECKING:
+    from tests.unit.catalog.conftest import HandmadeWarehouse
+
+SNAPSHOT = 42
+
+
+def data_file(path: str, lower: bytes | None, upper: bytes | None) -> DataFile:
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=3,
+        file_size_in_bytes=100,
+        column_sizes={},
+        value_counts={},
+        null_value_counts={},
+        nan_value_counts={},
+        lower_bounds=None if lower is None else {1: lower},
+        upper_bounds=None if upper is None else {1: upper},
+    )
+
+
+def write_snapshot(folder: Path, entries: list[tuple[ManifestEntryStatus, DataFile]]) -> str:
+    """A manifest list with one manifest; returns its location."""
+    io = PyArrowFileIO()
+    with write_manifest(
+        2,
+        UNPARTITIONED_PARTITION_SPEC,
+        Schema(NestedField(1, "id", LongType())),
+        io.new_output(str(folder / "m0.avro")),
+        SNAPSHOT,
+        "deflate",
+    ) as writer:
+        for status, file in entries:
+            entry = ManifestEntry.from_args(
+                status=status, snapshot_id=SNAPSHOT, sequence_number=1, file_sequence_number=1, data_file=file
+            )
+            writer.add_entry(entry)
+    manifest = writer.to_manifest_file()
+    location = str(folder / "snap.avro")
+    with write_manifest_list(2, io.new_output(location), SNAPSHOT, None, 1, "deflate") as manifests:
+        manifests.add_manifests([manifest])
+    return location
+
+
+def table_with(handmade: HandmadeWarehouse, manifest_list: str) -> EmbeddedCatalog:
+    snapshot: dict[str, Any] = {"snapshot-id": SNAPSHOT, "timestamp-ms": 1, "manifest-list": manifest_list}
+    handmade.table("a", "t", snapshots=[snapshot], current_snapshot_id=SNAPSHOT)
+    return EmbeddedCatalog("lake", handmade.folder)
+
+
+def test_live_files_come_with_their_bounds_and_deleted_ones_do_not(handmade: HandmadeWarehouse) -> None:
+    def wide(number: int) -> bytes:
+        return number.to_bytes(8, "little", signed=True)
+
+    def narrow(number: int) -> bytes:  # written while the column was an INT
+        return number.to_bytes(4, "little", signed=True)
+
+    added, existing, gone = (
+        ManifestEntryStatus.ADDED,
+        ManifestEntryStatus.EXISTING,
+        ManifestEntryStatus.DELETED,
+    )
+    location = write_snapshot(
+        handmade.folder,
+        [
+            (added, data_file("/wide", wide(-(2**62)), wide(2**62))),
+            (existing, data_file("/narrow", narrow(-7), narrow(7))),
+            (added, data_file("/without", None, None)),
+            (gone, data_file("/gone", wide(0), wide(1))),
+        ],
+    )
+    assert table_with(handmade, location).data_files("a", "t", SNAPSHOT, "id") == [
+        api.DataFile("/wide", 3, 100, -(2**62), 2**62),
+        api.DataFile("/narrow", 3, 100, -7, 7),
+        api.DataFile("/without", 3, 100, None, None),
+    ]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"Obj\x01\x04\x14avro.codec\x08null", b"x" * 1000])
+def test_an_unreadable_manifest_list_is_named(handmade: HandmadeWarehouse, content: bytes | None) -> None:
+    path = handmade.folder / "snap.avro"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(CatalogUnavailable, match=r"lake\.a\.t") as caught:
+        table_with(handmade, str(path)).data_files("a", "t", SNAPSHOT, "id")
+    assert caught.value.where == str(path)
+
+
+def test_a_missing_manifest_is_named(handmade: HandmadeWarehouse) -> None:
+    location = write_snapshot(handmade.folder, [(ManifestEntryStatus.ADDED, data_file("/a", None, None))])
+    (handmade.folder / "m0.avro").unlink()
+    with pytest.raises(CatalogUnavailable) as caught:
+        table_with(handmade, location).data_files("a", "t", SNAPSHOT, "id")
+    assert caught.value.where == str(handmade.folder / "m0.avro")

@@ -1,0 +1,118 @@
+"""The choice of a reader, and Spark's properties in pyiceberg's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog import translate
+from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.open import open_catalog
+from dbt_arctic.catalog.remote import RemoteCatalog
+from dbt_arctic.catalog.translate import pyiceberg_properties
+
+
+def no_statement(sql: str) -> list[tuple[Any, ...]]:
+    raise AssertionError(f"asked Spark: {sql}")
+
+
+@pytest.fixture(autouse=True)
+def every_client_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translate, "find_spec", lambda module: module)
+
+
+@pytest.mark.parametrize(
+    ("properties", "reader"),
+    [
+        ({}, EmbeddedCatalog),
+        (
+            {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:sqlite:/x/y.db"},
+            EmbeddedCatalog,
+        ),
+        ({"type": "rest", "uri": "http://host/"}, RemoteCatalog),
+        ({"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": "http://host/"}, RemoteCatalog),
+        ({"type": "hive", "uri": "thrift://host:9083"}, RemoteCatalog),
+        ({"type": "glue"}, RemoteCatalog),
+        ({"type": "jdbc", "uri": "jdbc:postgresql://host/db"}, RemoteCatalog),
+        ({"type": "hive"}, SqlCatalog),
+        ({"type": "hadoop", "warehouse": "/x"}, SqlCatalog),
+        ({"type": "jdbc", "uri": "jdbc:oracle:thin:@host"}, SqlCatalog),
+        ({"catalog-impl": "org.apache.iceberg.nessie.NessieCatalog"}, SqlCatalog),
+        (
+            {"type": "rest", "uri": "http://host/", "rest.auth.type": "com.example.OwnAuthManager"},
+            SqlCatalog,
+        ),
+    ],
+)
+def test_each_catalog_has_its_reader_and_opening_asks_nothing(
+    properties: dict[str, str], reader: type[object]
+) -> None:
+    assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is reader
+
+
+def test_without_its_client_a_catalog_is_read_by_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translate, "find_spec", lambda module: None)
+    for properties in (
+        {"type": "hive", "uri": "thrift://host:9083"},
+        {"type": "glue"},
+        {"type": "jdbc", "uri": "jdbc:postgresql://host/db"},
+    ):
+        assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is SqlCatalog
+
+
+def test_rest_properties_pass_with_spark_s_own_left_out() -> None:
+    spark = {
+        "catalog-impl": "org.apache.iceberg.rest.RESTCatalog",
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "cache-enabled": "false",
+        "uri": "https://host/catalog",
+        "warehouse": "main",
+        "credential": "id:secret",
+        "scope": "PRINCIPAL_ROLE:ALL",
+        "s3.endpoint": "http://store:9000",
+        "header.X-Realm": "r",
+    }
+    assert pyiceberg_properties(spark) == {
+        "type": "rest",
+        "uri": "https://host/catalog",
+        "warehouse": "main",
+        "credential": "id:secret",
+        "scope": "PRINCIPAL_ROLE:ALL",
+        "s3.endpoint": "http://store:9000",
+        "header.X-Realm": "r",
+    }
+
+
+def test_rest_logins_are_translated() -> None:
+    basic = {
+        "type": "rest",
+        "uri": "http://host/",
+        "rest.auth.type": "basic",
+        "rest.auth.basic.username": "ada",
+        "rest.auth.basic.password": "pw",
+    }
+    translated = pyiceberg_properties(basic)
+    assert translated is not None
+    assert translated["auth"] == {"type": "basic", "basic": {"username": "ada", "password": "pw"}}
+    signed = pyiceberg_properties({"type": "rest", "uri": "http://host/", "rest.auth.type": "sigv4"})
+    assert signed is not None
+    assert signed["rest.sigv4-enabled"] == "true"
+
+
+def test_a_jdbc_address_becomes_one_of_sqlalchemy_that_creates_nothing() -> None:
+    translated = pyiceberg_properties(
+        {
+            "type": "jdbc",
+            "uri": "jdbc:postgresql://host:5432/db?ssl=true",
+            "jdbc.user": "ada",
+            "jdbc.password": "p@ss/word",
+            "warehouse": "s3://bucket/wh",
+        }
+    )
+    assert translated is not None
+    assert translated["type"] == "sql"
+    assert translated["uri"] == "postgresql+psycopg2://ada:p%40ss%2Fword@host:5432/db"
+    assert translated["init_catalog_tables"] == "false"
+    assert translated["warehouse"] == "s3://bucket/wh"
