@@ -30,11 +30,11 @@ help: ## List the targets
 	@echo "  make test TESTS=tests/unit        one folder, file or test"
 
 .PHONY: demo
-demo: $(INSTALLED) java ## Load TPC-H data, refresh, compact, compare with a rebuild
+demo: java ## Load TPC-H data, refresh, compact, compare with a rebuild
 	@$(BIN)/python example_project/demo.py --scale $(SCALE) --rounds $(ROUNDS)
 
 .PHONY: test
-test: $(INSTALLED) java ## Run all tests
+test: java ## Run all tests
 	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope
 
 .PHONY: check
@@ -59,5 +59,5 @@ $(INSTALLED): setup.py pyproject.toml dbt_arctic/_entry/__init__.py dbt_arctic/_
 	@touch $@
 
 .PHONY: java
-java:
-	@.ci/machine java
+java: $(INSTALLED)
+	@.ci/machine java $(BIN)/python

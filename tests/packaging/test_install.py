@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -60,6 +61,7 @@ def succeed(command: Sequence[str | Path], cwd: Path, answers: str = "") -> str:
 class Environment:
     """A virtual environment that holds dbt-arctic, and a folder to work in."""
 
+    kind: str
     folder: Path
     home: Path
 
@@ -70,10 +72,8 @@ class Environment:
     def program(self, name: str) -> Path:
         return self.folder / "bin" / name
 
-    def dbt(self, *arguments: str, cwd: Path) -> str:
-        return succeed(self.dbt_command(*arguments, profiles=self.home), cwd)
-
-    def dbt_command(self, *arguments: str, profiles: Path) -> list[str | Path]:
+    def dbt(self, *arguments: str, profiles: Path) -> list[str | Path]:
+        """The command line of dbt in this environment."""
         # Not the script `dbt`: it is not linked, and it would name the running environment.
         python = [self.program("python"), "-c", "from dbt.cli.main import cli; cli()"]
         return [*python, *arguments, "--profiles-dir", profiles]
@@ -92,9 +92,9 @@ def link_dependencies(site_packages: Path) -> None:
                 target.symlink_to(entry)
 
 
-def new_environment(folder: Path, requirement: Sequence[str | Path]) -> Environment:
+def new_environment(kind: str, folder: Path, requirement: Sequence[str | Path]) -> Environment:
     """A fresh environment with ``requirement`` installed by pip, dependencies checked by it."""
-    environment = Environment(folder / "venv", folder / "home")
+    environment = Environment(kind, folder / "venv", folder / "home")
     environment.home.mkdir(parents=True)
     succeed([sys.executable, "-m", "venv", "--without-pip", environment.folder], folder)
     link_dependencies(environment.site_packages)
@@ -133,8 +133,67 @@ def installed(
     request: pytest.FixtureRequest, checkout: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
     """An environment with dbt-arctic installed, once from the wheel and once editable."""
-    requirement = [wheel] if request.param == "wheel" else ["--editable", checkout]
-    return new_environment(tmp_path_factory.mktemp(str(request.param)), requirement)
+    kind = str(request.param)
+    requirement = [wheel] if kind == "wheel" else ["--editable", checkout]
+    environment = new_environment(kind, tmp_path_factory.mktemp(kind), requirement)
+    (checkout / "macros" / "added_later.sql").write_text("{% macro arctic_added_later() %}{% endmacro %}")
+    return environment
+
+
+DISPATCHED = r"macro\s+arctic__(\w+)"
+MATERIALIZED = r"materialization\s+(\w+)\s*,\s*adapter\s*=\s*['\"]arctic"
+
+
+def names_in_macros(pattern: str) -> set[str]:
+    """What our macro files define, by a pattern of one group."""
+    sources = "\n".join(path.read_text() for path in (ROOT / "macros").rglob("*.sql"))
+    names = set(re.findall(pattern, sources))
+    assert names
+    return names
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What dbt made of a small project: its own words, and what it chose."""
+
+    output: str
+    facts: dict[str, Any]
+
+
+REPORT = """
+import json, sys
+from dbt.cli.main import dbtRunner
+done = dbtRunner().invoke(["parse", "--show-all-deprecations", "--profiles-dir", sys.argv[1]])
+if not done.success:
+    sys.exit(str(done.exception))
+manifest = done.result
+chosen = lambda name: manifest.find_materialization_macro_by_name("tiny", name, "arctic").unique_id
+facts = {
+    "dispatched": manifest.nodes["model.tiny.one"].config.meta,
+    "materialized": {name: chosen(name) for name in sys.argv[2:]},
+    "macros": list(manifest.macros),
+}
+with open("facts.json", "w") as file:
+    json.dump(facts, file)
+"""
+
+
+@pytest.fixture(scope="session")
+def parsed(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> Parsed:
+    """A project of one model, whose ``meta`` holds the macros that dbt chooses for ``arctic``."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copy(ROOT / "macros" / "sample_profiles.yml", installed.home / "profiles.yml")
+    chosen = ", ".join(
+        f"'{name}': adapter.dispatch('{name}', 'dbt').macro.unique_id"
+        for name in sorted(names_in_macros(DISPATCHED))
+    )
+    (folder / "models").mkdir()
+    (folder / "models" / "one.sql").write_text(f"{{{{ config(meta={{{chosen}}}) }}}} SELECT 1 AS id")
+    (folder / "dbt_project.yml").write_text("name: tiny\nversion: 1.0.0\nprofile: default\n")
+    (folder / "report.py").write_text(REPORT)
+    python = installed.program("python")
+    output = succeed([python, "report.py", installed.home, *sorted(names_in_macros(MATERIALIZED))], folder)
+    return Parsed(output, json.loads((folder / "facts.json").read_text()))
 
 
 def test_the_wheel_holds_every_macro_and_the_licence_and_leaves_dbt_to_dbt(wheel: Path) -> None:
@@ -164,7 +223,7 @@ def test_the_command_tells_the_version(installed: Environment, wheel: Path) -> N
 def test_dbt_init_offers_arctic_and_writes_a_profile_that_dbt_accepts(
     installed: Environment, tmp_path: Path
 ) -> None:
-    command = installed.dbt_command("init", "shop", profiles=tmp_path)
+    command = installed.dbt("init", "shop", profiles=tmp_path)
     (tmp_path / "ask").mkdir()
     offer = run(command, tmp_path / "ask").stdout
     numbers = dict(re.findall(r"\[(\d+)\] (\w+)", offer))
@@ -175,67 +234,31 @@ def test_dbt_init_offers_arctic_and_writes_a_profile_that_dbt_accepts(
     assert target["type"] == "arctic"
     assert target["warehouse"] == "./lake"
 
-    succeed(installed.dbt_command("parse", profiles=tmp_path), tmp_path / "shop")
+    succeed(installed.dbt("parse", profiles=tmp_path), tmp_path / "shop")
 
 
-def test_the_sample_profile_is_one_that_dbt_accepts(installed: Environment, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "macros" / "sample_profiles.yml", installed.home / "profiles.yml")
-    write_project(tmp_path, model="SELECT 1 AS id")
-    output = installed.dbt("parse", "--no-partial-parse", "--show-all-deprecations", cwd=tmp_path)
-    assert "Registered adapter: arctic" in output
-    assert "WARN" not in output.upper(), output
-    assert "DEPRECAT" not in output.upper(), output
+def test_the_sample_profile_is_accepted_without_a_warning(parsed: Parsed) -> None:
+    assert "Registered adapter: arctic" in parsed.output
+    assert "WARN" not in parsed.output.upper(), parsed.output
+    assert "DEPRECAT" not in parsed.output.upper(), parsed.output
 
 
-def test_our_macros_and_materializations_win_over_those_of_spark(
-    installed: Environment, tmp_path: Path
+def test_our_macros_win_over_those_of_spark(parsed: Parsed) -> None:
+    assert parsed.facts["dispatched"] == {
+        name: f"macro.dbt_arctic.arctic__{name}" for name in names_in_macros(DISPATCHED)
+    }
+
+
+def test_our_materializations_win_over_those_of_spark(parsed: Parsed) -> None:
+    names = names_in_macros(MATERIALIZED)
+    assert {"table", "view", "incremental"} <= names
+    assert parsed.facts["materialized"] == {
+        name: f"macro.dbt_arctic.materialization_{name}_arctic" for name in names
+    }
+
+
+def test_only_an_editable_install_sees_a_macro_that_is_added_later(
+    installed: Environment, parsed: Parsed
 ) -> None:
-    shutil.copy(ROOT / "macros" / "sample_profiles.yml", installed.home / "profiles.yml")
-    sources = "\n".join(path.read_text() for path in sorted((ROOT / "macros").rglob("*.sql")))
-    dispatched = re.findall(r"macro\s+arctic__(\w+)", sources)
-    materialized = re.findall(r"materialization\s+(\w+)\s*,\s*adapter\s*=\s*['\"]arctic", sources)
-    assert dispatched
-    assert {"table", "view", "incremental"} <= set(materialized)
-
-    chosen = ", ".join(f"'{name}': adapter.dispatch('{name}', 'dbt').macro.unique_id" for name in dispatched)
-    write_project(tmp_path, model=f"{{{{ config(meta={{{chosen}}}) }}}} SELECT 1 AS id")
-    installed.dbt("parse", "--no-partial-parse", cwd=tmp_path)
-    manifest = json.loads((tmp_path / "target" / "manifest.json").read_text())
-    assert manifest["nodes"]["model.tiny.one"]["config"]["meta"] == {
-        name: f"macro.dbt_arctic.arctic__{name}" for name in dispatched
-    }
-
-    script = tmp_path / "materializations.py"
-    script.write_text(
-        "import json, sys\n"
-        "from dbt.cli.main import dbtRunner\n"
-        "done = dbtRunner().invoke(['--quiet', 'parse', '--profiles-dir', sys.argv[1]])\n"
-        "find = done.result.find_materialization_macro_by_name\n"
-        "print(json.dumps({n: find('tiny', n, 'arctic').unique_id for n in sys.argv[2:]}))\n"
-    )
-    output = succeed([installed.program("python"), script, installed.home, *materialized], tmp_path)
-    assert json.loads(output.splitlines()[-1]) == {
-        name: f"macro.dbt_arctic.materialization_{name}_arctic" for name in materialized
-    }
-
-
-def test_an_editable_install_sees_a_new_macro_at_once(checkout: Path, tmp_path: Path) -> None:
-    # Its own environment and copy: the macro would show up in the other tests' checkout.
-    copy = tmp_path / "checkout"
-    shutil.copytree(checkout, copy)
-    environment = new_environment(tmp_path / "editable", ["--editable", copy])
-    shutil.copy(ROOT / "macros" / "sample_profiles.yml", environment.home / "profiles.yml")
-    (copy / "macros" / "adapter" / "later.sql").write_text("{% macro arctic_later() %}{% endmacro %}")
-    project = tmp_path / "project"
-    project.mkdir()
-    write_project(project, model="SELECT 1 AS id")
-    environment.dbt("parse", cwd=project)
-    manifest = json.loads((project / "target" / "manifest.json").read_text())
-    assert "macro.dbt_arctic.arctic_later" in manifest["macros"]
-
-
-def write_project(folder: Path, model: str) -> None:
-    """A dbt project ``tiny`` of one model ``one``, with the sample profile's name."""
-    (folder / "models").mkdir()
-    (folder / "models" / "one.sql").write_text(model)
-    (folder / "dbt_project.yml").write_text("name: tiny\nversion: 1.0.0\nprofile: default\n")
+    seen = "macro.dbt_arctic.arctic_added_later" in parsed.facts["macros"]
+    assert seen == (installed.kind == "editable")
