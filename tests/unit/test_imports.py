@@ -1,0 +1,126 @@
+"""The import rule: who may know whom. docs/explanation/architecture.md says why.
+
+Imports are read from the source, not from what happened to be loaded: an import inside a
+function counts like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "dbt_arctic"
+
+CONTRACTS = {"engine.api", "catalog.api"}
+"""What an engine and a catalog are asked for: types, which say nothing of how it is done."""
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "engine": {"errors"},
+    "catalog": {"errors"},
+    "keyed": {"errors"},
+    "planner": {"keyed", "errors"},
+    "refresh": {"planner", "keyed", "errors", *CONTRACTS},
+    "compaction": {"refresh", "planner", "keyed", "errors", *CONTRACTS},
+    "adapter": {"refresh", "compaction", "planner", "keyed", "engine", "catalog", "errors"},
+    "cli": {"adapter", "refresh", "compaction", "planner", "keyed", "engine", "catalog", "errors"},
+    "_entry": {"adapter"},
+}
+"""Layer to what it may import of ours, besides itself: a layer, or one module of it."""
+
+EDGE = {"dbt", "dbt_common", "pyspark", "py4j", "pyiceberg", "sqlalchemy", "click", "rich"}
+"""Packages that reach the world outside, or that belong to one edge of it."""
+
+MAY_REACH: dict[str, set[str]] = {
+    "errors": set(),
+    "keyed": set(),
+    "planner": set(),
+    "refresh": set(),
+    "compaction": set(),
+    "engine": {"pyspark", "py4j"},
+    "catalog": {"pyiceberg", "sqlalchemy"},
+    "adapter": {"dbt", "dbt_common"},
+    "cli": {"click", "rich", "dbt", "dbt_common"},
+    "_entry": {"dbt"},
+}
+
+
+def layer_of(path: Path) -> str:
+    """The layer of a module: its folder, or its own name at the top."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full dotted name of everything that a module imports."""
+    inside = ["dbt_arctic", *path.relative_to(PACKAGE).with_suffix("").parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = inside[: -node.level] if node.level else []
+            origin = ".".join([*base, *filter(None, [node.module])])
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def broken_rules(path: Path) -> list[str]:
+    layer = layer_of(path)
+    found = []
+    for line, name in imports(path):
+        where = f"{path.relative_to(PACKAGE.parent)}:{line}: {layer}"
+        top, _, rest = name.partition(".")
+        if top == "dbt_arctic":
+            target = rest.split(".")[0]
+            allowed = MAY_IMPORT[layer] | {layer}
+            module = ".".join(rest.split(".")[:2])
+            if target not in allowed and module not in allowed:
+                found.append(f"{where} must not import {name}")
+        elif top in EDGE - MAY_REACH[layer]:
+            found.append(f"{where} must not import {top}")
+    return found
+
+
+def test_every_layer_has_its_rule() -> None:
+    assert {layer_of(path) for path in modules()} <= set(MAY_IMPORT)
+    assert set(MAY_IMPORT) == set(MAY_REACH)
+
+
+def test_the_layers_form_no_circle() -> None:
+    below: dict[str, set[str]] = {
+        layer: {target.split(".")[0] for target in targets} for layer, targets in MAY_IMPORT.items()
+    }
+    while below:
+        leaves = {layer for layer, targets in below.items() if not targets & set(below)}
+        assert leaves, f"a circle among {sorted(below)}"
+        below = {layer: targets for layer, targets in below.items() if layer not in leaves}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_its_layer_may_know(path: Path) -> None:
+    assert broken_rules(path) == []
+
+
+def test_the_rule_sees_imports_in_functions_and_relative_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.PACKAGE", tmp_path / "dbt_arctic")
+    module = tmp_path / "dbt_arctic" / "keyed" / "wrong.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(
+        "from ..engine import session\n"
+        "from . import names\n"
+        "def late():\n"
+        "    import pyspark.sql\n"
+        "    from dbt_arctic.refresh.edge import Edge\n"
+    )
+    assert broken_rules(module) == [
+        "dbt_arctic/keyed/wrong.py:1: keyed must not import dbt_arctic.engine.session",
+        "dbt_arctic/keyed/wrong.py:4: keyed must not import pyspark",
+        "dbt_arctic/keyed/wrong.py:5: keyed must not import dbt_arctic.refresh.edge.Edge",
+    ]
