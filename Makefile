@@ -16,9 +16,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-# Two test workers with a Spark each, and at times a child of each: 4 heaps, 8 GiB.
-# Spark's launcher reads this where a profile does not set driver_memory.
-export SPARK_DRIVER_MEMORY ?= 2g
+# Two test workers with a Spark each, and at times a child of each: 4 heaps of 2 GiB, which is
+# the profile's default for driver_memory. More WORKERS need more memory.
 export DBT_SEND_ANONYMOUS_USAGE_STATS ?= false
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 

@@ -24,6 +24,7 @@ DEPENDENCIES = [
     "dbt-common>=1.39,<2",
     "dbt-core>=1.11,<1.12",
     "dbt-spark>=1.11,<1.12",
+    "packaging>=24",
     "pyiceberg[pyarrow,pyiceberg-core,sql-sqlite]>=0.12,<0.13",
     "pyspark>=4.1.4,<4.2",
     "rich>=14,<16",

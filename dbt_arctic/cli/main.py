@@ -5,12 +5,27 @@ It must not decide anything about tables or plans.
 
 from __future__ import annotations
 
+import sys
+from importlib.metadata import version
+
 import click
 
-from dbt.adapters.arctic.__version__ import version
+from dbt_arctic.cli.doctor import examine
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version, prog_name="dbt-arctic")
+@click.version_option(version("dbt-arctic"), prog_name="dbt-arctic")
 def main() -> None:
     """Look after the keyed tables of a dbt project."""
+
+
+@main.command()
+def doctor() -> None:
+    """Check this machine: packages and Java. `dbt debug` checks a profile."""
+    checks = list(examine())
+    for check in checks:
+        click.echo(f"{'ok' if check.ok else '!!'}  {check.name:<14} {check.detail}")
+        if check.fix:
+            click.echo(f"    fix: {check.fix}")
+    if not all(check.ok for check in checks):
+        sys.exit(1)

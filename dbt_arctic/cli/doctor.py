@@ -1,0 +1,48 @@
+"""``dbt-arctic doctor``: whether this machine can run dbt-arctic at all, before any profile.
+
+It looks at the installed packages and at Java. It starts no Spark and opens no catalog: those
+need a profile, and ``dbt debug`` checks them.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from packaging.requirements import Requirement
+
+from dbt_arctic.engine.doctor import Check
+from dbt_arctic.engine.java import find_java
+from dbt_arctic.errors import ArcticError
+
+
+def examine() -> Iterator[Check]:
+    """Everything that can be known without a profile, one finding after the other."""
+    yield Check("python", True, platform.python_version())
+    for line in requires("dbt-arctic") or []:
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield examine_package(requirement)
+    yield examine_java()
+
+
+def examine_package(requirement: Requirement) -> Check:
+    """Whether a required package is installed in a version that was tested."""
+    try:
+        found = version(requirement.name)
+    except PackageNotFoundError:
+        found = "missing"
+    if found != "missing" and requirement.specifier.contains(found, prereleases=True):
+        return Check(requirement.name, True, found)
+    wanted = f"{requirement.name}{requirement.specifier}"
+    return Check(requirement.name, False, f"{found}, needs {wanted}", f"pip install '{wanted}'")
+
+
+def examine_java() -> Check:
+    """Whether there is a Java that Spark can run on."""
+    try:
+        java = find_java()
+    except ArcticError as error:
+        return Check("java", False, f"{error.what} {error.where}", error.fix)
+    return Check("java", True, f"{java.version}, {java.home}")
