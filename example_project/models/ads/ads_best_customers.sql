@@ -1,0 +1,13 @@
+-- the hundred customers who kept the most of what they bought
+SELECT
+    sales.customer_key,
+    customer.c_name AS customer_name,
+    customer.c_mktsegment AS market_segment,
+    sales.order_count,
+    sales.last_order_date,
+    sales.net_amount - sales.returned_amount AS kept_amount
+FROM {{ ref('dws_customer_sales') }} AS sales
+INNER JOIN {{ ref('ods_customer') }} AS customer
+    ON sales.customer_key = customer.c_custkey
+ORDER BY kept_amount DESC, sales.customer_key
+LIMIT 100

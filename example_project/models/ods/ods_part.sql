@@ -1,0 +1,17 @@
+{{ config(unique_key='p_partkey') }}
+
+SELECT
+    p_partkey,
+    p_name,
+    p_mfgr,
+    p_brand,
+    p_type,
+    p_size,
+    p_container,
+    p_retailprice,
+    p_comment,
+    change_op,
+    change_seq,
+    change_round,
+    changed_at
+FROM {{ changed(source('raw', 'part_feed')) }} AS feed

@@ -1,0 +1,15 @@
+{{ config(unique_key='s_suppkey') }}
+
+SELECT
+    s_suppkey,
+    s_name,
+    s_address,
+    s_nationkey,
+    s_phone,
+    s_acctbal,
+    s_comment,
+    change_op,
+    change_seq,
+    change_round,
+    changed_at
+FROM {{ changed(source('raw', 'supplier_feed')) }} AS feed

@@ -1,0 +1,26 @@
+"""What the lake consists of, read with pyiceberg beside dbt and Spark: commits and sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from feed.land import RAW_SCHEMA, open_catalog
+from pyiceberg.exceptions import NoSuchTableError
+
+
+def count_commits(warehouse: Path) -> int:
+    """How many commits the tables hold that dbt writes: all but the raw ones."""
+    catalog = open_catalog(warehouse)
+    commits = 0
+    for schema, *_ in catalog.list_namespaces():
+        for identifier in catalog.list_tables(schema) if schema != RAW_SCHEMA else []:
+            try:
+                commits += len(catalog.load_table(identifier).metadata.snapshots)
+            except NoSuchTableError:  # a view: it has no snapshots
+                continue
+    return commits
+
+
+def size_in_megabytes(folder: Path) -> float:
+    """What a folder takes on disk."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6

@@ -1,0 +1,71 @@
+"""What is told at the end: a line for each stage, the differences one by one, and the last line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from check.compare import Comparison
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass
+class Stage:
+    """What one stage did; ``comparisons`` is empty where nothing was compared."""
+
+    name: str
+    feed_rows: int = 0
+    seconds: float = 0.0
+    commits: int = 0
+    megabytes: float = 0.0
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    @property
+    def differences(self) -> int:
+        return sum(comparison.differences for comparison in self.comparisons)
+
+
+def print_stages(console: Console, stages: list[Stage]) -> None:
+    table = Table(title="What happened", title_justify="left")
+    table.add_column("stage")
+    for heading in (
+        "feed rows",
+        "dbt seconds",
+        "commits",
+        "warehouse MB",
+        "models compared",
+        "rows that differ",
+    ):
+        table.add_column(heading, justify="right")
+    for stage in stages:
+        compared = str(len(stage.comparisons)) if stage.comparisons else "-"
+        differing = str(stage.differences) if stage.comparisons else "-"
+        figures = (
+            f"{stage.feed_rows:,}",
+            f"{stage.seconds:.1f}",
+            str(stage.commits),
+            f"{stage.megabytes:.1f}",
+        )
+        table.add_row(stage.name, *figures, compared, differing)
+    console.print(table)
+
+
+def print_differences(console: Console, stages: list[Stage]) -> None:
+    for stage in stages:
+        for one in stage.comparisons:
+            if one.differences:
+                what = one.problem or f"{one.wrong} rows too many, {one.missing} rows missing, of {one.rows}"
+                console.print(f"after {stage.name}: {one.name} differs from its rebuild: {what}", style="red")
+
+
+def write_report(path: Path, stages: list[Stage]) -> None:
+    """The same for programs: a JSON list with an object for each stage."""
+    path.write_text(json.dumps([asdict(stage) for stage in stages], indent=2) + "\n", encoding="utf-8")
+
+
+def last_line(stages: list[Stage], rounds: int, seconds: float) -> str:
+    models = len({one.name for stage in stages for one in stage.comparisons})
+    differences = sum(stage.differences for stage in stages)
+    return f"demo: {rounds} rounds, {models} models, {differences} differences, {seconds:.0f} seconds"
