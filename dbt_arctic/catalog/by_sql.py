@@ -100,16 +100,19 @@ class SqlCatalog:
             comment=comment,
         )
 
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+        table = self._existing(schema, name)
+        self._check_snapshot(table, f"{self._catalog}.{schema}.{name}", snapshot_id)
+        rows = self._run(f"DESCRIBE QUERY SELECT * FROM {table} VERSION AS OF {int(snapshot_id)}")
+        return [row[0] for row in rows]
+
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         relation = f"{self._catalog}.{schema}.{name}"
-        if not self._has("TABLES", schema, name):
-            raise no_table(relation)
-        table = quoted(self._catalog, schema, name)
+        table = self._existing(schema, name)
         columns = [found for found, _, _ in self._describe(table)[0]]
         if column.lower() not in (found.lower() for found in columns):
             raise no_column(relation, column, columns)
-        if not self._run(f"SELECT 1 FROM {table}.snapshots WHERE snapshot_id = {int(snapshot_id)}"):
-            raise no_snapshot(relation, snapshot_id)
+        self._check_snapshot(table, relation, snapshot_id)
         metrics = f"readable_metrics.{quoted(column)}"
         rows = self._run(
             "SELECT file_path, record_count, file_size_in_bytes,"
@@ -117,6 +120,16 @@ class SqlCatalog:
             f" FROM {table}.data_files VERSION AS OF {int(snapshot_id)}"
         )
         return [DataFile(*row) for row in rows]
+
+    def _existing(self, schema: str, name: str) -> str:
+        """The table's name for SQL. Raises ``UnknownRelation``."""
+        if not self._has("TABLES", schema, name):
+            raise no_table(f"{self._catalog}.{schema}.{name}")
+        return quoted(self._catalog, schema, name)
+
+    def _check_snapshot(self, table: str, relation: str, snapshot_id: int) -> None:
+        if not self._run(f"SELECT 1 FROM {table}.snapshots WHERE snapshot_id = {int(snapshot_id)}"):
+            raise no_snapshot(relation, snapshot_id)
 
     def _names(self, what: Literal["TABLES", "VIEWS"], schema: str) -> list[str]:
         rows = self._run(f"SHOW {what} IN {quoted(self._catalog, schema)}")

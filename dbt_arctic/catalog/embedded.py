@@ -16,7 +16,7 @@ from dbt_arctic.catalog.api import DataFile, RelationEntry, TableState, ViewStat
 from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.snapshot_files import snapshot_files
+from dbt_arctic.catalog.snapshot_files import snapshot_columns, snapshot_files
 from dbt_arctic.catalog.sqlite import BUSY_SECONDS, Row, SqliteRows
 from dbt_arctic.errors import CatalogUnavailable
 
@@ -71,6 +71,10 @@ class EmbeddedCatalog:
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self._load(schema, name, "view", self._view)
+
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+        metadata = self._load(schema, name, "table", self._table)
+        return snapshot_columns(self._name, schema, name, metadata, snapshot_id)
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         metadata = self._load(schema, name, "table", self._table)

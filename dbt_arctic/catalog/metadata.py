@@ -25,6 +25,8 @@ class TableMetadata:
     """Snapshot id to the location of its manifest list."""
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
+    columns_at: dict[int, tuple[str, ...]]
+    """Snapshot id to the names of the columns that the table had then."""
 
 
 def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:
@@ -44,7 +46,12 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         branches=_branches(document, current),
     )
     manifest_lists = {s["snapshot-id"]: s["manifest-list"] for s in snapshots if "manifest-list" in s}
-    return TableMetadata(state, manifest_lists, {field["name"]: field["id"] for field in fields})
+    return TableMetadata(
+        state=state,
+        manifest_lists=manifest_lists,
+        field_ids={field["name"]: field["id"] for field in fields},
+        columns_at=_columns_at(document, fields),
+    )
 
 
 def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
@@ -73,6 +80,19 @@ def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
     if "schemas" in document:
         return list(_by_id(document["schemas"], "schema-id", document["current-schema-id"])["fields"])
     return list(document["schema"]["fields"])  # format version 1 may have the single schema only
+
+
+def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, tuple[str, ...]]:
+    names = {
+        schema["schema-id"]: tuple(field["name"] for field in schema["fields"])
+        for schema in document.get("schemas") or []
+    }
+    now = tuple(field["name"] for field in current)
+    # Format version 1 may not say which schema a snapshot had; Iceberg takes the current one then.
+    return {
+        snapshot["snapshot-id"]: names.get(snapshot.get("schema-id"), now)
+        for snapshot in document.get("snapshots") or []
+    }
 
 
 def _by_id(entries: list[dict[str, Any]], key: str, wanted: int) -> dict[str, Any]:

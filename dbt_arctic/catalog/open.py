@@ -28,4 +28,4 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
     translated = pyiceberg_properties(properties)
     if translated is None:
         return by_sql
-    return RemoteCatalog(name, translated, None if catalog_kind(properties) == "rest" else by_sql)
+    return RemoteCatalog(name, translated, by_sql, views_by_sql=catalog_kind(properties) != "rest")

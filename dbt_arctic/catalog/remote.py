@@ -1,5 +1,5 @@
-"""Any other catalog, read by pyiceberg: REST, Hive, Glue, JDBC databases. Views that pyiceberg
-cannot read are asked of ``views``, which reads them by SQL.
+"""Any other catalog, read by pyiceberg: REST, Hive, Glue, JDBC databases. What pyiceberg cannot read
+is read by SQL: the views of all but REST, and a table with a type that it does not know (``variant``).
 
 pyiceberg and the catalog's client are loaded at the first question.
 """
@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dbt_arctic.catalog.api import DataFile, RelationEntry, TableState, ViewState
+from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.snapshot_files import snapshot_files
+from dbt_arctic.catalog.snapshot_files import snapshot_columns, snapshot_files
 from dbt_arctic.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -26,12 +27,8 @@ if TYPE_CHECKING:
 _REQUESTS_AT_ONCE = 8
 
 
-class ViewReader(Protocol):
-    """The views of a catalog, for one whose views pyiceberg cannot read."""
-
-    def list_views(self, schema: str) -> list[RelationEntry]: ...
-
-    def load_view(self, schema: str, name: str) -> ViewState | None: ...
+class _BeyondPyiceberg(Exception):
+    """A table's metadata that pyiceberg does not understand."""
 
 
 class RemoteCatalog:
@@ -39,14 +36,18 @@ class RemoteCatalog:
 
     :param name: Spark's name of the catalog.
     :param properties: pyiceberg's, ``type`` included (``translate.pyiceberg_properties`` makes them).
-    :param views: who reads its views; ``None`` where pyiceberg does (REST).
+    :param by_sql: reads the same catalog by SQL.
+    :param views_by_sql: pyiceberg cannot read the views of this kind of catalog.
     :raises CatalogUnavailable: (any method) the catalog or a file of it cannot be reached or read.
     """
 
-    def __init__(self, name: str, properties: Mapping[str, Any], views: ViewReader | None = None) -> None:
+    def __init__(
+        self, name: str, properties: Mapping[str, Any], by_sql: SqlCatalog, *, views_by_sql: bool
+    ) -> None:
         self._name = name
         self._properties = dict(properties)
-        self._views = views
+        self._by_sql = by_sql
+        self._views_by_sql = views_by_sql
         self._lock = threading.Lock()
         self._opened: Catalog | None = None
         self._tables: Kept[tuple[str, str, str], TableMetadata] = Kept(limit=1024)
@@ -61,26 +62,28 @@ class RemoteCatalog:
         with self._asking() as catalog:
             try:
                 tables = [name[-1] for name in catalog.list_tables((schema,))]
-                own_views = [name[-1] for name in catalog.list_views((schema,))] if not self._views else []
+                views = [] if self._views_by_sql else [name[-1] for name in catalog.list_views((schema,))]
             except NoSuchNamespaceError:
                 return []
         entries = [RelationEntry(schema, name, "table") for name in tables]
-        if self._views:
-            entries += self._views.list_views(schema)
-        else:
-            with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-                loaded = pool.map(lambda name: self.load_view(schema, name), own_views)
-            # None: dropped since the list was made.
-            entries += [RelationEntry(schema, v.name, "view", v.properties) for v in loaded if v]
+        if self._views_by_sql:
+            entries += self._by_sql.list_views(schema)
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            loaded = pool.map(lambda name: self.load_view(schema, name), views)
+        # None: dropped since the list was made.
+        entries += [RelationEntry(schema, v.name, "view", v.properties) for v in loaded if v]
         return sorted(entries, key=lambda entry: entry.name)
 
     def load_table(self, schema: str, name: str) -> TableState | None:
-        table = self._table(schema, name)
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg:
+            return self._by_sql.load_table(schema, name)
         return self._metadata(schema, name, table).state if table else None
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
-        if self._views:
-            return self._views.load_view(schema, name)
+        if self._views_by_sql:
+            return self._by_sql.load_view(schema, name)
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError
 
         with self._asking() as catalog:
@@ -90,24 +93,39 @@ class RemoteCatalog:
                 return None
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
 
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg:
+            return self._by_sql.columns_at(schema, name, snapshot_id)
+        metadata = self._metadata(schema, name, table) if table else None
+        return snapshot_columns(self._name, schema, name, metadata, snapshot_id)
+
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
-        table = self._table(schema, name)
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg:
+            return self._by_sql.data_files(schema, name, snapshot_id, column)
         metadata = self._metadata(schema, name, table) if table else None
         properties = table.io.properties if table else {}  # with the credentials lent for this table
         return snapshot_files(self._name, schema, name, metadata, snapshot_id, column, properties)
 
     def _table(self, schema: str, name: str) -> Table | None:
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+        from pydantic import ValidationError as UnknownToPydantic
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, ValidationError
 
         with self._asking() as catalog:
             try:
                 return catalog.load_table((schema, name))
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+            except (ValidationError, UnknownToPydantic) as error:
+                raise _BeyondPyiceberg from error
 
     def _metadata(self, schema: str, name: str, table: Table) -> TableMetadata:
         def read() -> TableMetadata:
-            return read_table(schema, name, json.loads(table.metadata.model_dump_json()))
+            # Not model_dump_json: pyiceberg refuses to write format version 3, even to a string.
+            return read_table(schema, name, table.metadata.model_dump(mode="json"))
 
         return self._tables.get((schema, name, table.metadata_location), read)
 
@@ -116,6 +134,8 @@ class RemoteCatalog:
         """The catalog, with everything that goes wrong (network, login, client) as one kind of error."""
         try:
             yield self._open()
+        except _BeyondPyiceberg:
+            raise
         except Exception as error:
             uri = str(self._properties.get("uri", ""))
             raise CatalogUnavailable(

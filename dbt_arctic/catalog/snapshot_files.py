@@ -1,4 +1,4 @@
-"""From a table's metadata to the data files of one of its snapshots, with an error for each miss."""
+"""From a table's metadata to what one of its snapshots had, with an error for each miss."""
 
 from __future__ import annotations
 
@@ -42,6 +42,22 @@ def snapshot_files(
     except Exception as error:  # damaged bytes fail in the reader in any way they like
         place = getattr(error, "filename", None) or manifest_list
         raise unreadable_manifest(catalog, schema, name, str(place), error) from error
+
+
+def snapshot_columns(
+    catalog: str, schema: str, name: str, metadata: TableMetadata | None, snapshot_id: int
+) -> list[str]:
+    """The names of the columns that a table had at ``snapshot_id``.
+
+    :raises UnknownRelation: there is no such table.
+    :raises VersionUnavailable: the snapshot was expired.
+    """
+    relation = f"{catalog}.{schema}.{name}"
+    if metadata is None:
+        raise no_table(relation)
+    if snapshot_id not in metadata.columns_at:
+        raise no_snapshot(relation, snapshot_id)
+    return list(metadata.columns_at[snapshot_id])
 
 
 def _field_id(metadata: TableMetadata, column: str) -> int | None:

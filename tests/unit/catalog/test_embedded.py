@@ -95,6 +95,7 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
         "snapshot-id": 10,
         "sequence-number": 1,
         "timestamp-ms": 1000,
+        "schema-id": 0,
         "summary": {"operation": "append"},
     }
     second = {
@@ -102,6 +103,7 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
         "parent-snapshot-id": 10,
         "sequence-number": 2,
         "timestamp-ms": 2000,
+        "schema-id": 1,
         "summary": {"operation": "append", "arctic.txn": "7"},
     }
     handmade.table(
@@ -121,7 +123,10 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
             "kept": {"snapshot-id": 10, "type": "tag"},
         },
     )
-    table = open_embedded(handmade).load_table("a", "t")
+    catalog = open_embedded(handmade)
+    assert catalog.columns_at("a", "t", 10) == ["old_name"]
+    assert catalog.columns_at("a", "t", 20) == ["id", "price"]
+    table = catalog.load_table("a", "t")
     assert table is not None
     assert table.columns == (
         CatalogColumn("id", "bigint", "the key", nullable=False),
@@ -158,6 +163,7 @@ def test_a_table_of_format_version_1_is_read(handmade: HandmadeWarehouse) -> Non
     table = open_embedded(handmade).load_table("a", "t")
     assert table is not None
     assert table.branches == {"main": 5}
+    assert open_embedded(handmade).columns_at("a", "t", 5) == ["id"]
     assert table.snapshots == (Snapshot(5, None, 0, 1, "", {}),)
 
 
@@ -325,6 +331,10 @@ def test_files_of_what_does_not_exist_are_errors(handmade: HandmadeWarehouse) ->
         catalog.data_files("a", "t", 1, "nothing")
     with pytest.raises(VersionUnavailable, match="Snapshot 1"):
         catalog.data_files("a", "t", 1, "ID")
+    with pytest.raises(UnknownRelation):
+        catalog.columns_at("a", "nothing", 1)
+    with pytest.raises(VersionUnavailable):
+        catalog.columns_at("a", "t", 1)
 
 
 def test_neither_pyiceberg_nor_spark_is_loaded_to_list(handmade: HandmadeWarehouse) -> None:
