@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.open import open_catalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.catalog.translate import pyiceberg_properties
+
+if TYPE_CHECKING:
+    from tests.unit.catalog.conftest import HandmadeWarehouse
 
 
 def no_statement(sql: str) -> list[tuple[Any, ...]]:
@@ -27,6 +30,7 @@ def every_client_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     ("properties", "reader"),
     [
         ({}, EmbeddedCatalog),
+        ({"s3.endpoint": "http://store"}, EmbeddedCatalog),
         (
             {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": "jdbc:sqlite:/x/y.db"},
             EmbeddedCatalog,
@@ -50,6 +54,20 @@ def test_each_catalog_has_its_reader_and_opening_asks_nothing(
     properties: dict[str, str], reader: type[object]
 ) -> None:
     assert type(open_catalog("lake", "/tmp/none", properties, no_statement)) is reader
+
+
+def test_the_embedded_catalog_is_looked_for_where_spark_puts_it(
+    handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(handmade.folder.parent))
+    moved = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": f"jdbc:sqlite:{handmade.file}"}
+    for warehouse, properties in (
+        (str(handmade.folder), {}),
+        (f"file://{handmade.folder}", {}),
+        (f"~/{handmade.folder.name}", {}),
+        ("/elsewhere", moved),
+    ):
+        assert open_catalog("lake", warehouse, properties, no_statement).list_schemas() == ["a"]
 
 
 def test_without_its_client_a_catalog_is_read_by_sql(monkeypatch: pytest.MonkeyPatch) -> None:
