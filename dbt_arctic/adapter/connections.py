@@ -1,0 +1,95 @@
+"""dbt's connections: one engine a profile, one Spark session a thread, errors that always surface."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.sql.connections import SQLConnectionManager
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.api import Cursor, Engine
+from dbt_arctic.engine.session import SessionEngine
+
+
+@dataclass
+class ArcticResponse(AdapterResponse):
+    """What ``run_results.json`` tells of a statement. ``jobs``: Spark jobs that it ran."""
+
+    jobs: int = 0
+
+
+class ArcticConnectionManager(SQLConnectionManager):
+    TYPE = "arctic"
+    _engines: ClassVar[dict[Any, Engine]] = {}
+    _engines_lock: ClassVar[threading.Lock] = threading.Lock()
+    _project_root: ClassVar[str | None] = None
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        super().__init__(config, mp_context)
+        # A relative warehouse belongs to the project; `open` is given the credentials only.
+        type(self)._project_root = getattr(config, "project_root", None)
+
+    @classmethod
+    def open(cls, connection: Connection) -> Connection:
+        """Give the connection its handle. Spark starts with its first statement, not here."""
+        if connection.state == ConnectionState.OPEN:
+            return connection
+        credentials = connection.credentials
+        if not isinstance(credentials, ArcticCredentials):
+            raise DbtRuntimeError(f"not a profile of type arctic: {credentials!r}")
+        with as_dbt_errors():
+            connection.handle = cls.engine(credentials).connect()
+        connection.state = ConnectionState.OPEN
+        return connection
+
+    @classmethod
+    def engine(cls, credentials: ArcticCredentials) -> Engine:
+        settings = credentials.spark_settings(cls._project_root)
+        identity = repr(settings)
+        with cls._engines_lock:
+            if identity not in cls._engines:
+                cls._engines[identity] = SessionEngine(settings)
+            return cls._engines[identity]
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Iterator[None]:
+        with as_dbt_errors():
+            yield
+
+    def cancel(self, connection: Connection) -> None:
+        connection.handle.cancel()
+
+    @classmethod
+    def get_response(cls, cursor: Cursor) -> ArcticResponse:
+        rows = cursor.rowcount
+        return ArcticResponse(
+            _message="OK" if rows < 0 else f"OK {rows}",
+            code="OK",
+            rows_affected=None if rows < 0 else rows,
+            query_id=cursor.statement_id,
+            jobs=cursor.job_count,
+        )
+
+    @classmethod
+    def data_type_code_to_name(cls, type_code: int | str) -> str:
+        """The cursor describes columns with Spark's own type names."""
+        return str(type_code)
+
+    # Iceberg commits each statement by itself: there is no transaction to begin, commit or roll back.
+
+    def add_begin_query(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    def add_commit_query(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    @classmethod
+    def _rollback_handle(cls, connection: Connection) -> None:
+        return None

@@ -1,0 +1,246 @@
+"""The adapter class that dbt loads: names, types, listing, columns. What is keyed is in ``keyed_api``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.impl import AdapterConfig, ConstraintSupport
+from dbt.adapters.base.meta import available
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.sql.impl import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+
+from dbt_arctic.adapter.column import ArcticColumn
+from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.catalog.api import RelationEntry
+from dbt_arctic.keyed.layout import partition_field
+from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.table import hides, is_keyed
+
+if TYPE_CHECKING:
+    import agate
+
+
+TABLE_DEFAULTS = {
+    "format-version": "3",
+    # Updates write deletion vectors instead of rewriting the files that they touch.
+    "write.delete.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+}
+
+
+@dataclass
+class ArcticConfig(AdapterConfig):
+    """Settings of a model that this adapter reads."""
+
+    buckets: int | None = None
+    bucket_by: str | None = None
+    sort_by: str | list[str] | None = None
+    partition_by: str | list[str] | None = None
+    delete_when: str | None = None
+    deduplicate_by: str | list[str] | None = None
+    tblproperties: dict[str, str] | None = None
+
+
+class ArcticAdapter(KeyedApi, SQLAdapter):
+    Relation = ArcticRelation
+    Column = ArcticColumn
+    ConnectionManager = ArcticConnectionManager
+    AdapterSpecificConfigs = ArcticConfig
+
+    CONSTRAINT_SUPPORT = {
+        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.not_null: ConstraintSupport.NOT_ENFORCED,
+        ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
+    }
+
+    # Types and names
+
+    @classmethod
+    def date_function(cls) -> str:
+        return "current_timestamp()"
+
+    @classmethod
+    def is_cancelable(cls) -> bool:
+        return True
+
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        return quote(identifier)
+
+    @classmethod
+    def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "string"
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        import agate
+
+        decimals = agate_table.aggregate(agate.MaxPrecision(col_idx))
+        return "double" if decimals else "bigint"
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "bigint"
+
+    @classmethod
+    def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "boolean"
+
+    @classmethod
+    def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "timestamp"
+
+    @classmethod
+    def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "date"
+
+    @classmethod
+    def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return "string"
+
+    def timestamp_add_sql(self, add_to: str, number: int = 1, interval: str = "hour") -> str:
+        return f"{add_to} + INTERVAL {number} {interval}"
+
+    def valid_incremental_strategies(self) -> list[str]:
+        return ["upsert", "append", "merge", "delete+insert", "insert_overwrite"]
+
+    @available
+    @classmethod
+    def string_literal(cls, value: object) -> str:
+        """A value as a string literal of Spark SQL, whatever is in it."""
+        return literal(str(value))
+
+    @available
+    @classmethod
+    def partition_fields(cls, partition_by: str | list[str] | None) -> list[str]:
+        """``partition_by`` as DDL, its columns quoted."""
+        fields = [partition_by] if isinstance(partition_by, str) else list(partition_by or [])
+        return [partition_field(text) for text in fields]
+
+    @available
+    @classmethod
+    def table_properties(cls, properties: dict[str, object] | None) -> dict[str, str]:
+        """Properties of a plain table: ours, then the model's."""
+        return {**TABLE_DEFAULTS, **{name: str(value) for name, value in (properties or {}).items()}}
+
+    # Listing and columns, from metadata
+
+    def list_schemas(self, database: str) -> list[str]:
+        with as_dbt_errors():
+            return self.catalog.list_schemas()
+
+    @available.parse(lambda *a, **k: False)
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        return schema in self.list_schemas(database)
+
+    def list_relations_without_caching(self, schema_relation: ArcticRelation) -> list[ArcticRelation]:
+        """Tables, views and keyed tables; the side tables of keyed tables are not shown."""
+        with as_dbt_errors():
+            entries = self.catalog.list_relations(schema_relation.schema or "")
+        return [
+            self.Relation.create(
+                database=schema_relation.database,
+                schema=entry.schema,
+                identifier=entry.name,
+                type=relation_type(entry),
+                is_keyed=is_keyed(entry.properties),
+            )
+            for entry in visible(entries)
+        ]
+
+    @available.parse(lambda *a, **k: [])
+    def list_everything(self, schema_relation: ArcticRelation) -> list[ArcticRelation]:
+        """Every relation of a schema as it is stored, side tables included; views first."""
+        with as_dbt_errors():
+            entries = self.catalog.list_relations(schema_relation.schema or "")
+        return [
+            self.Relation.create(
+                database=schema_relation.database,
+                schema=entry.schema,
+                identifier=entry.name,
+                type=RelationType.View if entry.kind == "view" else RelationType.Table,
+            )
+            for entry in sorted(entries, key=lambda entry: entry.kind, reverse=True)
+        ]
+
+    def get_columns_in_relation(self, relation: ArcticRelation) -> list[ArcticColumn]:
+        """Columns from metadata; of a temporary view (no schema) by analysis."""
+        with as_dbt_errors():
+            if relation.schema and relation.include_policy.schema:
+                state = self.catalog.load_table(relation.schema, relation.identifier) or self.catalog.load_view(
+                    relation.schema, relation.identifier
+                )
+                if state is not None:
+                    return [ArcticColumn(column.name, column.type) for column in state.columns]
+            return self.get_column_schema_from_query(f"SELECT * FROM {relation.render()}")
+
+    @available.parse(lambda *a, **k: [])
+    def get_column_schema_from_query(self, sql: str) -> list[ArcticColumn]:
+        """The columns that a query would return, by analysis only."""
+        with as_dbt_errors():
+            return [ArcticColumn(name, type_) for name, type_ in self.edge().query_schema(sql)]
+
+    def _get_one_catalog(self, information_schema: Any, schemas: set[str], used_schemas: Any) -> agate.Table:
+        """Rows for ``dbt docs generate``, one a column, from metadata alone."""
+        from dbt_common.clients.agate_helper import table_from_data_flat
+
+        rows: list[dict[str, Any]] = []
+        database = information_schema.database or self.config.credentials.database
+        with as_dbt_errors():
+            for schema in sorted(schemas):
+                for entry in visible(self.catalog.list_relations(schema)):
+                    rows.extend(self._catalog_rows(database, entry))
+        names = ["table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner"]
+        names += ["column_name", "column_index", "column_type", "column_comment"]
+        table = table_from_data_flat(rows, names)
+        return self._catalog_filter_table(table, used_schemas)
+
+    def _catalog_rows(self, database: str, entry: RelationEntry) -> Iterable[dict[str, Any]]:
+        table = self.catalog.load_table(entry.schema, entry.name) if entry.kind == "table" else None
+        state = table or self.catalog.load_view(entry.schema, entry.name)
+        if state is None:  # dropped since it was listed
+            return
+        comment = table.properties.get("comment", "") if table else getattr(state, "comment", "")
+        for index, column in enumerate(state.columns):
+            yield {
+                "table_database": database,
+                "table_schema": entry.schema,
+                "table_name": entry.name,
+                "table_type": "keyed table" if is_keyed(entry.properties) else entry.kind,
+                "table_comment": comment,
+                "table_owner": "",
+                "column_name": column.name,
+                "column_index": index,
+                "column_type": column.type,
+                "column_comment": column.comment,
+            }
+
+    def debug_query(self) -> None:
+        """``dbt debug``: every part that a first run needs, each with what to do about it."""
+        self.diagnose()
+
+
+def visible(entries: list[RelationEntry]) -> list[RelationEntry]:
+    """A listing without the side tables of its keyed views."""
+    keyed = [entry.properties for entry in entries if entry.kind == "view" and is_keyed(entry.properties)]
+    return [
+        entry
+        for entry in entries
+        if entry.kind == "view" or not any(hides(properties, entry.name) for properties in keyed)
+    ]
+
+
+def relation_type(entry: RelationEntry) -> RelationType:
+    """A keyed table is a table to dbt, whatever it is stored as."""
+    if entry.kind == "table" or is_keyed(entry.properties):
+        return RelationType.Table
+    return RelationType.View

@@ -1,0 +1,340 @@
+"""What macros may ask of keyed tables: thin methods over ``refresh`` and ``compaction``.
+
+No decision is made here. Each method gathers what dbt knows (names, config, invocation), hands
+it to the layer below together with the engine and the catalog, and turns errors into dbt's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.meta import available
+from dbt.adapters.contracts.relation import RelationType
+from dbt_common.invocation import get_invocation_id
+
+from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
+from dbt_arctic.adapter.pulls import ModelPulls
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.open import open_catalog
+from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
+from dbt_arctic.engine.api import ColumnInfo, Connection
+from dbt_arctic.keyed import create, read
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh import build, plain, pull, upsert
+from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
+
+if TYPE_CHECKING:
+    from dbt.adapters.sql.impl import SQLAdapter as _Base
+else:
+    _Base = object
+
+STATEMENT_MACRO = "keyed_statement"
+"""Every statement of a keyed table passes through this macro, which a project may override."""
+
+
+class KeyedApi(_Base):
+    connections: ArcticConnectionManager
+    _catalog: CatalogReader | None = None
+    _catalog_lock = threading.Lock()
+
+    # The outside world, as the layers below expect it
+
+    @property
+    def catalog(self) -> CatalogReader:
+        with self._catalog_lock:
+            if self._catalog is None:
+                credentials = self.config.credentials
+                settings = credentials.spark_settings(getattr(self.config, "project_root", None))
+                self._catalog = open_catalog(
+                    settings.catalog, settings.warehouse, settings.catalog_properties, self._rows
+                )
+            return self._catalog
+
+    def edge(self, run_id: str = "") -> Edge:
+        return Edge(
+            catalog=self.catalog, run=self._run, query_schema=self._schema, query=self._rows, run_id=run_id
+        )
+
+    def _handle(self) -> Connection:
+        handle: Connection = self.connections.get_thread_connection().handle
+        return handle
+
+    def _schema(self, sql: str) -> list[ColumnInfo]:
+        return self._handle().query_schema(sql)
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with as_own_errors():
+            _, cursor = self.connections.add_query(sql, auto_begin=False)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
+
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+        with as_own_errors():
+            text = self.execute_macro(STATEMENT_MACRO, kwargs={"step": step, "sql": sql, "table": table})
+            response, _ = self.execute(str(text), auto_begin=False, fetch=False)
+        return -1 if response.rows_affected is None else int(response.rows_affected)
+
+    # What a model's run needs
+
+    @available.parse(lambda *a, **k: None)
+    def keyed_table(self, relation: ArcticRelation) -> KeyedTable | None:
+        """The keyed table of that name as it is now; ``None`` when there is none."""
+        with as_dbt_errors():
+            return find_keyed(self.catalog, relation.name_parts)
+
+    @available.parse(lambda *a, **k: None)
+    def check_config(self, model: Mapping[str, Any]) -> None:
+        """A misspelled setting of ours is an error, not something to ignore."""
+        from dbt.artifacts.resources import ModelConfig
+
+        with as_dbt_errors():
+            known = {*OWN_SETTINGS, *ModelConfig.__dataclass_fields__}
+            settings = list(model["config"])
+            reject_misspelled(model["name"], settings, sorted(known))
+
+    @available.parse(lambda *a, **k: "")
+    def incremental_pull(
+        self,
+        relation: ArcticRelation,
+        this: ArcticRelation,
+        model: Mapping[str, Any],
+        first_run: bool,
+        unique_key: str | Sequence[str] | None,
+        running: bool,
+    ) -> str:
+        """SQL of what changed upstream since this model's last commit; remembered for its commit."""
+        key = (unique_key,) if isinstance(unique_key, str) else tuple(unique_key or ())
+        target = this.name_parts
+        upstream = relation.name_parts
+        earlier = self._pulls().find(model["unique_id"], upstream) if running else None
+        if earlier is not None:
+            return earlier.sql
+        with as_dbt_errors():
+            expected = {} if first_run else self._consumed(target)
+            edge = self.edge()
+            staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
+            planned = pull.plan_pull(
+                self.catalog,
+                upstream,
+                expected.get(upstream.dotted),
+                model=model["name"],
+                key=key,
+                staging=staging,
+            )
+            if running:
+                self._pulls().add(model["unique_id"], expected, planned)
+                if planned.stage is not None:
+                    edge.run("stage", planned.stage[0])
+        return planned.sql
+
+    @available.parse(lambda *a, **k: False)
+    def nothing_to_pull(self, model: Mapping[str, Any]) -> bool:
+        """Whether the model pulls, and none of its upstreams has anything new."""
+        return self._pulls().nothing_new(model["unique_id"])
+
+    @available.parse(lambda *a, **k: None)
+    def refresh_keyed(
+        self, this: ArcticRelation, model: Mapping[str, Any], sql: str, rebuild: bool
+    ) -> ArcticResponse:
+        """One run of a keyed model: a new generation, or one commit to the change table."""
+        pulls = self._pulls()
+        unique_id = model["unique_id"]
+        edge = self.edge(self._run_id(unique_id))
+        with as_dbt_errors():
+            config = parse_config(model["name"], model["config"])
+            if rebuild:
+                _, outcome = build.build_generation(
+                    edge,
+                    this.name_parts,
+                    config,
+                    sql,
+                    pulls.consumed(unique_id),
+                    owner=unique_id,
+                    comment=_table_comment(model),
+                    column_comments=_column_comments(model),
+                )
+            elif pulls.consumed(unique_id):
+                outcome = upsert.pull_upsert(
+                    edge,
+                    this.name_parts,
+                    config,
+                    sql,
+                    expected=pulls.expected(unique_id),
+                    consumed=pulls.consumed(unique_id),
+                )
+            else:
+                outcome = upsert.upsert(edge, this.name_parts, config, sql)
+        return _response(outcome)
+
+    @available.parse(lambda *a, **k: None)
+    def begin_plain_write(
+        self, this: ArcticRelation, model: Mapping[str, Any], statements: int
+    ) -> plain.PlainWrite:
+        pulls = self._pulls()
+        return plain.begin_plain_write(
+            self.edge(),
+            this.name_parts,
+            statements=statements,
+            expected=pulls.expected(model["unique_id"]),
+            consumed=pulls.consumed(model["unique_id"]),
+        )
+
+    @available.parse(lambda *a, **k: None)
+    def execute_plain_write(
+        self, write: plain.PlainWrite, model: Mapping[str, Any], statements: Sequence[str]
+    ) -> ArcticResponse:
+        with as_dbt_errors():
+            edge = self.edge(self._run_id(model["unique_id"]))
+            return _response(plain.execute_plain_write(edge, write, statements))
+
+    @available.parse(lambda *a, **k: None)
+    def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
+        with as_dbt_errors():
+            unique_id = model["unique_id"]
+            edge = self.edge(self._run_id(unique_id))
+            return _response(plain.execute_first_build(edge, self._pulls().consumed(unique_id), statement))
+
+    @available.parse(lambda *a, **k: None)
+    def drop_keyed(self, relation: ArcticRelation) -> None:
+        """Drop a keyed table: its view, then its side tables."""
+        with as_dbt_errors():
+            build.drop_keyed(self.edge(), load_keyed(self.catalog, relation.name_parts))
+
+    @available.parse(lambda *a, **k: None)
+    def drop_side_tables(self, table: KeyedTable) -> None:
+        """What is left of a keyed table after its view was replaced by an ordinary one."""
+        with as_dbt_errors():
+            build.drop_side_tables(self.edge(), table)
+
+    @available.parse(lambda *a, **k: "append")
+    def incremental_strategy(self, model: Mapping[str, Any]) -> str:
+        """The strategy of a model: as configured, else by whether it has a key."""
+        with as_dbt_errors():
+            return choose_strategy(model["name"], model["config"])
+
+    # Reading
+
+    @available.parse(lambda *a, **k: "")
+    def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:
+        with as_dbt_errors():
+            return pull.plan_merge_on_read(self.catalog, relation.name_parts, version, where)
+
+    @available.parse(lambda *a, **k: "")
+    def read_optimized_sql(self, relation: ArcticRelation) -> str:
+        with as_dbt_errors():
+            return read.read_optimized(load_keyed(self.catalog, relation.name_parts))
+
+    @available.parse(lambda *a, **k: "")
+    def changes_sql(
+        self, relation: ArcticRelation, before: str, after: str | None, images: read.Images, where: str
+    ) -> str:
+        with as_dbt_errors():
+            return pull.plan_changes(self.catalog, relation.name_parts, before, after, images, where)
+
+    @available.parse(lambda *a, **k: "")
+    def table_version(self, relation: ArcticRelation) -> str:
+        """The current version of a keyed table, as a text to keep and compare."""
+        with as_dbt_errors():
+            return current_version(self.catalog, load_keyed(self.catalog, relation.name_parts)).token
+
+    # Operations
+
+    @available.parse(lambda *a, **k: None)
+    def compact_table(self, relation: ArcticRelation, trim_grace_seconds: float | None = None) -> dict[str, Any]:
+        """Major compaction of one keyed table."""
+        grace = DEFAULT_TRIM_GRACE_SECONDS if trim_grace_seconds is None else trim_grace_seconds
+        with as_dbt_errors():
+            return vars(compact_major(self.edge(), relation.name_parts, grace))
+
+    # Swaps between a table and a view of one name
+
+    @available.parse(lambda *a, **k: None)
+    def relation_kind(self, relation: ArcticRelation) -> str | None:
+        """What is stored under a name now: ``table``, ``view``, ``keyed`` or ``None``."""
+        with as_dbt_errors():
+            schema, identifier = relation.schema or "", relation.identifier or ""
+            if self.catalog.load_table(schema, identifier) is not None:
+                return "table"
+            view = self.catalog.load_view(schema, identifier)
+            if view is None:
+                return None
+            return "view" if find_keyed(self.catalog, relation.name_parts) is None else "keyed"
+
+    @available.parse(lambda *a, **k: [])
+    def set_aside(self, relation: ArcticRelation) -> list[ArcticRelation]:
+        """What an interrupted swap left: relations under the names that swaps use."""
+        prefix = f"{relation.identifier}__arctic_"
+        with as_dbt_errors():
+            return [
+                relation.incorporate(
+                    path={"identifier": entry.name},
+                    type=RelationType.Table if entry.kind == "table" else RelationType.View,
+                )
+                for entry in self.catalog.list_relations(relation.schema or "")
+                if entry.name.startswith((prefix + "old_", prefix + "new_"))
+            ]
+
+    @available.parse(lambda *a, **k: "")
+    def swap_suffix(self) -> str:
+        """A unique end for the names of a swap, so that no two tables ever share a folder."""
+        return str(self.edge().new_txn())
+
+    # What dbt calls around a model
+
+    def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
+        """Forget the model's pulls and remove what they staged, whether it succeeded or not."""
+        for staging in self._pulls().clear():
+            self._run("drop_staging", create.drop_table(staging))
+
+    def diagnose(self) -> None:
+        """Check every part that a run needs; the first failure says how to fix it."""
+        from dbt_arctic.adapter.doctor import check
+
+        with as_dbt_errors():
+            check(self.config.credentials, getattr(self.config, "project_root", None))
+
+    def _pulls(self) -> ModelPulls:
+        if not hasattr(self, "_thread_pulls"):
+            self._thread_pulls = threading.local()
+        if not hasattr(self._thread_pulls, "pulls"):
+            self._thread_pulls.pulls = ModelPulls()
+        pulls: ModelPulls = self._thread_pulls.pulls
+        return pulls
+
+    def _consumed(self, target: Name) -> dict[str, Consumed]:
+        table = find_keyed(self.catalog, target)
+        if table is not None:
+            return consumed_versions(load_change(self.catalog, table).history())
+        state = self.catalog.load_table(target.schema, target.identifier)
+        return {} if state is None else consumed_versions(state.history())
+
+    def _run_id(self, unique_id: str) -> str:
+        return f"{get_invocation_id()}:{unique_id}"
+
+
+def _response(outcome: Outcome) -> ArcticResponse:
+    return ArcticResponse(
+        _message=outcome.message, code="OK", rows_affected=None if outcome.rows < 0 else outcome.rows
+    )
+
+
+def _table_comment(model: Mapping[str, Any]) -> str:
+    docs = model["config"].get("persist_docs") or {}
+    return str(model.get("description") or "") if docs.get("relation") else ""
+
+
+def _column_comments(model: Mapping[str, Any]) -> dict[str, str]:
+    docs = model["config"].get("persist_docs") or {}
+    if not docs.get("columns"):
+        return {}
+    columns: Mapping[str, Mapping[str, Any]] = model.get("columns") or {}
+    return {name: str(column.get("description") or "") for name, column in columns.items()}

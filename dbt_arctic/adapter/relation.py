@@ -1,0 +1,64 @@
+"""Three-part names as dbt handles them: ``catalog.schema.identifier``, always quoted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.relation import Policy, RelationType
+
+from dbt_arctic.keyed.names import Name, quote
+
+
+@dataclass
+class ArcticQuotePolicy(Policy):
+    database: bool = True
+    schema: bool = True
+    identifier: bool = True
+
+
+@dataclass
+class ArcticIncludePolicy(Policy):
+    database: bool = True
+    schema: bool = True
+    identifier: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArcticRelation(BaseRelation):
+    """A table, a view, or a keyed table.
+
+    ``is_keyed``: stored as a view over base and change table. dbt sees a keyed table as a table, because
+    ``is_incremental()`` and others decide by that.
+    ``branch``: the Iceberg branch that a write goes to, instead of main.
+    """
+
+    quote_policy: Policy = field(default_factory=lambda: ArcticQuotePolicy())
+    include_policy: Policy = field(default_factory=lambda: ArcticIncludePolicy())
+    quote_character: str = "`"
+    is_keyed: bool = False
+    branch: str | None = None
+    require_alias: bool = False
+    renameable_relations: Any = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+    replaceable_relations: Any = field(
+        default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
+    )
+
+    def quoted(self, identifier: str) -> str:
+        return quote(identifier)
+
+    def render(self) -> str:
+        rendered = super().render()
+        return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
+
+    @property
+    def name_parts(self) -> Name:
+        """The name as the storage layer knows it."""
+        return Name(self.database or "", self.schema or "", self.identifier or "")
+
+    def on_branch(self, branch: str | None) -> ArcticRelation:
+        """The same table, written to on a branch."""
+        return self.replace(branch=branch)

@@ -1,0 +1,32 @@
+"""Our errors as dbt's own, so that dbt prints them as a model's error and not as a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
+from dbt_arctic.errors import ArcticError, StatementError
+
+
+@contextmanager
+def as_dbt_errors() -> Iterator[None]:
+    """Raise an ``ArcticError`` as the dbt error of the same text; the original is its cause."""
+    try:
+        yield
+    except StatementError as error:
+        raise DbtDatabaseError(str(error)) from error
+    except ArcticError as error:
+        raise DbtRuntimeError(str(error)) from error
+
+
+@contextmanager
+def as_own_errors() -> Iterator[None]:
+    """The way back: what dbt wrapped on the way through its connection manager."""
+    try:
+        yield
+    except DbtRuntimeError as error:
+        if isinstance(error.__cause__, ArcticError):
+            raise error.__cause__ from error.__cause__.__cause__
+        raise

@@ -1,0 +1,1 @@
+"""Compaction of keyed tables: decide from metadata, execute by the protocol."""

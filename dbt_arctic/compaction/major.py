@@ -1,0 +1,133 @@
+"""Major compaction: pending changes into the base, then out of the change table.
+
+Pin the base first, then the change table; merge on a branch of the base; fast-forward, which
+fails when another compaction was faster; trim what has been merged for longer than the grace.
+A crash anywhere leaves rows in both tables, which reads right, or an unused branch; the next
+compaction goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt_arctic.keyed import compact
+from dbt_arctic.keyed.log import merged_transactions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import TXN, KeyedTable
+from dbt_arctic.refresh.branches import drop_stale_branches, staged
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
+from dbt_arctic.refresh.upsert import publish
+
+DEFAULT_TRIM_GRACE_SECONDS = 600
+"""Longer than any statement's analysis and any foreign reader's catalog cache."""
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What a major compaction of one table would do. Transactions are ``_txn`` values."""
+
+    table: KeyedTable
+    base_snapshot: int
+    change_snapshot: int
+    pending: frozenset[int]
+    """In the change table."""
+    merge: frozenset[int]
+    """Of these, not yet in the base."""
+    trim: frozenset[int]
+    """Of these, merged for longer than the grace."""
+
+
+@dataclass(frozen=True)
+class CompactionResult:
+    """What a major compaction did. Counts are transactions, except ``merged_rows``."""
+
+    table: str
+    merged: int
+    merged_rows: int
+    trimmed: int
+    pending: int
+    """Still in the change table afterwards."""
+    outcome: str
+
+
+def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionPlan:
+    """Decide from metadata alone."""
+    table = load_keyed(edge.catalog, name)
+    base = load_base(edge.catalog, table)
+    change = load_change(edge.catalog, table)
+    pending = pending_transactions(edge, table, head(change))
+    history = base.history()
+    settled = merged_transactions(history, before_ms=edge.now_ms() - int(trim_grace_seconds * 1000))
+    return CompactionPlan(
+        table=table,
+        base_snapshot=head(base),
+        change_snapshot=head(change),
+        pending=pending,
+        merge=pending - merged_transactions(history),
+        trim=pending & settled,
+    )
+
+
+def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
+    """Transactions with rows in the change table at a snapshot, from file statistics.
+
+    A data file as written holds one transaction. Files that a rewrite has mixed are the exception;
+    only then the rows themselves are asked.
+    """
+    files = edge.catalog.data_files(table.change.schema, table.change.identifier, change_snapshot, TXN)
+    found = {file.lower for file in files if file.lower is not None and file.lower == file.upper}
+    if any(file.lower is None or file.lower != file.upper for file in files):
+        found.update(int(row[0]) for row in edge.query(compact.list_transactions(table, change_snapshot)))
+    return frozenset(found)
+
+
+def compact_major(
+    edge: Edge, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
+) -> CompactionResult:
+    """Run one major compaction.
+
+    Commits: one merge on a branch and its fast-forward when there is something to merge; one
+    metadata-only DELETE when there is something to trim.
+    """
+    plan = plan_major(edge, name, trim_grace_seconds)
+    rows = 0
+    if plan.merge:
+        merged_rows = _merge(edge, plan)
+        if merged_rows is None:
+            return CompactionResult(name.dotted, 0, 0, 0, len(plan.pending), "another compaction was faster")
+        rows = merged_rows
+        if trim_grace_seconds <= 0:
+            plan = _plan_trim_again(edge, plan)
+    if plan.trim:
+        edge.run("trim", compact.trim(plan.table, plan.trim), plan.table)
+    outcome = "compacted" if plan.merge or plan.trim else "nothing to do"
+    return CompactionResult(
+        name.dotted, len(plan.merge), rows, len(plan.trim), len(plan.pending) - len(plan.trim), outcome
+    )
+
+
+def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
+    """Merge on a branch and publish it; ``None`` when the base moved meanwhile.
+
+    Without the fast-forward a stale compaction could merge older rows over newer ones.
+    """
+    table = plan.table
+    drop_stale_branches(edge, table.base, load_base(edge.catalog, table), table)
+    with staged(edge, table.base, plan.base_snapshot, edge.new_txn(), table) as branch:
+        edge.run("set_merged", compact.set_merged_property(plan.merge), table)
+        try:
+            statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch)
+            rows = edge.run("merge", statement, table)
+        finally:
+            # Left in place, the property would be committed with every later write of the session.
+            edge.run("reset_merged", compact.reset_merged_property(), table)
+        return rows if publish(edge, table.base, branch, table) else None
+
+
+def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:
+    """Without a grace, what was merged just now is trimmed at once."""
+    merged = merged_transactions(load_base(edge.catalog, plan.table).history())
+    return CompactionPlan(
+        plan.table, plan.base_snapshot, plan.change_snapshot, plan.pending, plan.merge, plan.pending & merged
+    )

@@ -1,0 +1,114 @@
+"""DDL of a keyed table as SQL text: a new generation, the view that publishes it, its evolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.table import (
+    ACTION,
+    OFFSET,
+    PROPERTY_CREATED,
+    PROPERTY_ID,
+    PROPERTY_OF,
+    TXN,
+    Column,
+    KeyedTable,
+)
+
+BASE_DEFAULTS = {
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    # Compaction joins bucket with bucket and writes what it finds where it is: no shuffle.
+    "write.distribution-mode": "none",
+    "write.merge.distribution-mode": "none",
+    "write.spark.fanout.enabled": "true",
+    # Small row groups, so that a key range skips most of a sorted file.
+    "write.parquet.row-group-size-bytes": str(16 * 1024 * 1024),
+}
+CHANGE_DEFAULTS = {
+    "write.distribution-mode": "hash",
+    "write.delete.mode": "merge-on-read",
+}
+
+
+def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str]) -> str:
+    merged = {**BASE_DEFAULTS, **properties, **_identity(table, table.generation.base_id, created_ms)}
+    return _create_table(table.base, table.columns, table, merged)
+
+
+def order_base(table: KeyedTable) -> str:
+    """Files of the base are sorted, so that a range of keys skips most of them."""
+    return f"ALTER TABLE {table.base.sql} WRITE LOCALLY ORDERED BY {table.layout.order_clause()}"
+
+
+def create_change(table: KeyedTable, created_ms: int) -> str:
+    system = (Column(ACTION, "string"), Column(OFFSET, "bigint"), Column(TXN, "bigint"))
+    properties = {**CHANGE_DEFAULTS, **_identity(table, table.generation.change_id, created_ms)}
+    return _create_table(table.change, (*table.columns, *system), table, properties)
+
+
+def publish_view(table: KeyedTable, comment: str = "", properties: Mapping[str, str] | None = None) -> str:
+    """The one atomic statement that switches everything: names, key, layout, columns."""
+    columns = ", ".join(_view_column(column) for column in table.columns)
+    described = f"\nCOMMENT {literal(comment)}" if comment else ""
+    everything = {**(properties or {}), **table.to_properties()}
+    return (
+        f"CREATE OR REPLACE VIEW {table.name.sql} ({columns}){described}\n"
+        f"TBLPROPERTIES ({_property_list(everything)})\nAS\n{merge_on_read(table)}"
+    )
+
+
+def add_columns(table: Name, columns: Sequence[Column]) -> str:
+    listed = ", ".join(f"{quote(column.name)} {column.type}" for column in columns)
+    return f"ALTER TABLE {table.sql} ADD COLUMNS ({listed})"
+
+
+def drop_columns(table: Name, columns: Sequence[str]) -> str:
+    return f"ALTER TABLE {table.sql} DROP COLUMNS ({', '.join(quote(column) for column in columns)})"
+
+
+def widen_column(table: Name, column: Column) -> str:
+    return f"ALTER TABLE {table.sql} ALTER COLUMN {quote(column.name)} TYPE {column.type}"
+
+
+def rename_table(table: Name, to: Name) -> str:
+    return f"ALTER TABLE {table.sql} RENAME TO {to.sql}"
+
+
+def drop_table(table: Name) -> str:
+    return f"DROP TABLE IF EXISTS {table.sql} PURGE"
+
+
+def drop_view(view: Name) -> str:
+    return f"DROP VIEW IF EXISTS {view.sql}"
+
+
+def _create_table(name: Name, columns: Sequence[Column], table: KeyedTable, properties: Mapping[str, str]) -> str:
+    listed = ",\n  ".join(_table_column(column) for column in columns)
+    everything = {"format-version": "3", **properties}
+    return (
+        f"CREATE TABLE {name.sql} (\n  {listed}\n)\nUSING iceberg\n"
+        f"PARTITIONED BY ({table.layout.partition_clause()})\n"
+        f"TBLPROPERTIES ({_property_list(everything)})"
+    )
+
+
+def _identity(table: KeyedTable, table_id: str, created_ms: int) -> dict[str, str]:
+    return {PROPERTY_OF: table.made_as.dotted, PROPERTY_ID: table_id, PROPERTY_CREATED: str(created_ms)}
+
+
+def _property_list(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in sorted(properties.items()))
+
+
+def _table_column(column: Column) -> str:
+    comment = f" COMMENT {literal(column.comment)}" if column.comment else ""
+    return f"{quote(column.name)} {column.type}{comment}"
+
+
+def _view_column(column: Column) -> str:
+    comment = f" COMMENT {literal(column.comment)}" if column.comment else ""
+    return f"{quote(column.name)}{comment}"

@@ -1,0 +1,162 @@
+"""How a keyed table's rows are laid out: partitions, buckets and order inside a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import quote, quote_all
+
+DEFAULT_BUCKETS = 8
+MAX_BUCKETS = 65536
+
+_BUCKETABLE = re.compile(r"(tinyint|smallint|int|integer|bigint|long|decimal|date|timestamp|string|varchar|char|binary)")
+_TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Base and change table of one generation share one layout.
+
+    ``partition_by`` holds columns or Iceberg transforms of a column as the user wrote them;
+    buckets come after them.
+    """
+
+    buckets: int
+    bucket_by: str
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+
+    def partition_clause(self) -> str:
+        fields = [partition_field(text) for text in self.partition_by]
+        fields.append(f"bucket({self.buckets}, {quote(self.bucket_by)})")
+        return ", ".join(fields)
+
+    def order_clause(self) -> str:
+        return quote_all(self.sort_by)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "buckets": self.buckets,
+                "bucket_by": self.bucket_by,
+                "partition_by": list(self.partition_by),
+                "sort_by": list(self.sort_by),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Layout:
+        value = json.loads(text)
+        return cls(
+            buckets=int(value["buckets"]),
+            bucket_by=str(value["bucket_by"]),
+            partition_by=tuple(value["partition_by"]),
+            sort_by=tuple(value["sort_by"]),
+        )
+
+
+def partition_field(text: str) -> str:
+    """A partition field with its column quoted.
+
+    >>> partition_field("day(ordered_at)")
+    'day(`ordered_at`)'
+    >>> partition_field("country")
+    '`country`'
+    """
+    stripped = text.strip()
+    match = _TRANSFORM.fullmatch(stripped)
+    if match is None:
+        return quote(_unquote(stripped))
+    if match.group(1):
+        return f"{match.group(1).lower()}({quote(_unquote(match.group(2)))})"
+    return f"{match.group(3).lower()}({match.group(4)}, {quote(_unquote(match.group(5)))})"
+
+
+def partition_column(text: str) -> str:
+    """The column that a partition field is made of.
+
+    >>> partition_column("truncate(4, sku)")
+    'sku'
+    """
+    match = _TRANSFORM.fullmatch(text.strip())
+    if match is None:
+        return _unquote(text)
+    return _unquote(match.group(2) or match.group(5))
+
+
+def plan_layout(
+    *,
+    where: str,
+    key: Sequence[str],
+    types: Mapping[str, str],
+    buckets: int | None = None,
+    bucket_by: str | None = None,
+    partition_by: Sequence[str] = (),
+    sort_by: Sequence[str] = (),
+) -> Layout:
+    """Check the config and fill in its defaults.
+
+    :param where: the model, for error texts.
+    :param types: Spark type by column name, of the model's columns.
+    :raises ConfigError: a column that does not exist, a bucket count that is not a power of two,
+        or no column of the key that can be bucketed.
+    """
+    count = DEFAULT_BUCKETS if buckets is None else buckets
+    if count < 1 or count > MAX_BUCKETS or count & (count - 1):
+        raise ConfigError(
+            f"buckets is {count}",
+            where=where,
+            why=f"the number of buckets is a power of two from 1 to {MAX_BUCKETS}, so that it can grow and "
+            "shrink, and tables with different numbers can still be joined in place",
+            fix=f"set buckets={_nearest_power(count)}",
+        )
+    for setting, columns in (
+        ("bucket_by", [bucket_by] if bucket_by else []),
+        ("partition_by", [partition_column(text) for text in partition_by]),
+        ("sort_by", list(sort_by)),
+    ):
+        for column in columns:
+            if column not in types:
+                raise ConfigError(
+                    f"{setting} names the column {column}, which the model does not produce",
+                    where=where,
+                    why=f"its columns are: {', '.join(types)}",
+                    fix=f"correct {setting} in the model's config, or select the column",
+                )
+    if bucket_by is not None and bucket_by not in key:
+        raise ConfigError(
+            f"bucket_by is {bucket_by}, which is not part of unique_key",
+            where=where,
+            why="all rows of one key must meet in one bucket",
+            fix=f"choose one of: {', '.join(key)}",
+        )
+    chosen = bucket_by or next((column for column in key if is_bucketable(types[column])), None)
+    if chosen is None or not is_bucketable(types[chosen]):
+        described = ", ".join(f"{column} {types[column]}" for column in key)
+        raise ConfigError(
+            "no column of the key can be bucketed",
+            where=where,
+            why=f"Iceberg buckets integers, decimals, dates, timestamps, strings and binaries; the key is {described}",
+            fix="cast a key column to one of these types in the model, for instance to a decimal",
+        )
+    return Layout(count, chosen, tuple(partition_by), tuple(sort_by) or tuple(key))
+
+
+def is_bucketable(spark_type: str) -> bool:
+    """Whether Iceberg's bucket transform takes a column of this Spark type."""
+    return _BUCKETABLE.match(spark_type.lower()) is not None
+
+
+def _nearest_power(count: int) -> int:
+    return min(MAX_BUCKETS, 1 << max(0, (max(count, 1) - 1).bit_length()))
+
+
+def _unquote(text: str) -> str:
+    stripped = text.strip()
+    if len(stripped) > 1 and stripped[0] == stripped[-1] == "`":
+        return stripped[1:-1].replace("``", "`")
+    return stripped

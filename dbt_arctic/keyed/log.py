@@ -1,0 +1,100 @@
+"""The change log: what the snapshots of a change table say, newest first.
+
+Works on values with the fields of an Iceberg snapshot; where they come from is not its business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, decode_consumed
+
+PROPERTY_TXN = "arctic.txn"
+"""On a commit of the change table: the ``_txn`` of its rows."""
+PROPERTY_RUN = "arctic.run"
+"""On every commit of a model's run: invocation and model, to find out later whether it landed."""
+PROPERTY_MERGED = "arctic.merged"
+"""On a commit of the base table: JSON list of the transactions that it merged."""
+
+_KEEPS_ROWS = ("append", "replace")
+
+
+class SnapshotLike(Protocol):
+    @property
+    def snapshot_id(self) -> int: ...
+
+    @property
+    def parent_id(self) -> int | None: ...
+
+    @property
+    def timestamp_ms(self) -> int: ...
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def summary(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """The commits after one snapshot up to another.
+
+    ``transactions`` oldest first. ``readable_at`` are snapshots that together still show every row
+    of them: the end of the range, and the state just before each commit that removed rows.
+    """
+
+    transactions: tuple[int, ...]
+    readable_at: tuple[int, ...]
+
+
+def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
+    """What was committed after the snapshot ``after``, up to the newest of ``history``.
+
+    :param history: newest first, each the parent of the one before it.
+    :returns: ``None`` when ``after`` is not among them (expired, or of another table).
+    """
+    transactions: list[int] = []
+    readable_at: list[int] = [history[0].snapshot_id] if history else []
+    for snapshot in history:
+        if snapshot.snapshot_id == after:
+            return LogRange(tuple(reversed(transactions)), tuple(readable_at))
+        if PROPERTY_TXN in snapshot.summary:
+            transactions.append(int(snapshot.summary[PROPERTY_TXN]))
+        if snapshot.operation not in _KEEPS_ROWS and snapshot.parent_id not in (None, after):
+            readable_at.append(int(snapshot.parent_id or 0))
+    return None
+
+
+def consumed_versions(history: Iterable[SnapshotLike]) -> dict[str, Consumed]:
+    """The upstream versions that the newest commit that names them was computed from."""
+    for snapshot in history:
+        text = snapshot.summary.get(PROPERTY_CONSUMED)
+        if text is not None:
+            return decode_consumed(text)
+    return {}
+
+
+def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike | None:
+    """The commit of a transaction, if it landed."""
+    for snapshot in history:
+        if snapshot.summary.get(PROPERTY_TXN) == str(txn):
+            return snapshot
+    return None
+
+
+def merged_transactions(history: Iterable[SnapshotLike], before_ms: int | None = None) -> frozenset[int]:
+    """Transactions that commits of the base table merged; with ``before_ms``, only by older commits."""
+    merged: set[int] = set()
+    for snapshot in history:
+        if before_ms is not None and snapshot.timestamp_ms > before_ms:
+            continue
+        merged.update(int(txn) for txn in json.loads(snapshot.summary.get(PROPERTY_MERGED, "[]")))
+    return frozenset(merged)
+
+
+def encode_merged(transactions: Iterable[int]) -> str:
+    return json.dumps(sorted(transactions), separators=(",", ":"))

@@ -1,0 +1,67 @@
+"""Quoting: the one place where an identifier or a value becomes SQL text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+def quote(identifier: str) -> str:
+    """An identifier in backticks, backticks inside it doubled.
+
+    >>> quote("we`ird")
+    '`we``ird`'
+    """
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def quote_all(identifiers: Iterable[str]) -> str:
+    """A list of columns: ``\\`a\\`, \\`b\\```."""
+    return ", ".join(quote(identifier) for identifier in identifiers)
+
+
+def literal(value: str) -> str:
+    """A string literal of Spark SQL. Backslashes and quotes are escaped, so any text is safe.
+
+    >>> literal("it's")
+    "'it\\\\'s'"
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+    return f"'{escaped}'"
+
+
+@dataclass(frozen=True, order=True)
+class Name:
+    """A three-part name of a table or view."""
+
+    catalog: str
+    schema: str
+    identifier: str
+
+    def sibling(self, identifier: str) -> Name:
+        """Another name in the same schema."""
+        return Name(self.catalog, self.schema, identifier)
+
+    @property
+    def sql(self) -> str:
+        return ".".join(quote(part) for part in (self.catalog, self.schema, self.identifier))
+
+    @property
+    def dotted(self) -> str:
+        """For people and for properties, never for SQL."""
+        return f"{self.catalog}.{self.schema}.{self.identifier}"
+
+    def branch(self, branch: str) -> str:
+        """SQL that writes to (or reads) a branch of the table."""
+        return f"{self.sql}.{quote('branch_' + branch)}"
+
+    def at(self, snapshot_id: int | None) -> str:
+        """SQL that reads the table as of a snapshot; ``None`` reads it as it is."""
+        return self.sql if snapshot_id is None else f"{self.sql} VERSION AS OF {snapshot_id}"
+
+    def procedure_argument(self) -> str:
+        """The ``table`` argument of an Iceberg procedure of this catalog."""
+        return literal(f"{quote(self.schema)}.{quote(self.identifier)}")
+
+    def __str__(self) -> str:
+        return self.dotted

@@ -1,0 +1,179 @@
+"""Reads of a keyed table as SQL text: merged rows, base only, and what changed.
+
+Every form reads only named snapshots or the live tables; none uses read options
+(``WITH (...)``), because a statement that refers to one table both with and without them
+silently reads one of the two twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from dbt_arctic.keyed.log import LogRange
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.version import Version
+
+Images = Literal["after", "both"]
+
+ColumnsAt = Mapping[int, frozenset[str]]
+"""Which columns a snapshot has, by snapshot id. A snapshot that is not listed has all of them."""
+
+NEWEST_FIRST = f"{quote('_last_updated_sequence_number')} DESC, {quote(OFFSET)} DESC"
+"""The total order of changes: commit order, then the place inside the commit."""
+
+_RANK = quote("_arctic_rank")
+
+
+def key_equality(left: str, right: str, key: Sequence[str]) -> str:
+    return " AND ".join(f"{left}.{quote(column)} = {right}.{quote(column)}" for column in key)
+
+
+def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt, alias: str = "") -> str:
+    """The table's columns as of a snapshot: one that was added later is NULL there."""
+    present = known.get(snapshot_id) if snapshot_id is not None else None
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(
+        prefix + quote(column.name)
+        if present is None or column.name in present
+        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        for column in table.columns
+    )
+
+
+def merge_on_read(table: KeyedTable, version: Version | None = None, known: ColumnsAt | None = None) -> str:
+    """Merged rows: base rows that no change overrides, and each key's latest change unless a delete.
+
+    Without a version the SQL is the body of the public view. ``_txn > 0`` holds for every row; it
+    keeps a filter above the scan, without which adaptive execution can crash on a join of two such
+    views (Spark 4.1).
+    """
+    columns = quote_all(table.column_names)
+    key = quote_all(table.key)
+    base_at = version.base_snapshot if version else None
+    change_at = version.change_snapshot if version else None
+    base = table.base.at(base_at)
+    change = table.change.at(change_at)
+    return f"""\
+SELECT {select_columns(table, base_at, known or {}, "b")}
+FROM {base} AS b
+LEFT ANTI JOIN (
+  SELECT {key}
+  FROM {change}
+  WHERE {quote(TXN)} > 0
+) AS c
+  ON {key_equality("b", "c", table.key)}
+UNION ALL
+SELECT {columns}
+FROM (
+  SELECT {select_columns(table, change_at, known or {})}, {quote(ACTION)},
+    row_number() OVER (PARTITION BY {key} ORDER BY {NEWEST_FIRST}) AS {_RANK}
+  FROM {change}
+  WHERE {quote(ACTION)} <> '-U'
+)
+WHERE {_RANK} = 1 AND {quote(ACTION)} <> 'D'"""
+
+
+def read_optimized(table: KeyedTable) -> str:
+    """The base table only: merged as of the last compaction, and as fast as any Iceberg table."""
+    return f"SELECT {quote_all(table.column_names)}\nFROM {table.base.sql}"
+
+
+def latest_changes(table: KeyedTable, log: LogRange, snapshot_id: int, known: ColumnsAt | None = None) -> str:
+    """For each key that the log range names: its latest change, with ``_action``.
+
+    With changes in commit order, that is the key's merged state at the end of the range, so
+    neither base nor older changes are read. File statistics of ``_txn`` (one transaction a file)
+    reduce the scan to the files of the range.
+
+    Columns: the table's, and ``_action`` ('U' or 'D').
+    """
+    columns = quote_all(table.column_names)
+    if not log.transactions:
+        selected = select_columns(table, snapshot_id, known or {})
+        return f"SELECT {selected}, {quote(ACTION)}\nFROM {table.change.at(snapshot_id)}\nWHERE false"
+    transactions = ", ".join(str(txn) for txn in log.transactions)
+    scans = "\n  UNION ALL\n".join(
+        f"""\
+    SELECT {select_columns(table, at, known or {})}, {quote(ACTION)}, {quote(OFFSET)}, {quote("_last_updated_sequence_number")}
+    FROM {table.change.at(at)}
+    WHERE {quote(TXN)} IN ({transactions}) AND {quote(ACTION)} <> '-U'"""
+        for at in log.readable_at
+    )
+    return f"""\
+SELECT {columns}, {quote(ACTION)}
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY {quote_all(table.key)} ORDER BY {NEWEST_FIRST}) AS {_RANK}
+  FROM (
+{scans}
+  )
+)
+WHERE {_RANK} = 1"""
+
+
+def everything(select: str, columns: Sequence[str]) -> str:
+    """A first pull: every row as an upsert."""
+    return f"SELECT {quote_all(columns)}, 'U' AS {quote(ACTION)}\nFROM (\n{select}\n)"
+
+
+def difference(before: str, after: str, key: Sequence[str], columns: Sequence[str], images: Images = "after") -> str:
+    """What turns one state into another: changed and new rows, and gone keys.
+
+    :param before: SQL of the old state, :param after: SQL of the new state, both with ``columns``.
+    :param images: ``both`` adds the old row of each changed key as ``-U``.
+
+    A gone key is a ``D`` row with the old values. Rows alike in both states do not appear.
+    """
+    listed = quote_all(columns)
+    same = " AND ".join(f"o.{quote(column)} <=> n.{quote(column)}" for column in columns)
+    matched = key_equality("o", "n", key)
+    parts = [
+        f"SELECT {listed}, 'U' AS {quote(ACTION)}\nFROM (\n{after}\n) AS n\n"
+        f"WHERE NOT EXISTS (\n  SELECT 1 FROM (\n{before}\n  ) AS o WHERE {same}\n)",
+        f"SELECT {listed}, 'D' AS {quote(ACTION)}\nFROM (\n{before}\n) AS o\n"
+        f"WHERE NOT EXISTS (\n  SELECT 1 FROM (\n{after}\n  ) AS n WHERE {matched}\n)",
+    ]
+    if images == "both":
+        parts.append(
+            f"SELECT {listed}, '-U' AS {quote(ACTION)}\nFROM (\n{before}\n) AS o\n"
+            f"WHERE EXISTS (\n  SELECT 1 FROM (\n{after}\n  ) AS n WHERE {matched} AND NOT ({same})\n)"
+        )
+    return "\nUNION ALL\n".join(parts)
+
+
+def changes(
+    table: KeyedTable,
+    before: Version,
+    after: Version,
+    log: LogRange,
+    images: Images,
+    known: ColumnsAt | None = None,
+) -> str:
+    """What changed in a keyed table between two versions of one generation.
+
+    Both states are restricted to the keys that the log names before they are compared.
+    """
+    latest = latest_changes(table, log, after.change_snapshot, known)
+    keys = f"SELECT {quote_all(table.key)} FROM (\n{latest}\n)"
+
+    def touched(version: Version) -> str:
+        columns = ", ".join("m." + quote(column) for column in table.column_names)
+        return (
+            f"SELECT {columns}\nFROM (\n{merge_on_read(table, version, known)}\n) AS m\n"
+            f"LEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality('m', 'k', table.key)}"
+        )
+
+    return difference(touched(before), touched(after), table.key, table.column_names, images)
+
+
+def appended_rows(table: Name, after: int, to: int, into: Name) -> str:
+    """Stage the rows appended to a plain Iceberg table in a snapshot range.
+
+    Only right when the range holds nothing but appends. A statement of its own: read options
+    must not share a statement with another reference to the table.
+    """
+    return (
+        f"CREATE TABLE {into.sql}\nUSING iceberg\nAS SELECT *\nFROM {table.sql}\n"
+        f"WITH (`start-snapshot-id`='{after}', `end-snapshot-id`='{to}')"
+    )

@@ -1,0 +1,189 @@
+"""The keyed table as a value, and its form as properties of the public view.
+
+The view's properties are the only place where a keyed table is described; replacing the
+view is what switches all of it at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
+from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.names import Name
+
+PROTOCOL = 1
+
+ACTION = "_action"
+OFFSET = "_offset"
+TXN = "_txn"
+SYSTEM_COLUMNS = (ACTION, OFFSET, TXN)
+RESERVED_COLUMNS = (*SYSTEM_COLUMNS, "_row_id", "_last_updated_sequence_number")
+
+PROPERTY_PROTOCOL = "arctic.protocol"
+PROPERTY_OF = "arctic.of"
+"""On base and change: the dotted name of the keyed table they were made for."""
+PROPERTY_ID = "arctic.id"
+"""On base and change: an id of our own, so that a reused name is never taken for the same table."""
+PROPERTY_CREATED = "arctic.created-ms"
+
+_SIDE = re.compile(r"(?P<of>.+)__(?P<role>base|change)_(?P<generation>\d+)")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the logical table; ``type`` in Spark's words."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One base+change pair. ``base_id`` and ``change_id`` are the tables' ``arctic.id``."""
+
+    number: int
+    base_id: str
+    change_id: str
+
+
+@dataclass(frozen=True)
+class KeyedTable:
+    """A logical table with a primary key: one view, one base table, one change table."""
+
+    name: Name
+    generation: Generation
+    key: tuple[str, ...]
+    layout: Layout
+    columns: tuple[Column, ...]
+    owner: str = ""
+    previous: Generation | None = None
+    root: str = ""
+    """What the side tables are named after, where it is not the view's name: the view was renamed."""
+
+    @property
+    def made_as(self) -> Name:
+        """The name under which the side tables were made."""
+        return self.name.sibling(self.root or self.name.identifier)
+
+    @property
+    def base(self) -> Name:
+        return side_name(self.made_as, "base", self.generation.number)
+
+    @property
+    def change(self) -> Name:
+        return side_name(self.made_as, "change", self.generation.number)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def side_tables(self) -> tuple[Name, ...]:
+        """Every table that belongs to this one, those of the previous generation included."""
+        generations = [self.generation, *([self.previous] if self.previous else [])]
+        return tuple(
+            side_name(self.made_as, role, generation.number)
+            for generation in generations
+            for role in ("base", "change")
+        )
+
+    def to_properties(self) -> dict[str, str]:
+        properties = {
+            PROPERTY_PROTOCOL: str(PROTOCOL),
+            "arctic.generation": str(self.generation.number),
+            "arctic.base": self.base.identifier,
+            "arctic.base-id": self.generation.base_id,
+            "arctic.change": self.change.identifier,
+            "arctic.change-id": self.generation.change_id,
+            "arctic.key": json.dumps(list(self.key)),
+            "arctic.layout": self.layout.to_json(),
+            "arctic.owner": self.owner,
+            # Always written: replacing a view keeps properties that the new one does not name.
+            "arctic.previous": "",
+        }
+        if self.previous is not None:
+            properties["arctic.previous"] = json.dumps(
+                [self.previous.number, self.previous.base_id, self.previous.change_id]
+            )
+        return properties
+
+
+def side_name(of: Name, role: str, generation: int) -> Name:
+    """The name of a base or change table. Nobody else builds such a name."""
+    return of.sibling(f"{of.identifier}__{role}_{generation}")
+
+
+def side_generation(of: Name, identifier: str) -> int | None:
+    """The generation that an identifier would have as a side table of ``of``, or ``None``."""
+    match = _SIDE.fullmatch(identifier)
+    if match is None or match.group("of") != of.identifier:
+        return None
+    return int(match.group("generation"))
+
+
+def is_keyed(properties: Mapping[str, str]) -> bool:
+    """Whether a view with these properties is the public name of a keyed table."""
+    # Replacing a view keeps the properties of the old one, so "no longer keyed" is an empty value.
+    return bool(properties.get(PROPERTY_PROTOCOL))
+
+
+def hides(properties: Mapping[str, str], identifier: str) -> bool:
+    """Whether a keyed view with these properties hides the table ``identifier`` of its schema.
+
+    A generation above the current one is a build under way (or one that was abandoned).
+    """
+    match = _SIDE.fullmatch(identifier)
+    current = _SIDE.fullmatch(properties.get("arctic.base", ""))
+    if match is None or current is None or match.group("of") != current.group("of"):
+        return False
+    number = int(match.group("generation"))
+    previous = json.loads(properties["arctic.previous"])[0] if properties.get("arctic.previous") else None
+    return number >= int(current.group("generation")) or number == previous
+
+
+def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Column, ...]) -> KeyedTable:
+    """Read a keyed table back from its view.
+
+    :raises NewerProtocol: a newer dbt-arctic wrote it.
+    :raises DamagedKeyedTable: a property is missing or unreadable.
+    """
+    try:
+        protocol = int(properties[PROPERTY_PROTOCOL])
+        if protocol > PROTOCOL:
+            raise NewerProtocol(
+                f"{name} has storage protocol {protocol}; this dbt-arctic knows up to {PROTOCOL}",
+                where=name.dotted,
+                fix="upgrade dbt-arctic: pip install --upgrade dbt-arctic",
+            )
+        generation = Generation(
+            int(properties["arctic.generation"]), properties["arctic.base-id"], properties["arctic.change-id"]
+        )
+        previous = None
+        if properties.get("arctic.previous"):
+            number, base_id, change_id = json.loads(properties["arctic.previous"])
+            previous = Generation(int(number), str(base_id), str(change_id))
+        root = _SIDE.fullmatch(properties["arctic.base"])
+        if root is None:
+            raise ValueError(f"arctic.base is {properties['arctic.base']!r}")
+        return KeyedTable(
+            name=name,
+            generation=generation,
+            key=tuple(json.loads(properties["arctic.key"])),
+            layout=Layout.from_json(properties["arctic.layout"]),
+            columns=columns,
+            owner=properties.get("arctic.owner", ""),
+            previous=previous,
+            root=root.group("of"),
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedKeyedTable(
+            f"the properties of the view {name} do not describe a keyed table",
+            where=name.dotted,
+            why=f"{type(error).__name__}: {error}",
+            fix=f"rebuild it: dbt run --full-refresh --select {name.identifier}",
+        ) from error

@@ -1,0 +1,200 @@
+"""Writes to a keyed table as SQL text: a batch collapsed to one row a key, and its one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.errors import ConfigError, KeyColumnMissing
+from dbt_arctic.keyed.log import PROPERTY_TXN
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+from dbt_arctic.keyed.table import ACTION, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
+
+_ROWS = quote("_arctic_rows")
+_RANK = quote("_arctic_rank")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A model's SQL as upserts and deletes of keys.
+
+    :param sql: the model's compiled SQL.
+    :param columns: the columns to write, in the table's order; ``None`` values fill what the model lacks.
+    :param model_columns: what the SQL produces.
+    :param deduplicate_by: SQL expressions; of several rows of a key the greatest wins.
+    :param delete_when: SQL condition over the model's columns; rows that meet it are deletes.
+    """
+
+    model: str
+    sql: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    model_columns: tuple[str, ...]
+    deduplicate_by: tuple[str, ...] = ()
+    delete_when: str | None = None
+
+    @property
+    def has_action(self) -> bool:
+        return ACTION in self.model_columns
+
+    def check(self) -> None:
+        """:raises KeyColumnMissing: / :raises ConfigError: before anything runs."""
+        missing = [column for column in self.key if column not in self.model_columns]
+        if missing:
+            raise KeyColumnMissing(
+                f"unique_key names {', '.join(missing)}, which the model does not produce",
+                where=self.model,
+                why=f"its columns are: {', '.join(self.model_columns)}",
+                fix="select the key columns under these names, or correct unique_key",
+            )
+        reserved = [column for column in self.model_columns if column in RESERVED_COLUMNS and column != ACTION]
+        if reserved:
+            raise ConfigError(
+                f"the model produces {', '.join(reserved)}, a name that keyed tables use themselves",
+                where=self.model,
+                fix="give the column another name with AS",
+            )
+
+    def collapsed(self, txn: int) -> str:
+        """One row a key: the columns, ``_action``, ``_offset`` and ``_txn``.
+
+        NULL keys and undecided duplicates fail the statement from inside the column ``_offset``,
+        which the table stores, so no optimisation can drop the check.
+        """
+        source = self.sql
+        key = quote_all(self.key)
+        if self.deduplicate_by:
+            order = ", ".join(f"({expression}) DESC NULLS LAST" for expression in self.deduplicate_by)
+            source = (
+                f"SELECT *\nFROM (\n  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
+                f"  FROM (\n{self.sql}\n  )\n)\nWHERE {_RANK} = 1"
+            )
+        selected = ", ".join(
+            quote(column) if column in self.model_columns else f"NULL AS {quote(column)}" for column in self.columns
+        )
+        return f"""\
+SELECT {selected},
+  {self._action()} AS {quote(ACTION)},
+  {self._check()} AS {quote(OFFSET)},
+  CAST({txn} AS BIGINT) AS {quote(TXN)}
+FROM (
+  SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS}
+  FROM (
+{source}
+  )
+)"""
+
+    def _action(self) -> str:
+        conditions = []
+        if self.has_action:
+            unknown = _raise(
+                "AR-301",
+                "_action has a value that is neither 'U' (upsert) nor 'D' (delete): ",
+                f"coalesce(CAST({quote(ACTION)} AS STRING), 'NULL')",
+                self.model,
+                "",
+                "map the source's codes to 'U' and 'D' in the model",
+            )
+            conditions.append(f"WHEN {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D') THEN {unknown}")
+            conditions.append(f"WHEN {quote(ACTION)} = 'D' THEN 'D'")
+        if self.delete_when:
+            conditions.append(f"WHEN ({self.delete_when}) THEN 'D'")
+        return f"CASE {' '.join(conditions)} ELSE 'U' END" if conditions else "'U'"
+
+    def _check(self) -> str:
+        row = f"to_json(struct({quote_all(self.key)}))"
+        any_null = " OR ".join(f"{quote(column)} IS NULL" for column in self.key)
+        null_key = _raise(
+            "AR-303",
+            "a row has NULL in its key: ",
+            row,
+            self.model,
+            "a key must identify the row that an update or delete is meant for",
+            "filter such rows out in the model, or give them a key with coalesce()",
+        )
+        duplicate = _raise(
+            "AR-304",
+            "several rows of one batch have the key ",
+            row,
+            self.model,
+            "nothing says which of them is the latest",
+            "set deduplicate_by to the column that orders them, or make unique_key unique in the model",
+        )
+        return (
+            f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) "
+            f"WHEN {_ROWS} > 1 THEN CAST({duplicate} AS BIGINT) ELSE 0L END"
+        )
+
+
+def insert_into_change(
+    table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str], branch: str | None = None
+) -> str:
+    """The one commit of a batch: an append to the change table, on main or on a branch."""
+    target = table.change.sql if branch is None else table.change.branch(branch)
+    return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, batch.collapsed(txn))
+
+
+def replay(
+    source: Name, snapshot_id: int, txn: int, table: KeyedTable, new_txn: int, properties: Mapping[str, str]
+) -> str:
+    """Append the rows of a transaction that landed in a retired generation to the current one."""
+    columns = quote_all(table.column_names)
+    select = (
+        f"SELECT {columns}, {quote(ACTION)}, {quote(OFFSET)}, CAST({new_txn} AS BIGINT) AS {quote(TXN)}\n"
+        f"FROM {source.at(snapshot_id)}\nWHERE {quote(TXN)} = {txn}"
+    )
+    return _insert(table.change.sql, table.column_names, {PROPERTY_TXN: str(new_txn), **properties}, select)
+
+
+def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) -> str:
+    """The rows of a new generation: upserts only, checked like every batch."""
+    columns = quote_all(batch.columns)
+    # The check sits in the filter here, because the base has no column that it could be stored in.
+    return (
+        f"INSERT INTO {table.base.sql} WITH (`distribution-mode`='hash'{_properties(properties, lead=True)}) "
+        f"({columns})\nSELECT {columns}\nFROM (\n{batch.collapsed(0)}\n)\n"
+        f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'"
+    )
+
+
+def empty_commit(table: KeyedTable, properties: Mapping[str, str], branch: str | None = None) -> str:
+    """A commit of the change table that has properties and no rows."""
+    nulls = ", ".join(f"CAST(NULL AS {column.type})" for column in table.columns)
+    select = f"SELECT {nulls}, 'U', 0L, 0L\nWHERE false"
+    target = table.change.sql if branch is None else table.change.branch(branch)
+    return _insert(target, table.column_names, properties, select)
+
+
+def create_branch(table: Name, branch: str, snapshot_id: int) -> str:
+    return f"ALTER TABLE {table.sql} CREATE BRANCH {quote(branch)} AS OF VERSION {snapshot_id}"
+
+
+def drop_branch(table: Name, branch: str) -> str:
+    return f"ALTER TABLE {table.sql} DROP BRANCH IF EXISTS {quote(branch)}"
+
+
+def fast_forward(table: Name, branch: str) -> str:
+    """Compare-and-swap: main becomes the branch's head, unless main moved since."""
+    return (
+        f"CALL {quote(table.catalog)}.system.fast_forward("
+        f"table => {table.procedure_argument()}, branch => 'main', to => {literal(branch)})"
+    )
+
+
+def _insert(target: str, columns: Sequence[str], properties: Mapping[str, str], select: str) -> str:
+    options = f" WITH ({_properties(properties)})" if properties else ""
+    return f"INSERT INTO {target}{options} ({quote_all([*columns, ACTION, OFFSET, TXN])})\n{select}"
+
+
+def _properties(properties: Mapping[str, str], lead: bool = False) -> str:
+    text = ", ".join(
+        f"{quote('snapshot-property.' + name)}={literal(value)}" for name, value in properties.items()
+    )
+    return f", {text}" if lead and text else text
+
+
+def _raise(code: str, what: str, value: str, where: str, why: str, fix: str) -> str:
+    """``raise_error`` with the parts of an ``ArcticError``, which the cursor puts together again."""
+    before = literal(f"{code}|{what}")
+    after = literal(f"|{where}|{why}|{fix}")
+    return f"raise_error(concat({before}, {value}, {after}))"

@@ -1,0 +1,59 @@
+"""From a model's SQL to a batch of upserts and deletes, columns checked by analysis only."""
+
+from __future__ import annotations
+
+from dbt_arctic.errors import KeyColumnMissing, SchemaChanged
+from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
+from dbt_arctic.keyed.write import Batch
+from dbt_arctic.refresh.config import KeyedConfig, match_columns
+from dbt_arctic.refresh.edge import Edge
+
+
+def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable | None) -> Batch:
+    """The batch that a model's SQL makes for a table.
+
+    :param existing: the table to write to; ``None`` for a table that the model's columns define.
+    :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
+    """
+    produced = tuple(column.name for column in edge.query_schema(sql))
+    payload = tuple(column for column in produced if column != ACTION)
+    batch = Batch(
+        model=config.model,
+        sql=sql,
+        key=match_columns(config.unique_key, produced),
+        columns=payload if existing is None else existing.column_names,
+        model_columns=produced,
+        deduplicate_by=config.deduplicate_by,
+        delete_when=config.delete_when,
+    )
+    batch.check()
+    return batch
+
+
+def model_columns(edge: Edge, config: KeyedConfig, sql: str) -> tuple[Column, ...]:
+    """What the model produces, without ``_action``."""
+    columns = tuple(Column(name, type_) for name, type_ in edge.query_schema(sql) if name != ACTION)
+    names = {column.name.lower() for column in columns}
+    missing = [key for key in config.unique_key if key.lower() not in names]
+    if missing:
+        raise KeyColumnMissing(
+            f"unique_key names {', '.join(missing)}, which the model does not produce",
+            where=config.model,
+            why=f"its columns are: {', '.join(column.name for column in columns)}",
+            fix="select the key columns under these names, or correct unique_key",
+        )
+    return columns
+
+
+def require_same_columns(config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]) -> None:
+    """With ``on_schema_change: ignore``, columns of the table must still come from the model."""
+    names = {column.name.lower() for column in produced}
+    gone = [column.name for column in table.columns if column.name.lower() not in names]
+    if gone:
+        raise SchemaChanged(
+            f"the model no longer produces {', '.join(gone)}",
+            where=config.model,
+            why="on_schema_change is 'ignore', and an upsert writes whole rows",
+            fix="set on_schema_change to 'append_new_columns' (keeps the column, NULL from now on) or "
+            f"'sync_all_columns' (drops it), or run: dbt run --full-refresh --select {config.model}",
+        )

@@ -1,0 +1,152 @@
+"""A new generation: built beside the old one, then published by replacing the view."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from dbt_arctic.errors import ConcurrentRun, StatementError
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.layout import plan_layout
+from dbt_arctic.keyed.log import PROPERTY_RUN
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import (
+    PROPERTY_CREATED,
+    PROPERTY_OF,
+    Column,
+    Generation,
+    KeyedTable,
+    from_properties,
+    is_keyed,
+    side_generation,
+)
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+from dbt_arctic.keyed.write import empty_commit, fill_base
+from dbt_arctic.refresh.batch import make_batch
+from dbt_arctic.refresh.config import KeyedConfig, match_columns
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.state import find_keyed
+
+ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000
+"""A side table of no generation that is younger may belong to a build that is still running."""
+
+
+def build_generation(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    consumed: Mapping[str, Consumed],
+    *,
+    owner: str,
+    comment: str = "",
+    column_comments: Mapping[str, str] | None = None,
+) -> tuple[KeyedTable, Outcome]:
+    """First build and full refresh: the next generation, then the view.
+
+    Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
+    build skips and removes once they are certainly abandoned.
+
+    Commits: create, order and fill the base; create the change table and its first, empty
+    commit, which carries the consumed versions; replace the view.
+    """
+    batch = make_batch(edge, config, sql, existing=None)
+    old = find_keyed(edge.catalog, name)
+    found = _side_tables(edge, name)
+    number = 1 + max([*found.values(), old.generation.number if old else 0], default=0)
+    types = {column.name: column.type for column in edge.query_schema(sql)}
+    comments = column_comments or {}
+    layout = plan_layout(
+        where=config.model,
+        key=batch.key,
+        types=types,
+        buckets=config.buckets,
+        bucket_by=match_columns([config.bucket_by], list(types))[0] if config.bucket_by else None,
+        partition_by=config.partition_by,
+        sort_by=match_columns(config.sort_by, list(types)),
+    )
+    table = KeyedTable(
+        name=name,
+        generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex),
+        key=batch.key,
+        layout=layout,
+        columns=tuple(Column(column, types[column], comments.get(column, "")) for column in batch.columns),
+        owner=owner,
+        previous=old.generation if old else None,
+    )
+    created = edge.now_ms()
+    fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
+    try:
+        edge.run("create_base", create.create_base(table, created, config.tblproperties), table)
+    except StatementError as error:
+        if "ALREADY_EXISTS" not in str(error) and "already exists" not in str(error).lower():
+            raise
+        raise ConcurrentRun(
+            f"another run is building generation {number} of {name}",
+            where=config.model,
+            why=f"{table.base} came into being a moment ago",
+            fix="wait for the other run to end, then run again if this one is still needed",
+        ) from error
+    edge.run("order_base", create.order_base(table), table)
+    rows = edge.run("fill_base", fill, table)
+    edge.run("create_change", create.create_change(table, created), table)
+    properties = {PROPERTY_RUN: edge.run_id}
+    if consumed:
+        properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
+    edge.run("first_commit", empty_commit(table, properties), table)
+    _publish(edge, table, comment)
+    _drop_abandoned(edge, table, found)
+    return table, Outcome(f"BUILD generation {number} ({rows} rows)", rows, fill)
+
+
+def _publish(edge: Edge, table: KeyedTable, comment: str) -> None:
+    """Give the name to the view. A table that has it is set aside for a moment, and put back by the
+    next run's first step if this one is cut off in between.
+    """
+    in_the_way = edge.catalog.load_table(table.name.schema, table.name.identifier) is not None
+    aside = table.name.sibling(f"{table.name.identifier}__arctic_old_{edge.new_txn()}")
+    if in_the_way:
+        edge.run("set_aside", create.rename_table(table.name, aside), table)
+    edge.run("publish_view", create.publish_view(table, comment), table)
+    if in_the_way:
+        edge.run("drop_aside", create.drop_table(aside), table)
+
+
+def drop_keyed(edge: Edge, table: KeyedTable) -> None:
+    """Drop a keyed table. The view goes last: as long as it is there, the rest can be found."""
+    drop_side_tables(edge, table)
+    edge.run("drop_view", create.drop_view(table.name), table)
+
+
+def drop_side_tables(edge: Edge, table: KeyedTable) -> None:
+    """Drop base and change table of every generation that the view named."""
+    for side in table.side_tables:
+        edge.run("drop_side_table", create.drop_table(side), table)
+
+
+def _side_tables(edge: Edge, name: Name) -> dict[Name, int]:
+    """Existing tables that were made for a keyed table of that name, with their generation."""
+    found: dict[Name, int] = {}
+    for entry in edge.catalog.list_relations(name.schema):
+        number = side_generation(name, entry.name) if entry.kind == "table" else None
+        if number is not None:
+            found[name.sibling(entry.name)] = number
+    return found
+
+
+def _drop_abandoned(edge: Edge, table: KeyedTable, found: Mapping[Name, int]) -> None:
+    """Drop generations that no view names: those before the previous one, and abandoned builds."""
+    named = {
+        side
+        for entry in edge.catalog.list_relations(table.name.schema)
+        if entry.kind == "view" and is_keyed(entry.properties)
+        for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
+    }
+    superseded = table.previous.number if table.previous else 0
+    for side, number in found.items():
+        state = None if side in named else edge.catalog.load_table(side.schema, side.identifier)
+        if state is None or state.properties.get(PROPERTY_OF) != table.made_as.dotted:
+            continue
+        age = edge.now_ms() - int(state.properties.get(PROPERTY_CREATED, "0"))
+        if number < superseded or age > ABANDONED_AFTER_MS:
+            edge.run("drop_side_table", create.drop_table(side), table)

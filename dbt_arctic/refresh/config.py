@@ -1,0 +1,162 @@
+"""A keyed model's config: read, checked and completed in one place."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from dbt_arctic.errors import ConfigError
+
+OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
+
+OWN_SETTINGS = (
+    "buckets",
+    "bucket_by",
+    "sort_by",
+    "delete_when",
+    "deduplicate_by",
+    "partition_by",
+    "tblproperties",
+    "unique_key",
+    "incremental_strategy",
+    "on_schema_change",
+)
+"""The settings that this adapter reads, besides dbt's own."""
+
+
+@dataclass(frozen=True)
+class KeyedConfig:
+    """What a model's config says about its keyed table."""
+
+    model: str
+    unique_key: tuple[str, ...]
+    buckets: int | None = None
+    bucket_by: str | None = None
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    deduplicate_by: tuple[str, ...] = ()
+    delete_when: str | None = None
+    on_schema_change: OnSchemaChange = "ignore"
+    tblproperties: Mapping[str, str] = field(default_factory=dict)
+
+
+def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
+    """``upsert`` where there is a key, ``append`` where there is none, unless the config says more.
+
+    :raises ConfigError: a strategy that needs a key, without one.
+    """
+    strategy = config.get("incremental_strategy") or "default"
+    has_key = bool(config.get("unique_key"))
+    if strategy == "default":
+        return "upsert" if has_key else "append"
+    if strategy in ("upsert", "merge", "delete+insert") and not has_key:
+        raise ConfigError(
+            f"the strategy {strategy!r} needs a unique_key",
+            where=model,
+            why="it replaces rows by key",
+            fix="set unique_key, or incremental_strategy='append' for a table without a key",
+        )
+    only_keyed = [name for name in ("buckets", "bucket_by", "delete_when", "deduplicate_by") if config.get(name)]
+    if strategy != "upsert" and only_keyed:
+        raise ConfigError(
+            f"{only_keyed[0]} has no effect with the strategy {strategy!r}",
+            where=model,
+            why="it belongs to keyed tables",
+            fix="remove it, or use incremental_strategy='upsert' with a unique_key",
+        )
+    return str(strategy)
+
+
+def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
+    """Read a keyed model's config.
+
+    :param config: dbt's config of the node, as a mapping.
+    :raises ConfigError: a setting has a value that it cannot have.
+    """
+    on_schema_change: OnSchemaChange = config.get("on_schema_change") or "ignore"
+    if on_schema_change not in get_args(OnSchemaChange):
+        raise ConfigError(
+            f"on_schema_change is {on_schema_change!r}",
+            where=model,
+            fix=f"use one of: {', '.join(get_args(OnSchemaChange))}",
+        )
+    key = _columns(model, "unique_key", config.get("unique_key"))
+    if not key:
+        raise ConfigError(
+            "the strategy 'upsert' needs a unique_key",
+            where=model,
+            why="a keyed table is updated by key",
+            fix="set unique_key, or incremental_strategy='append' for a table without a key",
+        )
+    buckets = config.get("buckets")
+    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int)):
+        raise ConfigError(f"buckets is {buckets!r}, not a whole number", where=model, fix="for instance: buckets=16")
+    bucket_by = config.get("bucket_by")
+    if bucket_by is not None and not isinstance(bucket_by, str):
+        raise ConfigError(f"bucket_by is {bucket_by!r}", where=model, fix="name one column of unique_key")
+    delete_when = config.get("delete_when")
+    if delete_when is not None and not isinstance(delete_when, str):
+        raise ConfigError(
+            f"delete_when is {delete_when!r}", where=model, fix="""a SQL condition, as in delete_when="status = 'gone'" """
+        )
+    properties = config.get("tblproperties") or {}
+    if not isinstance(properties, Mapping):
+        raise ConfigError("tblproperties is not a mapping", where=model, fix="tblproperties={'name': 'value'}")
+    own = [name for name in properties if str(name).startswith("arctic.")]
+    if own:
+        raise ConfigError(
+            f"tblproperties sets {', '.join(own)}",
+            where=model,
+            why="properties that start with 'arctic.' describe the keyed table itself",
+            fix="use another prefix",
+        )
+    return KeyedConfig(
+        model=model,
+        unique_key=key,
+        buckets=buckets,
+        bucket_by=bucket_by,
+        partition_by=_columns(model, "partition_by", config.get("partition_by")),
+        sort_by=_columns(model, "sort_by", config.get("sort_by")),
+        deduplicate_by=_columns(model, "deduplicate_by", config.get("deduplicate_by")),
+        delete_when=delete_when,
+        on_schema_change=on_schema_change,
+        tblproperties={str(name): str(value) for name, value in properties.items()},
+    )
+
+
+def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str]) -> None:
+    """A setting that nobody knows and that resembles one of ours is a typing mistake.
+
+    Other unknown settings are left to dbt, which asks to put them under ``meta``.
+
+    :raises ConfigError: names the setting that was probably meant.
+    """
+    for name in settings:
+        if name in known:
+            continue
+        meant = difflib.get_close_matches(name, OWN_SETTINGS, n=1, cutoff=0.75)
+        if meant:
+            raise ConfigError(
+                f"{name!r} is not a setting; did you mean {meant[0]!r}?",
+                where=model,
+                why="an unknown setting would be ignored without a word",
+                fix=f"write {meant[0]}, or put a setting of your own under meta",
+            )
+
+
+def match_columns(wanted: Sequence[str], existing: Sequence[str]) -> tuple[str, ...]:
+    """Config names in the spelling of the model's columns; Spark's names do not mind case."""
+    by_lower = {name.lower(): name for name in existing}
+    return tuple(by_lower.get(name.lower(), name) for name in wanted)
+
+
+def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else list(value or [])
+    wrong = [item for item in values if not isinstance(item, str) or not item.strip()]
+    if wrong:
+        raise ConfigError(f"{setting} holds {wrong[0]!r}", where=model, fix="name a column, or a list of columns")
+    if len(set(values)) != len(values):
+        raise ConfigError(f"{setting} names a column twice", where=model, fix="name each column once")
+    return tuple(values)

@@ -1,0 +1,54 @@
+"""What a refresh is given to work with, and the small things that everything here needs."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.table import KeyedTable
+
+
+class RunStatement(Protocol):
+    """Run one statement. ``step`` names it in logs and to overriding macros; returns rows written."""
+
+    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int: ...
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The outside world of one refresh.
+
+    :param query_schema: the columns of a query, by analysis only.
+    :param query: the rows of a query.
+    :param run_id: invocation and model; committed with the data, to recognise it later.
+    """
+
+    catalog: CatalogReader
+    run: RunStatement
+    query_schema: Callable[[str], list[ColumnInfo]]
+    query: Callable[[str], list[tuple[Any, ...]]]
+    run_id: str = ""
+    now_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
+
+    def new_txn(self) -> int:
+        """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""
+        return (self.now_ms() << 20) | secrets.randbits(20)
+
+
+def txn_age_ms(txn: int, now_ms: int) -> int:
+    """How long ago a transaction id was made."""
+    return now_ms - (txn >> 20)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a refresh did, for dbt's log and ``run_results.json``."""
+
+    message: str
+    rows: int
+    sql: str

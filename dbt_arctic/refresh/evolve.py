@@ -1,0 +1,140 @@
+"""Schema evolution of a keyed table: what a model's new columns mean for base, change and view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dbt_arctic.errors import SchemaChanged
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.layout import partition_column
+from dbt_arctic.keyed.table import Column, KeyedTable
+from dbt_arctic.refresh.batch import require_same_columns
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge
+
+_WIDENINGS = {("int", "bigint"), ("float", "double")}
+
+
+@dataclass(frozen=True)
+class SchemaDifference:
+    """A model's columns against a table's."""
+
+    added: tuple[Column, ...]
+    removed: tuple[str, ...]
+    widened: tuple[Column, ...]
+    incompatible: tuple[tuple[Column, str], ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.widened or self.incompatible)
+
+    def describe(self) -> str:
+        parts = []
+        if self.added:
+            parts.append("new: " + ", ".join(f"{column.name} {column.type}" for column in self.added))
+        if self.removed:
+            parts.append("gone: " + ", ".join(self.removed))
+        changed = [f"{column.name} is now {column.type}" for column in self.widened]
+        changed += [f"{column.name} was {old}, is now {column.type}" for column, old in self.incompatible]
+        if changed:
+            parts.append("; ".join(changed))
+        return "; ".join(parts)
+
+
+def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> SchemaDifference:
+    by_lower = {column.name.lower(): column for column in table}
+    produced_names = {column.name.lower() for column in produced}
+    widened, incompatible = [], []
+    for column in produced:
+        old = by_lower.get(column.name.lower())
+        if old is None or old.type == column.type:
+            continue
+        if can_widen(old.type, column.type):
+            widened.append(Column(old.name, column.type, old.comment))
+        elif not can_widen(column.type, old.type):
+            incompatible.append((Column(old.name, column.type, old.comment), old.type))
+    return SchemaDifference(
+        added=tuple(column for column in produced if column.name.lower() not in by_lower),
+        removed=tuple(column.name for column in table if column.name.lower() not in produced_names),
+        widened=tuple(widened),
+        incompatible=tuple(incompatible),
+    )
+
+
+def can_widen(old: str, new: str) -> bool:
+    """Whether Iceberg can promote a column from one type to another in place.
+
+    >>> can_widen("int", "bigint"), can_widen("decimal(10,2)", "decimal(12,2)")
+    (True, True)
+    """
+    if (old, new) in _WIDENINGS:
+        return True
+    if old.startswith("decimal(") and new.startswith("decimal("):
+        old_precision, old_scale = (int(part) for part in old[8:-1].split(","))
+        new_precision, new_scale = (int(part) for part in new[8:-1].split(","))
+        return old_scale == new_scale and new_precision >= old_precision
+    return False
+
+
+def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]) -> KeyedTable:
+    """Make the table fit the model's columns, as far as ``on_schema_change`` allows.
+
+    Columns are added to base and change before the view shows them, and dropped after the view
+    has stopped to: readers never see half of it, and a run that was cut off is finished by the next.
+    """
+    difference = compare_columns(table.columns, produced)
+    if config.on_schema_change == "ignore":
+        require_same_columns(config, table, produced)
+        return table
+    if not difference:
+        return table
+    if config.on_schema_change == "fail":
+        raise SchemaChanged(
+            "the model's columns differ from the table's",
+            where=config.model,
+            why=difference.describe(),
+            fix="set on_schema_change to 'append_new_columns' or 'sync_all_columns', or rebuild: "
+            f"dbt run --full-refresh --select {config.model}",
+        )
+    sync = config.on_schema_change == "sync_all_columns"
+    if difference.incompatible and sync:
+        raise SchemaChanged(
+            "a column changed to a type that Iceberg cannot promote to",
+            where=config.model,
+            why=difference.describe(),
+            fix=f"cast the column in the model, or rebuild: dbt run --full-refresh --select {config.model}",
+        )
+    removed = difference.removed if sync else ()
+    widened = difference.widened if sync else ()
+    if not (difference.added or removed or widened):
+        return table
+    _refuse_layout_columns(config, table, removed)
+    widened_by_name = {column.name: column for column in widened}
+    kept = tuple(widened_by_name.get(column.name, column) for column in table.columns if column.name not in removed)
+    evolved = replace(table, columns=(*kept, *difference.added))
+    for side in (table.base, table.change):
+        state = edge.catalog.load_table(side.schema, side.identifier)
+        existing = {column.name: column.type for column in state.columns} if state else {}
+        new = [column for column in difference.added if column.name not in existing]
+        if new:
+            edge.run("add_columns", create.add_columns(side, new), table)
+        for column in widened:
+            if existing.get(column.name) != column.type:
+                edge.run("widen_column", create.widen_column(side, column), table)
+    comment = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    edge.run("publish_view", create.publish_view(evolved, comment.comment if comment else ""), evolved)
+    if removed:
+        for side in (table.change, table.base):
+            edge.run("drop_columns", create.drop_columns(side, removed), table)
+    return evolved
+
+
+def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, removed: tuple[str, ...]) -> None:
+    used = {*table.key, *table.layout.sort_by, *(partition_column(text) for text in table.layout.partition_by)}
+    needed = [column for column in removed if column in used]
+    if needed:
+        raise SchemaChanged(
+            f"the model no longer produces {', '.join(needed)}",
+            where=config.model,
+            why="the table is keyed, partitioned or sorted by it",
+            fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
+        )

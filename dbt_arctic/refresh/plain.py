@@ -1,0 +1,114 @@
+"""Incremental writes to a plain Iceberg table: directly, or on a branch under compare-and-swap.
+
+A branch is used where a run needs more than one statement (all of them become visible at once),
+or where it consumes upstream versions (which must be committed with the data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.errors import ConcurrentRun, UnknownRelation
+from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+from dbt_arctic.refresh.branches import drop_stale_branches
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.upsert import ATTEMPTS, publish
+
+_SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
+
+
+@dataclass(frozen=True)
+class PlainWrite:
+    """How one run writes to a plain table; ``branch`` is ``None`` for a direct write."""
+
+    target: Name
+    branch: str | None
+    expected: Mapping[str, Consumed]
+    consumed: Mapping[str, Consumed]
+
+
+def begin_plain_write(
+    edge: Edge,
+    target: Name,
+    *,
+    statements: int,
+    expected: Mapping[str, Consumed],
+    consumed: Mapping[str, Consumed],
+) -> PlainWrite:
+    branch = f"arctic_{edge.new_txn()}" if statements > 1 or consumed else None
+    return PlainWrite(target, branch, expected, consumed)
+
+
+def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]) -> Outcome:
+    """Run the statements, which were written for the branch's name, and publish them together.
+
+    :raises ConcurrentRun: others kept committing, or consumed the same changes first.
+    """
+    text = ";\n".join(statements)
+    if write.branch is None:
+        rows = [edge.run("write", statement) for statement in statements]
+        return Outcome("OK", _total(rows), text)
+    for _ in range(ATTEMPTS):
+        state = edge.catalog.load_table(write.target.schema, write.target.identifier)
+        if state is None:
+            raise UnknownRelation(
+                f"{write.target} is gone",
+                where=write.target.dotted,
+                why="it was dropped while this run was at work",
+                fix=f"build it again: dbt run --full-refresh --select {write.target.identifier}",
+            )
+        if write.consumed and consumed_versions(state.history()) != dict(write.expected):
+            raise ConcurrentRun(
+                f"another run of the model committed to {write.target} first",
+                where=write.target.identifier,
+                why="the changes that this run computed from were consumed meanwhile",
+                fix="nothing was written; run the model again to take up what is left",
+            )
+        drop_stale_branches(edge, write.target, state, None)
+        at = "" if state.current_snapshot_id is None else f" AS OF VERSION {state.current_snapshot_id}"
+        edge.run("create_branch", f"ALTER TABLE {write.target.sql} CREATE BRANCH {quote(write.branch)}{at}")
+        try:
+            rows = _with_properties(edge, {**write.expected, **write.consumed}, statements)
+            if publish(edge, write.target, write.branch, None):
+                return Outcome("OK", _total(rows), text)
+        finally:
+            edge.run(
+                "drop_branch", f"ALTER TABLE {write.target.sql} DROP BRANCH IF EXISTS {quote(write.branch)}"
+            )
+    raise ConcurrentRun(
+        f"other commits to {write.target} got in between {ATTEMPTS} times",
+        where=write.target.identifier,
+        fix="run the model again when fewer writers are at work",
+    )
+
+
+def execute_first_build(edge: Edge, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
+    """Create or replace a plain table, with the versions it was computed from in the same commit."""
+    rows = _with_properties(edge, consumed, [statement])
+    return Outcome("OK", _total(rows), statement)
+
+
+def _with_properties(edge: Edge, consumed: Mapping[str, Consumed], statements: Sequence[str]) -> list[int]:
+    """Run statements whose commits carry the consumed versions.
+
+    Session properties, because MERGE, DELETE and CTAS take no others; reset whatever happens, since
+    they would go into every later commit of the session.
+    """
+    if not consumed:
+        return [edge.run("write", statement) for statement in statements]
+    properties = {PROPERTY_RUN: edge.run_id, PROPERTY_CONSUMED: encode_consumed(consumed)}
+    try:
+        for name, value in properties.items():
+            edge.run("set_property", f"SET {quote(_SESSION_PROPERTY + name)}={quote(value)}")
+        return [edge.run("write", statement) for statement in statements]
+    finally:
+        for name in properties:
+            edge.run("reset_property", f"RESET {quote(_SESSION_PROPERTY + name)}")
+
+
+def _total(rows: Sequence[int]) -> int:
+    """Rows that the statements wrote; -1 where one of them cannot tell."""
+    return -1 if any(count < 0 for count in rows) else sum(rows)

@@ -1,0 +1,263 @@
+"""Incremental pull: what changed upstream since the version that a model last consumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
+from dbt_arctic.keyed import read
+from dbt_arctic.keyed.log import LogRange, log_range
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.read import Images
+from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable
+from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.refresh.state import (
+    columns_at,
+    consistent_pair,
+    current_version,
+    find_keyed,
+    head,
+    load_change,
+    load_keyed,
+)
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What a model reads of one upstream in one run.
+
+    :param sql: a query over pinned snapshots: the upstream's columns and ``_action`` ('U', 'D').
+    :param consumed: what to commit together with the data computed from it.
+    :param changed: whether the upstream has any commit that this model has not consumed.
+    :param stage: a statement to run before ``sql`` can be read, and the table that it makes.
+    """
+
+    upstream: Name
+    sql: str
+    consumed: Consumed
+    changed: bool
+    stage: tuple[str, Name] | None = None
+
+
+def plan_pull(
+    catalog: CatalogReader,
+    upstream: Name,
+    last: Consumed | None,
+    *,
+    model: str,
+    key: tuple[str, ...] = (),
+    staging: Name | None = None,
+) -> Pull:
+    """Plan what a model reads of an upstream.
+
+    :param last: what the model's last commit consumed; ``None`` on a first run: everything.
+    :param key: identifies rows of a plain Iceberg upstream, where updates and deletes matter.
+    :param staging: where appended rows of a plain Iceberg upstream may be staged.
+    """
+    table = find_keyed(catalog, upstream)
+    if table is not None:
+        return _pull_keyed(catalog, table, last, model)
+    state = catalog.load_table(upstream.schema, upstream.identifier)
+    if state is None:
+        exists = catalog.load_view(upstream.schema, upstream.identifier) is not None
+        raise UnknownRelation(
+            f"cannot pull from {upstream}",
+            where=model,
+            why="it is a view: a view has no versions" if exists else "it does not exist",
+            fix="pull from the tables that it reads, or use ref() alone"
+            if exists
+            else f"build it first: dbt run --select {upstream.identifier}",
+        )
+    return _pull_plain(catalog, upstream, state, last, model, key, staging)
+
+
+def _pull_keyed(catalog: CatalogReader, table: KeyedTable, last: Consumed | None, model: str) -> Pull:
+    base, change = consistent_pair(catalog, table)
+    now = Version(table.generation.number, head(change), head(base))
+    consumed = Consumed(table.generation.change_id, now.token)
+    known = {
+        **columns_at(catalog, table.base, (now.base_snapshot,)),
+        **columns_at(catalog, table.change, (now.change_snapshot,)),
+    }
+    state_now = read.merge_on_read(table, now, known)
+    if last is None:
+        return Pull(table.name, read.everything(state_now, table.column_names), consumed, True)
+    before = Version.parse(last.version, where=model)
+    if last.table_id == table.generation.change_id:
+        log = _log(change, before, table, model)
+        known.update(columns_at(catalog, table.change, log.readable_at))
+        sql = read.latest_changes(table, log, now.change_snapshot, known)
+        return Pull(table.name, sql, consumed, bool(log.transactions))
+    state_before = _retired_state(catalog, table, before, last, model)
+    sql = read.difference(state_before, state_now, table.key, table.column_names)
+    return Pull(table.name, sql, consumed, True)
+
+
+def _log(change: TableState, before: Version, table: KeyedTable, model: str) -> LogRange:
+    log = log_range(change.history(), before.change_snapshot)
+    if log is None:
+        raise VersionUnavailable(
+            f"the changes of {table.name} since the version {before} are gone",
+            where=model,
+            why="the snapshots were expired, or the table was rolled back, since this model last read it",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    return log
+
+
+def _retired_state(
+    catalog: CatalogReader, table: KeyedTable, before: Version, last: Consumed, model: str
+) -> str:
+    """The merged rows of an earlier generation, at the version that the model consumed."""
+    previous = table.previous
+    if previous is None or previous.change_id != last.table_id or previous.number != before.generation:
+        raise VersionUnavailable(
+            f"{table.name} was rebuilt more than once since this model last read it",
+            where=model,
+            why=f"generation {before.generation} is gone; the current one is {table.generation.number}",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    retired = _as_generation(table, previous)
+    known = {
+        **columns_at(catalog, retired.base, (before.base_snapshot,)),
+        **columns_at(catalog, retired.change, (before.change_snapshot,)),
+    }
+    missing = [column for column in table.key if column not in known[before.base_snapshot]]
+    if missing:
+        raise VersionUnavailable(
+            f"{table.name} was rebuilt with another key",
+            where=model,
+            why=f"the generation that this model last read has no column {', '.join(missing)}",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    return read.merge_on_read(retired, before, known)
+
+
+def _as_generation(table: KeyedTable, generation: Generation) -> KeyedTable:
+    return replace(table, generation=generation, previous=None)
+
+
+def _pull_plain(
+    catalog: CatalogReader,
+    upstream: Name,
+    state: TableState,
+    last: Consumed | None,
+    model: str,
+    key: tuple[str, ...],
+    staging: Name | None,
+) -> Pull:
+    table_id = state.properties.get(PROPERTY_ID, state.location)
+    columns = tuple(column.name for column in state.columns)
+    if state.current_snapshot_id is None:
+        sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {upstream.sql}\nWHERE false", columns)
+        return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
+    now = state.current_snapshot_id
+    consumed = Consumed(table_id, str(now))
+    state_now = f"SELECT {quote_all(columns)}\nFROM {upstream.at(now)}"
+    if last is None or last.version == "0":
+        return Pull(upstream, read.everything(state_now, columns), consumed, True)
+    if last.table_id != table_id:
+        raise VersionUnavailable(
+            f"{upstream} is not the table that this model last read: it was dropped and created again",
+            where=model,
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    before = int(last.version)
+    if before == now:
+        return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", consumed, False)
+    appended = only_appends(state, before)
+    if appended and staging is not None:
+        stage = read.appended_rows(upstream, before, now, staging)
+        sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {staging.sql}", columns)
+        return Pull(upstream, sql, consumed, True, (stage, staging))
+    if before not in {snapshot.snapshot_id for snapshot in state.snapshots}:
+        raise VersionUnavailable(
+            f"the snapshot {before} of {upstream} is gone",
+            where=model,
+            why="it was expired since this model last read the table",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    present = frozenset(catalog.columns_at(upstream.schema, upstream.identifier, before))
+    selected = ", ".join(
+        quote(column.name) if column.name in present else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        for column in state.columns
+    )
+    state_before = f"SELECT {selected}\nFROM {upstream.at(before)}"
+    if appended:
+        sql = read.everything(f"{state_now}\nEXCEPT ALL\n{state_before}", columns)
+        return Pull(upstream, sql, consumed, True)
+    if not key:
+        raise ConfigError(
+            f"{upstream} was updated or rewritten since this model last read it, and its rows have no key",
+            where=model,
+            why="without a key, an updated row cannot be told from a new one",
+            fix="name the key: incremental_pull(..., unique_key='...')",
+        )
+    return Pull(upstream, read.difference(state_before, state_now, key, columns), consumed, True)
+
+
+def only_appends(state: TableState, after: int) -> bool:
+    """Whether everything since a snapshot only added rows (a rewrite of files changes none)."""
+    for snapshot in state.history():
+        if snapshot.snapshot_id == after:
+            return True
+        if snapshot.operation not in ("append", "replace"):
+            return False
+    return False
+
+
+def plan_changes(
+    catalog: CatalogReader, name: Name, before: str, after: str | None, images: Images, where: str
+) -> str:
+    """SQL of what changed in a keyed table between two versions (default end: now)."""
+    if images not in ("after", "both"):
+        raise ConfigError(f"images is {images!r}", where=where, fix="use images='after' or images='both'")
+    table = load_keyed(catalog, name)
+    start = Version.parse(before, where)
+    end = Version.parse(after, where) if after else current_version(catalog, table)
+    for version in (start, end):
+        if version.generation != table.generation.number:
+            raise VersionUnavailable(
+                f"version {version} is of generation {version.generation}; {name} has {table.generation.number}",
+                where=where,
+                why="changes are told within one generation: a full refresh starts the next",
+                fix="compare the two states with merge_on_read(..., version=...) instead",
+            )
+    change = load_change(catalog, table)
+    log = log_range(change.history(end.change_snapshot), start.change_snapshot)
+    if log is None:
+        raise VersionUnavailable(
+            f"the changes of {name} from {start} to {end} are not on record",
+            where=where,
+            why="the first version is not older than the second, or its snapshots were expired",
+            fix="take versions with {{ table_version(ref('...')) }}, the older one first",
+        )
+    snapshots = (start.change_snapshot, end.change_snapshot, *log.readable_at)
+    known = {
+        **columns_at(catalog, table.change, snapshots),
+        **columns_at(catalog, table.base, (start.base_snapshot, end.base_snapshot)),
+    }
+    return read.changes(table, start, end, log, images, known)
+
+
+def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, where: str) -> str:
+    """SQL of a keyed table's merged rows, now or at a version of this or the previous generation."""
+    table = load_keyed(catalog, name)
+    if version is None:
+        return read.merge_on_read(table)
+    at = Version.parse(version, where)
+    if at.generation != table.generation.number:
+        if table.previous is None or table.previous.number != at.generation:
+            raise VersionUnavailable(
+                f"generation {at.generation} of {name} is gone",
+                where=where,
+                why=f"a full refresh keeps one earlier generation; the current one is {table.generation.number}",
+                fix="take a newer version with {{ table_version(ref('...')) }}",
+            )
+        table = _as_generation(table, table.previous)
+    known = {
+        **columns_at(catalog, table.base, (at.base_snapshot,)),
+        **columns_at(catalog, table.change, (at.change_snapshot,)),
+    }
+    return read.merge_on_read(table, at, known)

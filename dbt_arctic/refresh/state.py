@@ -1,0 +1,115 @@
+"""The state of keyed tables as the catalog tells it, checked before anything relies on it."""
+
+from __future__ import annotations
+
+from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
+from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.read import ColumnsAt
+from dbt_arctic.keyed.table import PROPERTY_ID, Column, KeyedTable, from_properties, is_keyed
+from dbt_arctic.keyed.version import Version
+
+_ATTEMPTS = 20
+
+
+def to_columns(columns: tuple[CatalogColumn, ...]) -> tuple[Column, ...]:
+    return tuple(Column(column.name, column.type, column.comment) for column in columns)
+
+
+def keyed_from_view(name: Name, view: ViewState) -> KeyedTable | None:
+    """The keyed table behind a view, or ``None`` for an ordinary view."""
+    if not is_keyed(view.properties):
+        return None
+    return from_properties(name, view.properties, to_columns(view.columns))
+
+
+def find_keyed(catalog: CatalogReader, name: Name) -> KeyedTable | None:
+    """The keyed table of that name as it is now; ``None`` when there is none."""
+    view = catalog.load_view(name.schema, name.identifier)
+    return None if view is None else keyed_from_view(name, view)
+
+
+def load_keyed(catalog: CatalogReader, name: Name) -> KeyedTable:
+    """:raises UnknownRelation: there is no keyed table of that name."""
+    table = find_keyed(catalog, name)
+    if table is None:
+        raise UnknownRelation(
+            f"{name} is not a keyed table",
+            where=name.dotted,
+            why="there is no view of that name with dbt-arctic's properties",
+            fix="build it as materialized='incremental' with a unique_key: "
+            f"dbt run --select {name.identifier}",
+        )
+    return table
+
+
+def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id: str) -> TableState:
+    """A side table's metadata.
+
+    :raises DamagedKeyedTable: it is gone, or another table took its name.
+    """
+    state = catalog.load_table(side.schema, side.identifier)
+    if state is None or state.current_snapshot_id is None:
+        problem = "does not exist" if state is None else "has lost its snapshots"
+        raise DamagedKeyedTable(
+            f"{side} {problem}",
+            where=table.name.dotted,
+            why="a keyed table needs its base and its change table; one was dropped or emptied by hand",
+            fix=f"rebuild it: dbt run --full-refresh --select {table.name.identifier}",
+        )
+    if state.properties.get(PROPERTY_ID) != expected_id:
+        raise DamagedKeyedTable(
+            f"{side} is not the table that {table.name} was built with",
+            where=table.name.dotted,
+            why="it was dropped and created again by hand",
+            fix=f"rebuild it: dbt run --full-refresh --select {table.name.identifier}",
+        )
+    return state
+
+
+def load_base(catalog: CatalogReader, table: KeyedTable) -> TableState:
+    return load_side(catalog, table, table.base, table.generation.base_id)
+
+
+def load_change(catalog: CatalogReader, table: KeyedTable) -> TableState:
+    return load_side(catalog, table, table.change, table.generation.change_id)
+
+
+def consistent_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[TableState, TableState]:
+    """Base and change as they were at one moment.
+
+    Base, change, base again, until the base did not move in between: then the change table
+    was read while that base was current, so trimmed ⊆ merged ⊆ history holds.
+    """
+    base = load_base(catalog, table)
+    for _ in range(_ATTEMPTS):
+        change = load_change(catalog, table)
+        again = load_base(catalog, table)
+        if again.current_snapshot_id == base.current_snapshot_id:
+            return base, change
+        base = again
+    raise DamagedKeyedTable(
+        f"no consistent version of {table.name} could be read",
+        where=table.name.dotted,
+        why=f"its base table changed {_ATTEMPTS} times while it was looked at",
+        fix="run again when fewer compactions run at once",
+    )
+
+
+def current_version(catalog: CatalogReader, table: KeyedTable) -> Version:
+    base, change = consistent_pair(catalog, table)
+    return Version(table.generation.number, head(change), head(base))
+
+
+def head(state: TableState) -> int:
+    """Main's snapshot; ``load_side`` has made sure that there is one."""
+    if state.current_snapshot_id is None:
+        raise DamagedKeyedTable(f"{state.schema}.{state.name} has no snapshot", where=state.location)
+    return state.current_snapshot_id
+
+
+def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
+    """The columns that a table had at some snapshots."""
+    return {
+        snapshot: frozenset(catalog.columns_at(side.schema, side.identifier, snapshot)) for snapshot in snapshots
+    }

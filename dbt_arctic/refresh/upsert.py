@@ -1,0 +1,164 @@
+"""Writes to an existing keyed table: the blind append, and the computed write under compare-and-swap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, ConfigError, StatementError
+from dbt_arctic.keyed import write
+from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions, find_transaction
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+from dbt_arctic.refresh.batch import make_batch, model_columns
+from dbt_arctic.refresh.branches import drop_stale_branches, staged
+from dbt_arctic.refresh.config import KeyedConfig, match_columns
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.evolve import evolve
+from dbt_arctic.refresh.state import head, load_change, load_keyed
+
+ATTEMPTS = 5
+"""How often a computed write starts again when other commits get in between."""
+
+
+def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
+    """A blind upsert: one append to the change table, no read of the target."""
+    table, batch = _prepare(edge, name, config, sql)
+    txn = edge.new_txn()
+    statement = write.insert_into_change(table, batch, txn, {PROPERTY_RUN: edge.run_id})
+    try:
+        rows = edge.run("upsert", statement, table)
+    except CommitStateUnknown:
+        # The catalog did not answer; the log knows whether the commit landed.
+        landed = find_transaction(load_change(edge.catalog, table).history(), txn)
+        if landed is None:
+            raise
+        rows = int(landed.summary.get("added-records", "0"))
+    _replay_if_retired(edge, table, txn)
+    return Outcome(f"UPSERT {rows}", rows, statement)
+
+
+def pull_upsert(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    *,
+    expected: Mapping[str, Consumed],
+    consumed: Mapping[str, Consumed],
+) -> Outcome:
+    """A computed write: the rows and the consumed versions in one commit, under compare-and-swap.
+
+    :param expected: what the target's last commit had consumed when the SQL was made.
+    :param consumed: what this write consumes.
+    :raises ConcurrentRun: another run of the model committed since; nothing was written.
+    """
+    table, batch = _prepare(edge, name, config, sql)
+    everything = encode_consumed({**expected, **consumed})
+    for _ in range(ATTEMPTS):
+        state = load_change(edge.catalog, table)
+        _require_expected(edge, table, config, expected)
+        drop_stale_branches(edge, table.change, state, table)
+        txn = edge.new_txn()
+        properties = {PROPERTY_RUN: edge.run_id, PROPERTY_CONSUMED: everything}
+        with staged(edge, table.change, head(state), txn, table) as branch:
+            statement = write.insert_into_change(table, batch, txn, properties, branch)
+            rows = edge.run("upsert", statement, table)
+            if publish(edge, table.change, branch, table):
+                _require_generation(edge, table, config)
+                return Outcome(f"UPSERT {rows}", rows, statement)
+    raise ConcurrentRun(
+        f"other commits to {name} got in between {ATTEMPTS} times",
+        where=config.model,
+        fix="run the model again when fewer writers are at work",
+    )
+
+
+def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> bool:
+    """Fast-forward main to a branch; ``False`` when main moved since the branch was made."""
+    try:
+        edge.run("fast_forward", write.fast_forward(target, branch), table)
+    except StatementError as error:
+        if "fast-forward" not in str(error):
+            raise
+        return False
+    except CommitStateUnknown:
+        state = edge.catalog.load_table(target.schema, target.identifier)
+        if state is None or state.branches.get(branch) != state.current_snapshot_id:
+            raise
+    return True
+
+
+def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
+    """Key and layout are those of the generation; another key would reinterpret pending rows.
+
+    :raises ConfigError: asks for a full refresh.
+    """
+    names = list(table.column_names)
+    wanted: dict[str, tuple[object, object]] = {
+        "unique_key": (match_columns(config.unique_key, names), table.key),
+        "partition_by": (config.partition_by, table.layout.partition_by),
+    }
+    if config.buckets is not None:
+        wanted["buckets"] = (config.buckets, table.layout.buckets)
+    if config.bucket_by is not None:
+        wanted["bucket_by"] = (match_columns([config.bucket_by], names)[0], table.layout.bucket_by)
+    if config.sort_by:
+        wanted["sort_by"] = (match_columns(config.sort_by, names), table.layout.sort_by)
+    for setting, (new, old) in wanted.items():
+        if new != old:
+            raise ConfigError(
+                f"{setting} changed from {_show(old)} to {_show(new)}",
+                where=config.model,
+                why="the stored rows were written with the old setting",
+                fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
+            )
+
+
+def _prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
+    table = load_keyed(edge.catalog, name)
+    check_unchanged_config(config, table)
+    table = evolve(edge, config, table, model_columns(edge, config, sql))
+    return table, make_batch(edge, config, sql, existing=table)
+
+
+def _replay_if_retired(edge: Edge, table: KeyedTable, txn: int) -> None:
+    """A full refresh may have switched the view while a writer appended to the old generation."""
+    now = load_keyed(edge.catalog, table.name)
+    while now.generation != table.generation:
+        state = load_change(edge.catalog, table)
+        landed = find_transaction(state.history(), txn)
+        if landed is None:
+            return
+        new_txn = edge.new_txn()
+        statement = write.replay(table.change, landed.snapshot_id, txn, now, new_txn, {PROPERTY_RUN: edge.run_id})
+        edge.run("replay", statement, now)
+        table, txn, now = now, new_txn, load_keyed(edge.catalog, table.name)
+
+
+def _require_expected(
+    edge: Edge, table: KeyedTable, config: KeyedConfig, expected: Mapping[str, Consumed]
+) -> None:
+    _require_generation(edge, table, config)
+    found = consumed_versions(load_change(edge.catalog, table).history())
+    if found != dict(expected):
+        raise ConcurrentRun(
+            f"another run of the model committed to {table.name} first",
+            where=config.model,
+            why="the changes that this run computed from were consumed meanwhile",
+            fix="nothing was written; run the model again to take up what is left",
+        )
+
+
+def _require_generation(edge: Edge, table: KeyedTable, config: KeyedConfig) -> None:
+    if load_keyed(edge.catalog, table.name).generation != table.generation:
+        raise ConcurrentRun(
+            f"a full refresh replaced {table.name} during this run",
+            where=config.model,
+            why="its rows and consumed versions are those of the full refresh",
+            fix="run the model again to take up what came since",
+        )
+
+
+def _show(value: object) -> str:
+    return ", ".join(str(item) for item in value) or "none" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,48 @@
+{% macro arctic__generate_database_name(custom_database_name=none, node=none) -%}
+  {{ return(custom_database_name | trim if custom_database_name is not none else target.database) }}
+{%- endmacro %}
+
+{% macro arctic__list_schemas(database) -%}
+  {{ return(adapter.list_schemas(database)) }}
+{%- endmacro %}
+
+{% macro arctic__check_schema_exists(information_schema, schema) -%}
+  {{ return(adapter.check_schema_exists(information_schema.database, schema)) }}
+{%- endmacro %}
+
+{% macro arctic__get_columns_in_relation(relation) -%}
+  {{ return(adapter.get_columns_in_relation(relation)) }}
+{%- endmacro %}
+
+{% macro arctic__create_schema(relation) -%}
+  {%- call statement('create_schema') -%}
+    create schema if not exists {{ relation.without_identifier() }}
+  {%- endcall -%}
+{%- endmacro %}
+
+{#- Iceberg cannot drop a schema with something in it -#}
+{% macro arctic__drop_schema(relation) -%}
+  {%- for entry in adapter.list_everything(relation) -%}
+    {%- call statement('drop_entry') -%}
+      {{ get_drop_sql(entry) }}
+    {%- endcall -%}
+  {%- endfor -%}
+  {%- call statement('drop_schema') -%}
+    drop schema if exists {{ relation.without_identifier() }}
+  {%- endcall -%}
+{%- endmacro %}
+
+{% macro arctic__current_timestamp() -%}
+  current_timestamp()
+{%- endmacro %}
+
+{% macro arctic__get_empty_subquery_sql(select_sql, select_sql_header=none) %}
+    {%- if select_sql_header is not none -%}
+    {{ select_sql_header }}
+    {%- endif -%}
+    select * from (
+        {{ select_sql }}
+    ) as __dbt_sbq
+    where false
+    limit 0
+{% endmacro %}

@@ -1,0 +1,103 @@
+{% macro arctic__get_drop_sql(relation) -%}
+  {%- if relation.is_view -%}
+    drop view if exists {{ relation }}
+  {%- else -%}
+    drop table if exists {{ relation }} purge
+  {%- endif -%}
+{%- endmacro %}
+
+{% macro get_drop_sql(relation) -%}
+  {{ return(adapter.dispatch('get_drop_sql', 'dbt')(relation)) }}
+{%- endmacro %}
+
+{% macro arctic__drop_relation(relation) -%}
+  {%- if adapter.relation_kind(relation) == 'keyed' -%}
+    {%- do adapter.drop_keyed(relation) -%}
+  {%- else -%}
+    {%- call statement('drop_relation', auto_begin=False) -%}
+      {{ arctic__get_drop_sql(relation) }}
+    {%- endcall -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{% macro arctic__rename_relation(from_relation, to_relation) -%}
+  {%- call statement('rename_relation') -%}
+    alter {{ 'view' if from_relation.is_view else 'table' }} {{ from_relation }} rename to {{ to_relation }}
+  {%- endcall -%}
+{%- endmacro %}
+
+{% macro arctic__truncate_relation(relation) -%}
+  {%- call statement('truncate_relation') -%}
+    delete from {{ relation }} where true
+  {%- endcall -%}
+{%- endmacro %}
+
+{#- Spark has temporary views and no temporary tables -#}
+{% macro arctic__make_temp_relation(base_relation, suffix) -%}
+  {{ return(api.Relation.create(identifier=base_relation.identifier ~ suffix, type='view')
+      .include(database=false, schema=false)) }}
+{%- endmacro %}
+
+{% macro arctic__create_temporary_view(relation, compiled_code) -%}
+  create or replace temporary view {{ relation }} as
+  {{ compiled_code }}
+{%- endmacro %}
+
+{% macro arctic__create_table_as(temporary, relation, compiled_code, language='sql') -%}
+  {%- if temporary -%}
+    {{ arctic__create_temporary_view(relation, compiled_code) }}
+  {%- else -%}
+    {%- set contract_config = config.get('contract') -%}
+    {%- if contract_config.enforced -%}
+      {{ get_assert_columns_equivalent(compiled_code) }}
+      {%- set compiled_code = get_select_subquery(compiled_code) -%}
+    {%- endif -%}
+    {{ config.get('sql_header', '') }}
+    create or replace table {{ relation }}
+    using iceberg
+    {{ arctic__partition_clause() }}
+    {{ arctic__comment_clause() }}
+    {{ arctic__table_properties_clause() }}
+    as
+    {{ compiled_code }}
+  {%- endif -%}
+{%- endmacro %}
+
+{% macro arctic__partition_clause() -%}
+  {%- set fields = adapter.partition_fields(config.get('partition_by')) -%}
+  {%- if fields %}partitioned by ({{ fields | join(', ') }}){% endif -%}
+{%- endmacro %}
+
+{% macro arctic__comment_clause() -%}
+  {%- if config.persist_relation_docs() and model.description %}comment {{ adapter.string_literal(model.description) }}{% endif -%}
+{%- endmacro %}
+
+{% macro arctic__table_properties_clause() -%}
+  tblproperties ({% for name, value in adapter.table_properties(config.get('tblproperties')).items() -%}
+    {{ adapter.string_literal(name) }} = {{ adapter.string_literal(value) }}{{ ', ' if not loop.last }}
+  {%- endfor %})
+{%- endmacro %}
+
+{% macro arctic__create_view_as(relation, sql) -%}
+  {%- set contract_config = config.get('contract') -%}
+  {%- if contract_config.enforced -%}
+    {{ get_assert_columns_equivalent(sql) }}
+  {%- endif -%}
+  {{ config.get('sql_header', '') }}
+  create or replace view {{ relation }}
+  {%- if config.persist_column_docs() %} {{ arctic__view_columns(sql) }}{% endif %}
+  {{ arctic__comment_clause() }}
+  {#- replacing a view keeps the properties of the old one, those of a keyed table too #}
+  tblproperties ('arctic.protocol' = '')
+  as
+  {{ sql }}
+{%- endmacro %}
+
+{% macro arctic__view_columns(sql) -%}
+  (
+  {%- for column in adapter.get_column_schema_from_query(sql) -%}
+    {%- set documented = model.columns.get(column.name, {}).get('description') -%}
+    {{ column.quoted }}{% if documented %} comment {{ adapter.string_literal(documented) }}{% endif %}{{ ', ' if not loop.last }}
+  {%- endfor -%}
+  )
+{%- endmacro %}

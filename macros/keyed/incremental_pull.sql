@@ -1,0 +1,34 @@
+{#
+  What changed in an upstream since this model's last commit, as a subquery with the upstream's columns
+  and `_action`: 'U' (the row as it is now) or 'D' (the key is gone). On the first run and on a full
+  refresh: every row, as 'U'. The rows are those of one pinned version, and the model's commit records
+  that version, so that no change is skipped or taken twice.
+
+    select order_id, amount, _action from {{ incremental_pull(ref('orders')) }}
+
+  unique_key: only for an upstream that is a plain Iceberg table which is also updated or deleted from.
+#}
+{% macro incremental_pull(relation, unique_key=none) -%}
+  {{ return(adapter.dispatch('incremental_pull', 'dbt_arctic')(relation, unique_key)) }}
+{%- endmacro %}
+
+{% macro arctic__incremental_pull(relation, unique_key) -%}
+  {%- set materialized = model.config.materialized -%}
+  {%- if model.resource_type == 'model' and materialized in ('view', 'ephemeral') -%}
+    {%- do exceptions.raise_compiler_error(
+      "incremental_pull() in the " ~ materialized ~ " model " ~ model.name ~ ": only a table can remember what it has read."
+      ~ " Use materialized='incremental' with a unique_key, or ref() for all rows.") -%}
+  {%- endif -%}
+  {%- if not execute or relation.is_cte -%}
+    {#- while parsing, and for the fixtures of a unit test -#}
+    {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
+  {%- endif -%}
+  {%- set partial = relation.limit is not none or relation.event_time_filter is not none -%}
+  {%- if partial -%}
+    {#- --empty and --sample read a part, so they consume nothing -#}
+    {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
+  {%- endif -%}
+  {%- set running = model.resource_type == 'model' and flags.WHICH in ('run', 'build', 'retry') -%}
+  {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, running) -%}
+  {{ return('(\n' ~ sql ~ '\n)') }}
+{%- endmacro %}

@@ -1,0 +1,36 @@
+{#
+  The merged rows of a keyed table, as a subquery: now, or at a version that table_version() gave.
+
+    select * from {{ merge_on_read(ref('orders'), version='1.7012851337734626201.3644935425924968914') }}
+#}
+{% macro merge_on_read(relation, version=none) -%}
+  {%- if not execute -%}
+    {{ return(relation) }}
+  {%- endif -%}
+  {{ return('(\n' ~ adapter.merge_on_read_sql(relation, version, model.name) ~ '\n)') }}
+{%- endmacro %}
+
+{# The base table only: the rows as of the last compaction, read as fast as any Iceberg table. #}
+{% macro read_optimized(relation) -%}
+  {%- if not execute -%}
+    {{ return(relation) }}
+  {%- endif -%}
+  {{ return('(\n' ~ adapter.read_optimized_sql(relation) ~ '\n)') }}
+{%- endmacro %}
+
+{#
+  What changed in a keyed table between two versions (`to` defaults to now), as a subquery with the
+  table's columns and `_action`: 'U' new or changed row, 'D' deleted row with its old values and, with
+  images='both', '-U' the old row of each changed key.
+#}
+{% macro changes(relation, from, to=none, images='after') -%}
+  {%- if not execute -%}
+    {{ return(relation) }}
+  {%- endif -%}
+  {{ return('(\n' ~ adapter.changes_sql(relation, from, to, images, model.name) ~ '\n)') }}
+{%- endmacro %}
+
+{# The current version of a keyed table, a text to keep and to hand to the macros above. #}
+{% macro table_version(relation) -%}
+  {{ return(adapter.table_version(relation) if execute else '') }}
+{%- endmacro %}

@@ -1,0 +1,81 @@
+{% materialization incremental, adapter='arctic', supported_languages=['sql'] -%}
+  {%- do adapter.check_config(model) -%}
+  {%- set strategy = adapter.incremental_strategy(model) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set grant_config = config.get('grants') -%}
+  {%- do recover_swap(this) -%}
+  {%- set kind = adapter.relation_kind(this) -%}
+  {%- set rebuild = should_full_refresh() or kind != ('keyed' if strategy == 'upsert' else 'table') -%}
+
+  {%- if not rebuild and adapter.nothing_to_pull(model) -%}
+    {#- no upstream has changed since the last commit: nothing to run, nothing to write -#}
+    {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
+      -- nothing to do: no upstream of {{ this }} has changed since its last commit
+    {%- endcall -%}
+    {{ return({'relations': [target_relation]}) }}
+  {%- endif -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- if strategy == 'upsert' -%}
+    {%- set response = arctic__refresh_keyed(target_relation, compiled_code, rebuild) -%}
+  {%- elif rebuild -%}
+    {%- set response = arctic__build_plain(target_relation, compiled_code) -%}
+  {%- else -%}
+    {%- set response = arctic__refresh_plain(strategy, target_relation, compiled_code) -%}
+  {%- endif -%}
+  {%- do store_result('main', response=response, agate_table=none) -%}
+
+  {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, rebuild)) -%}
+  {%- do persist_docs(target_relation.incorporate(type='table'), model) if strategy != 'upsert' -%}
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
+
+{# A keyed table: a new generation, or one commit to the change table. #}
+{% macro arctic__refresh_keyed(target_relation, compiled_code, rebuild) -%}
+  {%- do write(compiled_code) -%}
+  {{ return(adapter.refresh_keyed(target_relation, model, compiled_code, rebuild)) }}
+{%- endmacro %}
+
+{# First build and full refresh of a plain table, in one atomic statement. #}
+{% macro arctic__build_plain(target_relation, compiled_code) -%}
+  {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
+  {%- set built = target_relation -%}
+  {%- if in_the_way -%}
+    {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
+  {%- endif -%}
+  {%- set statement_sql = get_create_table_as_sql(False, built, compiled_code) -%}
+  {%- do write(statement_sql) -%}
+  {%- set response = adapter.execute_first_build(model, statement_sql) -%}
+  {%- if in_the_way -%}
+    {%- set aside = make_way(this, 'table') -%}
+    {%- do arctic__rename_relation(built, target_relation) -%}
+    {%- do drop_aside(aside) -%}
+  {%- endif -%}
+  {{ return(response) }}
+{%- endmacro %}
+
+{# One run of a plain incremental table. #}
+{% macro arctic__refresh_plain(strategy, target_relation, compiled_code) -%}
+  {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
+  {%- set source_relation = make_temp_relation(this, '__dbt_tmp') -%}
+  {%- call statement('create_source') -%}
+    {{ arctic__create_temporary_view(source_relation, compiled_code) }}
+  {%- endcall -%}
+  {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
+  {%- if not dest_columns -%}
+    {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
+  {%- endif -%}
+  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2 if strategy == 'delete+insert' else 1) -%}
+  {%- set statements = arctic__incremental_statements(strategy, {
+      'target_relation': target_relation.on_branch(write_to.branch),
+      'temp_relation': source_relation,
+      'unique_key': config.get('unique_key'),
+      'dest_columns': dest_columns,
+      'incremental_predicates': config.get('predicates', none) or config.get('incremental_predicates', none),
+  }) -%}
+  {%- do write(statements | join(';\n')) -%}
+  {{ return(adapter.execute_plain_write(write_to, model, statements)) }}
+{%- endmacro %}

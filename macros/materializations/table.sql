@@ -1,0 +1,30 @@
+{% materialization table, adapter='arctic', supported_languages=['sql'] -%}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set grant_config = config.get('grants') -%}
+  {%- do recover_swap(this) -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
+  {%- if in_the_way -%}
+    {#- built first, so that the name is without a table for two renames and not for the whole build -#}
+    {%- set new_relation = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
+    {%- call statement('main') -%}
+      {{ get_create_table_as_sql(False, new_relation, compiled_code) }}
+    {%- endcall -%}
+    {%- set aside = make_way(this, 'table') -%}
+    {%- do arctic__rename_relation(new_relation, target_relation) -%}
+    {%- do drop_aside(aside) -%}
+  {%- else -%}
+    {%- call statement('main') -%}
+      {{ get_create_table_as_sql(False, target_relation, compiled_code) }}
+    {%- endcall -%}
+  {%- endif -%}
+
+  {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
+  {%- do persist_docs(target_relation, model) -%}
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
