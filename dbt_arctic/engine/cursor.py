@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dbt_arctic.engine.session import SessionConnection
 
 CONFLICT_ATTEMPTS = 8
-LOCKED_ATTEMPTS = 3
+LOCKED_ATTEMPTS = 2
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 

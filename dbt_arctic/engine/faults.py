@@ -125,7 +125,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog's file cannot be used.",
                 where=where,
                 why=damaged,
-                fix="Check the warehouse's disk and permissions; restore catalog.db from a backup if it is damaged.",
+                fix="Check the warehouse's disk and permissions; if catalog.db is damaged, restore a backup.",
             )
         )
     if _names(causes) & _CATALOG_CLASSES or _first(causes, _CATALOG_CONNECTION) is not None:

@@ -95,16 +95,17 @@ class SparkProcess:
         fixed: list[str] = []
         session = self.root.newSession()
         runtime_conf = session.conf
+        sql_conf = session._jvm.org.apache.spark.sql.internal.SQLConf
         for key in sorted(wanted.keys() | self.conf.keys() if self.is_ours else wanted.keys()):
             old, new = self.conf.get(key), wanted.get(key)
             if old == new:
                 continue
-            if key.startswith("spark.sql.") and runtime_conf.isModifiable(key):
+            if key.startswith("spark.sql.") and not sql_conf.isStaticConfigKey(key):
                 if new is None:
                     runtime_conf.unset(key)
                 else:
                     runtime_conf.set(key, new)
-            elif self.is_ours and key != "spark.app.name":
+            elif self.is_ours and not _makes_no_difference(key, old, new):
                 fixed.append(f"{key}: {old} is running, {new} is wanted")
         if fixed:
             raise SparkStartError(
@@ -122,9 +123,9 @@ def running(settings: SparkSettings) -> SparkProcess:
     with _lock:
         if _running is not None and not _running.is_alive():
             _forget()
+        prepare_warehouse(settings)
         if _running is None:
             _running = _adopted() or _started(settings)
-        prepare_warehouse(settings)
         return _running
 
 
@@ -252,6 +253,12 @@ def _is_stopped(context: Any) -> bool:
         return bool(context._jsc.sc().isStopped())
     except Exception:  # the connection to the JVM is gone, in one of py4j's many ways
         return True
+
+
+def _makes_no_difference(key: str, running: str | None, wanted: str | None) -> bool:
+    if key == "spark.jars.packages":
+        return set((wanted or "").split(",")) <= set((running or "").split(",")) | {""}
+    return key == "spark.app.name"
 
 
 def _conf(spark_conf: Any, values: dict[str, str]) -> Any:

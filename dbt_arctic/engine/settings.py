@@ -21,8 +21,8 @@ ICEBERG_RUNTIMES: Mapping[str, str] = {
 
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-SQLITE_BUSY_TIMEOUT_MS = 15_000
-"""How long one SQLite call waits for another process's lock before it gives up."""
+SQLITE_BUSY_TIMEOUT_MS = 5_000
+"""How long one SQLite call waits for another process's lock; loading a table takes about five calls."""
 
 _LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?$")
 

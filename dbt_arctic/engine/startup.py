@@ -34,8 +34,9 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
             where=f"repositories: {asked}; full log: {log_path}",
             why="The Maven repository does not have them or cannot be reached from here.\n" + tail,
             fix="Check the coordinates under `packages` and the network. Behind a mirror, list it under "
-            "`repositories`; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... -Dhttps.proxyPort=...';"
-            " without a network, copy the folder .ivy2.5.2 of a machine that has run dbt-arctic once.",
+            "`repositories`; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... "
+            "-Dhttps.proxyPort=...'; without a network, copy the folder .ivy2.5.2 of a machine "
+            "that has run dbt-arctic once.",
         )
     if _WRONG_JAVA.search(log):
         return JavaError(

@@ -1,0 +1,125 @@
+"""What needs a process of its own: lazy and failing starts, a JVM that dies, a clean terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PRELUDE = """
+import os, sys
+from pathlib import Path
+from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.errors import ArcticError
+settings = dict(catalog="lake", warehouse=os.path.abspath("warehouse"), master="local[1]", driver_memory="1g")
+"""
+
+
+def run_python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.run(
+        [sys.executable, "-c", PRELUDE + code],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_nothing_starts_before_the_first_statement(tmp_path: Path) -> None:
+    ran = run_python(
+        tmp_path,
+        """
+connection = SessionEngine(SparkSettings(**settings)).connect()
+connection.cursor()
+connection.cancel()
+connection.close()
+print(connection.is_open, "pyspark" in sys.modules, os.listdir("."))
+""",
+    )
+    assert (ran.stdout, ran.stderr) == ("False False []\n", "")
+
+
+def test_a_run_leaves_nothing_on_the_terminal_and_only_the_warehouse_on_disk(tmp_path: Path) -> None:
+    ran = run_python(
+        tmp_path,
+        """
+connection = SessionEngine(SparkSettings(**settings)).connect()
+cursor = connection.cursor()
+cursor.execute("CREATE SCHEMA s")
+cursor.execute("CREATE TABLE s.t USING iceberg AS SELECT 1 AS a")
+cursor.execute("SELECT * FROM lake.s.t")
+try:
+    cursor.execute("SELECT nope")
+except ArcticError as error:
+    print(error.code)
+connection.close()
+print(os.listdir("."), sorted(os.listdir("warehouse")))
+""",
+    )
+    assert (ran.stdout, ran.stderr) == ("AR-201\n['warehouse'] ['catalog.db', 's']\n", "")
+
+
+def test_after_the_jvm_dies_the_next_statement_starts_another(tmp_path: Path) -> None:
+    ran = run_python(
+        tmp_path,
+        """
+import signal, threading
+connection = SessionEngine(SparkSettings(**settings)).connect()
+cursor = connection.cursor()
+cursor.execute("SELECT 1")
+jvm = connection.session.sparkContext._gateway.proc.pid
+threading.Timer(1, os.kill, (jvm, signal.SIGKILL)).start()
+try:
+    cursor.execute("SELECT sum(hash(id)) FROM range(1000000000000)")
+except ArcticError as error:
+    print(error.code, error.what)
+cursor.execute("SELECT 2")
+print(cursor.fetchall())
+""",
+    )
+    assert ran.stdout == "AR-201 Spark ended while the statement ran.\n[(2,)]\n", ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("java_home=os.path.abspath('nowhere')", ["AR-102", "there is no bin/java", "java_home"]),
+        ("driver_memory='2q'", ["AR-105", "driver_memory"]),
+        ("warehouse='/proc/nowhere'", ["AR-104", "/proc/nowhere"]),
+        (
+            "packages=('com.example:no-such-thing:1.0',), repositories=(Path('empty').absolute().as_uri(),), "
+            "spark_conf={'spark.jars.ivySettings': os.path.abspath('ivy.xml'), "
+            "'spark.jars.ivy': os.path.abspath('ivy')}",
+            ["AR-103", "com.example:no-such-thing:1.0", "proxy"],
+        ),
+    ],
+    ids=["no java", "bad memory", "bad warehouse", "no such jar"],
+)
+def test_a_failed_start_says_what_to_do(tmp_path: Path, more: str, told: list[str]) -> None:
+    # Only a folder is asked for jars, so that the test needs no network.
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "ivy.xml").write_text(
+        '<ivysettings><settings defaultResolver="local"/><resolvers><filesystem name="local">'
+        f'<artifact pattern="{tmp_path}/empty/[artifact]-[revision].[ext]"/>'
+        "</filesystem></resolvers></ivysettings>"
+    )
+    ran = run_python(
+        tmp_path,
+        f"""
+settings.update({more})
+try:
+    SessionEngine(SparkSettings(**settings)).connect().cursor().execute("SELECT 1")
+except ArcticError as error:
+    print(error)
+""",
+    )
+    for part in told:
+        assert part in ran.stdout, ran.stdout + ran.stderr
+    assert ran.stderr == ""

@@ -1,0 +1,191 @@
+"""Sessions beside each other: isolation, cancelling, conflicting writers, one Spark for all."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_arctic.engine import cursor as cursor_module
+from dbt_arctic.engine.doctor import diagnose
+from dbt_arctic.engine.faults import Cause, Fault, classify
+from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.errors import (
+    CatalogUnavailable,
+    CommitConflict,
+    SparkStartError,
+    StatementCancelled,
+    StatementError,
+)
+
+Sql = Callable[..., list[tuple[Any, ...]]]
+
+ENDLESS = "SELECT sum(hash(id)) FROM range(1000000000000)"
+
+
+def test_conf_and_temporary_views_are_a_connections_own(engine: SessionEngine, sql: Sql) -> None:
+    sql("SET spark.sql.shuffle.partitions = 3")
+    sql("CREATE TEMPORARY VIEW mine AS SELECT 1 AS a")
+    with contextlib.closing(engine.connect()) as other:
+        cursor = other.cursor()
+        cursor.execute("SET spark.sql.shuffle.partitions")
+        assert cursor.fetchall() != [("spark.sql.shuffle.partitions", "3")]
+        with pytest.raises(StatementError, match="TABLE_OR_VIEW_NOT_FOUND"):
+            cursor.execute("SELECT * FROM mine")
+
+
+def test_connections_see_each_others_commits_at_once(engine: SessionEngine, sql: Sql, schema: str) -> None:
+    table = f"lake.{schema}.t"
+    sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
+    with contextlib.closing(engine.connect()) as other:
+        reader = other.cursor()
+        for number in range(3):
+            reader.execute(f"SELECT count(*) FROM {table}")
+            assert reader.fetchall() == [(number,)]
+            sql(f"INSERT INTO {table} VALUES ({number})")
+
+
+def test_a_statement_is_cancelled_from_another_thread(connection: SessionConnection) -> None:
+    cursor = connection.cursor()
+    cursor.execute("SELECT 1")
+    timer = threading.Timer(1, connection.cancel)
+    timer.start()
+    with pytest.raises(StatementCancelled):
+        cursor.execute(ENDLESS)
+    timer.join()
+    cursor.execute("SELECT 2")
+    assert cursor.fetchall() == [(2,)]
+
+
+def test_cancelling_stops_only_the_own_statement(
+    engine: SessionEngine, connection: SessionConnection
+) -> None:
+    with contextlib.closing(engine.connect()) as other, ThreadPoolExecutor(1) as threads:
+        running = threads.submit(other.cursor().execute, ENDLESS)
+        connection.cursor().execute("SELECT 1")
+        connection.cancel()
+        assert not running.done()
+        while not running.done():
+            other.cancel()
+            threading.Event().wait(0.1)
+        with pytest.raises(StatementCancelled):
+            running.result()
+
+
+def test_concurrent_writers_all_get_their_rows_in(engine: SessionEngine, sql: Sql, schema: str) -> None:
+    table = f"lake.{schema}.t"
+    # Without Iceberg's own retries each lost race comes up to the cursor.
+    sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg TBLPROPERTIES ('commit.retry.num-retries'='0')")
+
+    def write(number: int) -> int:
+        with contextlib.closing(engine.connect()) as own:
+            cursor = own.cursor()
+            written = 0
+            for part in range(2):
+                cursor.execute(f"INSERT INTO {table} VALUES ({number * 10 + part})")
+                written += cursor.rowcount
+            return written
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(write, range(8))) == [2] * 8
+    assert sql(f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(16, 16)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "tries"), [("SELECT 1", 8), ("CALL lake.system.x()", 1), ("BEGIN END", 1)]
+)
+def test_a_conflict_is_tried_again_only_where_nothing_can_have_been_committed(
+    connection: SessionConnection, monkeypatch: pytest.MonkeyPatch, statement: str, tries: int
+) -> None:
+    conflict = [Cause("org.apache.iceberg.exceptions.CommitFailedException", "metadata changed")]
+    attempts: list[str] = []
+
+    def losing(self: cursor_module.SessionCursor, statement: cursor_module.Statement) -> Fault:
+        attempts.append(statement.sql)
+        return classify(conflict, statement.sql)
+
+    monkeypatch.setattr(cursor_module, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(cursor_module.SessionCursor, "_attempt", losing)
+    with pytest.raises(CommitConflict):
+        connection.cursor().execute(statement)
+    assert len(attempts) == tries
+
+
+def test_a_session_may_have_a_catalog_of_its_own(spark_settings: SparkSettings, tmp_path: Path) -> None:
+    elsewhere = dataclasses.replace(spark_settings, catalog="other", warehouse=str(tmp_path / "elsewhere"))
+    with contextlib.closing(SessionEngine(elsewhere).connect()) as own:
+        cursor = own.cursor()
+        cursor.execute("CREATE SCHEMA mine")
+        cursor.execute("SHOW SCHEMAS")
+        assert cursor.fetchall() == [("mine",)]
+        with pytest.raises(StatementError):
+            cursor.execute("SHOW SCHEMAS IN lake")
+    assert (tmp_path / "elsewhere" / "catalog.db").exists()
+
+
+def test_a_setting_that_needs_another_process_is_refused(
+    spark_settings: SparkSettings, connection: SessionConnection
+) -> None:
+    connection.cursor().execute("SELECT 1")
+    other = SessionEngine(dataclasses.replace(spark_settings, driver_memory="3g"))
+    with pytest.raises(SparkStartError, match=r"spark\.driver\.memory: 1g is running, 3g is wanted"):
+        other.connect().cursor().execute("SELECT 1")
+
+
+def impatient(settings: SparkSettings, warehouse: Path) -> SparkSettings:
+    return dataclasses.replace(
+        settings, warehouse=str(warehouse), catalog_properties={"jdbc.busy_timeout": "100"}
+    )
+
+
+def test_a_locked_catalog_is_waited_for_and_then_an_error(
+    spark_settings: SparkSettings, tmp_path: Path
+) -> None:
+    with contextlib.closing(SessionEngine(impatient(spark_settings, tmp_path)).connect()) as own:
+        cursor = own.cursor()
+        cursor.execute("CREATE SCHEMA s")
+        with contextlib.closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as locker:
+            locker.execute("BEGIN EXCLUSIVE")
+            started = time.monotonic()
+            with pytest.raises(CatalogUnavailable, match="locked"):
+                cursor.execute("CREATE SCHEMA s2")
+            assert time.monotonic() - started > 0.1
+            locker.execute("ROLLBACK")
+        cursor.execute("CREATE SCHEMA s2")
+
+
+def test_a_damaged_catalog_is_an_error_that_says_so(spark_settings: SparkSettings, tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_bytes(b"this is no database" * 100)
+    damaged = SessionEngine(impatient(spark_settings, tmp_path)).connect()
+    with pytest.raises(CatalogUnavailable, match="not a database"):
+        damaged.cursor().execute("SHOW SCHEMAS IN lake")
+    damaged.close()
+
+
+def test_the_doctor_finds_nothing_wrong_and_leaves_nothing_behind(
+    spark_settings: SparkSettings, sql: Sql
+) -> None:
+    before = sql("SHOW SCHEMAS IN lake")
+    checks = diagnose(spark_settings)
+    assert [(check.name, check.ok) for check in checks] == [
+        (name, True) for name in ("java", "jars", "spark", "catalog", "write")
+    ]
+    assert sql("SHOW SCHEMAS IN lake") == before
+
+
+def test_the_doctor_stops_at_what_is_wrong(spark_settings: SparkSettings, tmp_path: Path) -> None:
+    *_, java = diagnose(spark_settings, java_home=str(tmp_path))
+    assert (java.name, java.ok) == ("java", False)
+    assert "java_home" in java.fix
+    (tmp_path / "catalog.db").write_bytes(b"this is no database" * 100)
+    *_, catalog = diagnose(impatient(spark_settings, tmp_path))
+    assert (catalog.name, catalog.ok) == ("catalog", False)

@@ -1,0 +1,153 @@
+"""Which of our errors a Java failure is, and whether the statement may be tried again."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.engine.faults import Cause, Reaction, classify, clean_message
+from dbt_arctic.errors import (
+    ArcticError,
+    CatalogUnavailable,
+    CommitConflict,
+    CommitStateUnknown,
+    DuplicateKey,
+    NullKey,
+    StatementCancelled,
+    StatementError,
+)
+
+ICEBERG = "org.apache.iceberg.exceptions."
+
+
+def chain(*links: tuple[str, str]) -> list[Cause]:
+    return [Cause(*link) for link in links]
+
+
+WRITING = ("org.apache.spark.SparkException", "[WRITING_JOB_FAILED] Writing job aborted.")
+
+
+@pytest.mark.parametrize(
+    ("causes", "kind", "reaction"),
+    [
+        (
+            chain(WRITING, (ICEBERG + "CommitFailedException", "Cannot commit lake.a.t: metadata changed")),
+            CommitConflict,
+            Reaction.RETRY,
+        ),
+        (
+            chain(
+                (
+                    ICEBERG + "ValidationException",
+                    "Found conflicting files that can contain records matching x",
+                )
+            ),
+            CommitConflict,
+            Reaction.RETRY,
+        ),
+        (
+            chain((ICEBERG + "ValidationException", "Found concurrently added DV for a.parquet: b.puffin")),
+            CommitConflict,
+            Reaction.RETRY,
+        ),
+        (
+            chain((ICEBERG + "ValidationException", "Cannot find source column for partition field")),
+            StatementError,
+            Reaction.RAISE,
+        ),
+        (
+            chain(
+                (
+                    ICEBERG + "CommitStateUnknownException",
+                    "Cannot determine whether the commit was successful",
+                ),
+                (ICEBERG + "CommitFailedException", "timed out"),
+            ),
+            CommitStateUnknown,
+            Reaction.RAISE,
+        ),
+        (
+            chain(
+                ("org.apache.iceberg.jdbc.UncheckedSQLException", "Unknown failure"),
+                (
+                    "org.sqlite.SQLiteException",
+                    "[SQLITE_BUSY] The database file is locked (database is locked)",
+                ),
+            ),
+            CatalogUnavailable,
+            Reaction.RETRY_BRIEFLY,
+        ),
+        (
+            chain(("org.sqlite.SQLiteException", "[SQLITE_NOTADB] file is not a database")),
+            CatalogUnavailable,
+            Reaction.RAISE,
+        ),
+        (
+            chain((ICEBERG + "RESTException", "Error"), ("java.net.ConnectException", "Connection refused")),
+            CatalogUnavailable,
+            Reaction.RAISE,
+        ),
+        (
+            chain(("org.apache.spark.SparkException", "Job 3 cancelled part of cancelled job group x")),
+            StatementCancelled,
+            Reaction.RAISE,
+        ),
+        (
+            chain(
+                ("java.lang.IllegalArgumentException", "Cannot fast-forward: main is not an ancestor of c")
+            ),
+            StatementError,
+            Reaction.RAISE,
+        ),
+    ],
+)
+def test_a_failure_is_known_by_its_chain_of_causes(
+    causes: list[Cause], kind: type[ArcticError], reaction: Reaction
+) -> None:
+    fault = classify(causes, "INSERT INTO t SELECT 1")
+    assert (type(fault.error), fault.reaction) == (kind, reaction)
+
+
+def test_an_error_raised_in_sql_becomes_the_error_it_names() -> None:
+    told = (
+        "[USER_RAISED_EXCEPTION] AR-303|A row of orders has NULL in order_id.|lake.ods.orders|"
+        "3 rows|Filter them out. SQLSTATE: P0001"
+    )
+    error = classify(chain(WRITING, ("org.apache.spark.SparkRuntimeException", told)), "INSERT ...").error
+    assert isinstance(error, NullKey)
+    assert (error.what, error.where, error.why, error.fix) == (
+        "A row of orders has NULL in order_id.",
+        "lake.ods.orders",
+        "3 rows",
+        "Filter them out.",
+    )
+
+
+def test_an_error_raised_in_sql_may_say_less() -> None:
+    error = classify(
+        chain(("X", "[USER_RAISED_EXCEPTION] AR-304 two rows SQLSTATE: P0001\n== SQL ==\nx")), ""
+    ).error
+    assert isinstance(error, DuplicateKey)
+    assert (error.what, error.where, error.fix) == ("two rows", "", "")
+
+
+def test_a_statement_that_quotes_a_marker_is_not_an_error_of_that_kind() -> None:
+    told = "[PARSE_SYNTAX_ERROR] near 'x' (line 1, pos 0)\n== SQL ==\nraise_error('AR-303|null||')"
+    assert type(classify(chain(("org.apache.spark.ParseException", told)), "").error) is StatementError
+
+
+def test_the_position_stays_and_the_stack_and_the_plan_go() -> None:
+    told = clean_message(
+        "[UNRESOLVED_COLUMN] `nope`. SQLSTATE: 42703; line 3 pos 7;\n'Project ['nope]\n+- Relation t\n"
+    )
+    assert told == "[UNRESOLVED_COLUMN] `nope`. SQLSTATE: 42703; line 3 pos 7"
+    assert clean_message("boom\n\tat a.B$.c(D.scala:1)\n\t... 3 more\nDriver stacktrace:\nx") == "boom"
+
+
+def test_the_innermost_message_is_told_since_it_is_the_reason() -> None:
+    error = classify(chain(WRITING, ("java.io.IOException", "No space left on device")), "INSERT").error
+    assert "[WRITING_JOB_FAILED]" in error.why
+    assert "No space left on device" in error.why
+
+
+def test_a_failure_without_any_message_names_its_classes() -> None:
+    assert classify(chain(("java.lang.NullPointerException", "")), "").error.why == "NullPointerException"

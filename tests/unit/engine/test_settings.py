@@ -1,0 +1,85 @@
+"""The conf that a profile becomes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from dbt_arctic.engine import settings as module
+from dbt_arctic.engine.settings import SparkSettings, local_cores, session_conf
+from dbt_arctic.errors import DependencyError, ProfileError
+
+LAKE = "spark.sql.catalog.lake"
+
+
+def test_a_profile_that_names_no_catalog_gets_the_embedded_one() -> None:
+    conf = session_conf(SparkSettings("lake", "/data/shop"))
+    assert conf[LAKE] == "org.apache.iceberg.spark.SparkCatalog"
+    assert conf[f"{LAKE}.catalog-impl"] == "org.apache.iceberg.jdbc.JdbcCatalog"
+    assert conf[f"{LAKE}.uri"] == "jdbc:sqlite:/data/shop/catalog.db"
+    assert conf[f"{LAKE}.warehouse"] == "/data/shop"
+    assert conf[f"{LAKE}.jdbc.schema-version"] == "V1"
+    assert "org.xerial:sqlite-jdbc" in conf["spark.jars.packages"]
+    assert conf["spark.sql.defaultCatalog"] == "lake"
+
+
+def test_a_relative_warehouse_is_made_absolute() -> None:
+    conf = session_conf(SparkSettings("lake", "shop"))
+    assert conf[f"{LAKE}.warehouse"] == f"{os.getcwd()}/shop"
+
+
+def test_a_file_uri_is_a_folder() -> None:
+    conf = session_conf(SparkSettings("lake", "file:///data/shop"))
+    assert conf[f"{LAKE}.uri"] == "jdbc:sqlite:/data/shop/catalog.db"
+
+
+def test_a_named_catalog_gets_its_properties_as_they_are_and_no_sqlite() -> None:
+    given = {"type": "rest", "uri": "https://catalog.example", "token": "secret"}
+    conf = session_conf(SparkSettings("lake", "s3://bucket/shop", catalog_properties=given))
+    ours = {key.removeprefix(f"{LAKE}."): value for key, value in conf.items() if key.startswith(f"{LAKE}.")}
+    assert ours == given | {"warehouse": "s3://bucket/shop", "cache-enabled": "false"}
+    assert "sqlite" not in conf["spark.jars.packages"]
+
+
+def test_a_jdbc_catalog_on_a_sqlite_file_gets_the_driver() -> None:
+    given = {"type": "jdbc", "uri": "jdbc:sqlite:/elsewhere.db"}
+    assert "sqlite" in session_conf(SparkSettings("lake", "/w", given))["spark.jars.packages"]
+
+
+def test_the_users_conf_wins_over_everything() -> None:
+    mine = {"spark.sql.ansi.enabled": "false", f"{LAKE}.cache-enabled": "true", "spark.ui.enabled": "true"}
+    conf = session_conf(SparkSettings("lake", "/w", spark_conf=mine))
+    assert conf.items() >= mine.items()
+
+
+def test_an_embedded_catalog_needs_a_local_folder() -> None:
+    with pytest.raises(ProfileError, match="local folder"):
+        session_conf(SparkSettings("lake", "s3://bucket/shop"))
+
+
+@pytest.mark.parametrize("name", ["", "my lake", "lake.db", "1st", "a-b"])
+def test_a_catalog_name_that_no_conf_key_can_hold_is_refused(name: str) -> None:
+    with pytest.raises(ProfileError):
+        SparkSettings(name, "/w")
+
+
+def test_an_unknown_pyspark_is_an_error_unless_packages_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.importlib.metadata, "version", lambda _: "9.9.0")
+    with pytest.raises(DependencyError, match=r"pyspark 9\.9\.0"):
+        session_conf(SparkSettings("lake", "/w"))
+    conf = session_conf(SparkSettings("lake", "/w", packages=("a:b:1", "c:d:2")))
+    assert conf["spark.jars.packages"] == "a:b:1,c:d:2"
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [("local", 1), ("local[3]", 3), ("local[2,4]", 2), ("local[*]", os.cpu_count()), ("yarn", None)],
+)
+def test_the_cores_of_a_master(master: str, cores: int | None) -> None:
+    assert local_cores(master) == cores
+
+
+def test_a_cluster_keeps_its_own_number_of_shuffle_partitions_and_its_driver_address() -> None:
+    conf = session_conf(SparkSettings("lake", "/w", master="spark://head:7077"))
+    assert not {"spark.sql.shuffle.partitions", "spark.driver.host"} & conf.keys()
