@@ -42,7 +42,9 @@ class Dbt:
         """
         places = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
         places += ["--target-path", str(self.target(purpose)), "--log-path", str(self.log.parent)]
-        done = dbtRunner(callbacks=[self._tell]).invoke([*command, *places, "--log-level", "none"])
+        done = dbtRunner(callbacks=[self._tell]).invoke(
+            [*command, *places, "--log-level", "none", "--log-level-file", "debug"]
+        )
         if not done.success:
             raise DbtFailed(self._failure(command, done))
         return done.result
