@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.settings import (
     ICEBERG_EXTENSIONS,
@@ -175,7 +176,11 @@ def _started(settings: SparkSettings) -> SparkProcess:
         key: value for key, value in full.items() if not key.startswith(("spark.sql.", "spark.hadoop."))
     }
     try:
-        with log_path.open("wb") as log, _environment(JAVA_HOME=java.home, PYSPARK_PYTHON=_python()):
+        with (
+            fetching(wanted),
+            log_path.open("wb") as log,
+            _environment(JAVA_HOME=java.home, PYSPARK_PYTHON=_python()),
+        ):
             outputs = {"stdout": log, "stderr": log}
             gateway = launch_gateway(_conf(SparkConf, at_launch), outputs)  # type: ignore[no-untyped-call] # pyspark's
             context = SparkContext(conf=_conf(SparkConf, full), gateway=gateway)
