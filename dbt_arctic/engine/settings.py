@@ -153,6 +153,9 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         # Storage-partitioned joins: tables bucketed alike are joined where they lie.
         "spark.sql.sources.v2.bucketing.enabled": "true",
         "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+        # 4 buckets beside 8 as well. Not allowJoinKeysSubsetOfPartitionKeys: it shuffles joins on more
+        # columns than the bucket's, which need no shuffle without it (Spark 4.1.4).
+        "spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled": "true",
         "spark.sql.iceberg.planning.preserve-data-grouping": "true",
         "spark.sql.requireAllClusterKeysForCoPartition": "false",
         prefix: "org.apache.iceberg.spark.SparkCatalog",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 
 import pytest
 
-from dbt_arctic.engine import settings as module
 from dbt_arctic.engine.settings import SparkSettings, local_cores, session_conf
 from dbt_arctic.errors import DependencyError, ProfileError
 
@@ -65,7 +65,7 @@ def test_a_catalog_name_that_no_conf_key_can_hold_is_refused(name: str) -> None:
 
 
 def test_an_unknown_pyspark_is_an_error_unless_packages_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.importlib.metadata, "version", lambda _: "9.9.0")
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.0")
     with pytest.raises(DependencyError, match=r"pyspark 9\.9\.0"):
         session_conf(SparkSettings("lake", "/w"))
     conf = session_conf(SparkSettings("lake", "/w", packages=("a:b:1", "c:d:2")))
