@@ -73,7 +73,7 @@ class ArcticCredentials(Credentials):
         return self.warehouse
 
     def _connection_keys(self) -> tuple[str, ...]:
-        return ("method", "catalog", "schema", "warehouse", "master", "driver_memory", "java_home")
+        return ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
 
     def spark_settings(self, project_root: str | None = None) -> SparkSettings:
         """Settings of the embedded Spark. A relative warehouse belongs to the project's folder.

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.base.meta import available
+from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.invocation import get_invocation_id
 
@@ -41,7 +41,7 @@ STATEMENT_MACRO = "keyed_statement"
 """Every statement of a keyed table passes through this macro, which a project may override."""
 
 
-class KeyedApi(_Base):
+class KeyedApi(_Base, metaclass=AdapterMeta):
     connections: ArcticConnectionManager
     _catalog: CatalogReader | None = None
     _catalog_lock = threading.Lock()

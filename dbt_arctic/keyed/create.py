@@ -31,6 +31,8 @@ BASE_DEFAULTS = {
 CHANGE_DEFAULTS = {
     "write.distribution-mode": "hash",
     "write.delete.mode": "merge-on-read",
+    # Compaction knows from the bounds of a file which transactions it holds.
+    f"write.metadata.metrics.column.{TXN}": "full",
 }
 
 
@@ -75,7 +77,8 @@ def widen_column(table: Name, column: Column) -> str:
 
 
 def rename_table(table: Name, to: Name) -> str:
-    return f"ALTER TABLE {table.sql} RENAME TO {to.sql}"
+    # Iceberg takes the new name without the catalog.
+    return f"ALTER TABLE {table.sql} RENAME TO {quote(to.schema)}.{quote(to.identifier)}"
 
 
 def drop_table(table: Name) -> str:

@@ -58,7 +58,8 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
             why="it replaces rows by key",
             fix="set unique_key, or incremental_strategy='append' for a table without a key",
         )
-    only_keyed = [name for name in ("buckets", "bucket_by", "delete_when", "deduplicate_by") if config.get(name)]
+    # Not the layout: a project may set `+buckets` for all of its models.
+    only_keyed = [name for name in ("delete_when", "deduplicate_by") if config.get(name)]
     if strategy != "upsert" and only_keyed:
         raise ConfigError(
             f"{only_keyed[0]} has no effect with the strategy {strategy!r}",

@@ -22,7 +22,8 @@
 
 {% macro arctic__rename_relation(from_relation, to_relation) -%}
   {%- call statement('rename_relation') -%}
-    alter {{ 'view' if from_relation.is_view else 'table' }} {{ from_relation }} rename to {{ to_relation }}
+    {#- Iceberg takes the new name of a table without the catalog -#}
+    alter {{ 'view' if from_relation.is_view or from_relation.is_keyed else 'table' }} {{ from_relation }} rename to {{ to_relation.include(database=false) }}
   {%- endcall -%}
 {%- endmacro %}
 

@@ -9,12 +9,12 @@
   unique_key: only for an upstream that is a plain Iceberg table which is also updated or deleted from.
 #}
 {% macro incremental_pull(relation, unique_key=none) -%}
-  {{ return(adapter.dispatch('incremental_pull', 'dbt_arctic')(relation, unique_key)) }}
+  {{ return(adapter.dispatch('incremental_pull', 'dbt')(relation, unique_key)) }}
 {%- endmacro %}
 
 {% macro arctic__incremental_pull(relation, unique_key) -%}
   {%- set materialized = model.config.materialized -%}
-  {%- if model.resource_type == 'model' and materialized in ('view', 'ephemeral') -%}
+  {%- if execute and model.resource_type == 'model' and materialized in ('view', 'ephemeral') -%}
     {%- do exceptions.raise_compiler_error(
       "incremental_pull() in the " ~ materialized ~ " model " ~ model.name ~ ": only a table can remember what it has read."
       ~ " Use materialized='incremental' with a unique_key, or ref() for all rows.") -%}

@@ -7,7 +7,7 @@
   table: the keyed table (name, key, base, change, layout, columns), or none
 #}
 {% macro keyed_statement(step, sql, table=none) -%}
-  {{ return(adapter.dispatch('keyed_statement', 'dbt_arctic')(step, sql, table)) }}
+  {{ return(adapter.dispatch('keyed_statement', 'dbt')(step, sql, table)) }}
 {%- endmacro %}
 
 {% macro arctic__keyed_statement(step, sql, table) -%}
