@@ -23,7 +23,7 @@ from walkthrough.dbt_process import DbtFailed  # noqa: E402
 from walkthrough.report import last_line, print_differences, print_stages, write_report  # noqa: E402
 from walkthrough.stages import Walkthrough  # noqa: E402
 
-STEPS = ("feed", "load", "changes", "compact", "compare")
+STEPS = ("feed", "load", "changes", "compact", "compare", "test")
 
 
 def _steps(_context: click.Context, _option: click.Parameter, value: str) -> set[str]:
@@ -61,6 +61,8 @@ def main(scale: float, rounds: int, work: Path, steps: set[str]) -> None:
             demo.compact()
         if steps == {"compare"}:
             demo.compare_only()
+        if "test" in steps:
+            demo.test()
     except (DbtFailed, GeneratorError) as error:
         console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)

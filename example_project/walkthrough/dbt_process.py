@@ -50,7 +50,9 @@ class Dbt:
         return done.result
 
     def _tell(self, event: Any) -> None:
-        if event.info.name in ("LogModelResult", "LogTestResult", "LogSeedResult", "LogSnapshotResult"):
+        if event.info.name == "LogTestResult":
+            self._on_node(event.data.node_info.node_name, event.data.index, event.data.num_models)
+        elif event.info.name in ("LogModelResult", "LogSeedResult", "LogSnapshotResult"):
             self._on_node(event.data.node_info.node_name, event.data.index, event.data.total)
 
     def _failure(self, command: tuple[str, ...], done: Any) -> str:

@@ -40,25 +40,31 @@ class Walkthrough:
             write_feed(self.feed, scale=scale, rounds=rounds)
 
     def load(self) -> None:
-        self._build(0, "load")
+        self._build(0, "load", "build", "--exclude-resource-type", "test")
 
     def changes(self) -> None:
         """Every round of changes that has not landed yet."""
         for number in range(last_landed_round(self._dbt.warehouse) + 1, rounds_written(self.feed) + 1):
-            self._build(number, f"round {number}")
+            self._build(number, f"round {number}", "build", "--exclude-resource-type", "test", "seed")
 
     def compact(self) -> None:
         stage = Stage("compaction")
         self._timed(stage, "run-operation", "compact")
         self._finish(stage)
 
+    def test(self) -> None:
+        """The project's own data tests, on what all stages left."""
+        stage = Stage("tests")
+        self._timed(stage, "test")
+        self._finish(stage, comparing=False)
+
     def compare_only(self) -> None:
         """Compare what is there now."""
         self._finish(Stage("comparison"))
 
-    def _build(self, number: int, name: str) -> None:
+    def _build(self, number: int, name: str, *command: str) -> None:
         stage = Stage(name, feed_rows=land_round(self.feed, self._dbt.warehouse, number))
-        self._timed(stage, "build")
+        self._timed(stage, *command)
         self._finish(stage)
 
     def _timed(self, stage: Stage, *command: str) -> None:
@@ -77,10 +83,12 @@ class Walkthrough:
         stage.seconds = time.monotonic() - began
         stage.commits = count_commits(self._dbt.warehouse) - commits
 
-    def _finish(self, stage: Stage) -> None:
+    def _finish(self, stage: Stage, *, comparing: bool = True) -> None:
         stage.megabytes = size_in_megabytes(self._dbt.warehouse)
-        told = f"{stage.name}: {stage.feed_rows:,} rows of the feed, {stage.seconds:.1f} s"
-        if self._comparing:
+        told = f"{stage.name}: {stage.seconds:.1f} s"
+        if stage.feed_rows:
+            told += f", {stage.feed_rows:,} rows of the feed"
+        if comparing and self._comparing:
             with self._console.status(f"{stage.name}: comparing every model with a full rebuild"):
                 stage.comparisons = self._compare()
             told += f", {len(stage.comparisons)} models compared, {stage.differences} differences"
