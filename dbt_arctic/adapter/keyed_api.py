@@ -249,7 +249,9 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     # Operations
 
     @available.parse(lambda *a, **k: None)
-    def compact_table(self, relation: ArcticRelation, trim_grace_seconds: float | None = None) -> dict[str, Any]:
+    def compact_table(
+        self, relation: ArcticRelation, trim_grace_seconds: float | None = None
+    ) -> dict[str, Any]:
         """Major compaction of one keyed table."""
         grace = DEFAULT_TRIM_GRACE_SECONDS if trim_grace_seconds is None else trim_grace_seconds
         with as_dbt_errors():

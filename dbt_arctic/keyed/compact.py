@@ -65,4 +65,3 @@ def trim(table: KeyedTable, transactions: Iterable[int]) -> str:
 
 def _session_property() -> str:
     return quote(f"spark.sql.iceberg.snapshot-property.{PROPERTY_MERGED}")
-

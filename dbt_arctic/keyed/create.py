@@ -89,7 +89,9 @@ def drop_view(view: Name) -> str:
     return f"DROP VIEW IF EXISTS {view.sql}"
 
 
-def _create_table(name: Name, columns: Sequence[Column], table: KeyedTable, properties: Mapping[str, str]) -> str:
+def _create_table(
+    name: Name, columns: Sequence[Column], table: KeyedTable, properties: Mapping[str, str]
+) -> str:
     listed = ",\n  ".join(_table_column(column) for column in columns)
     everything = {"format-version": "3", **properties}
     return (

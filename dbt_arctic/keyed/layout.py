@@ -13,8 +13,12 @@ from dbt_arctic.keyed.names import quote, quote_all
 DEFAULT_BUCKETS = 8
 MAX_BUCKETS = 65536
 
-_BUCKETABLE = re.compile(r"(tinyint|smallint|int|integer|bigint|long|decimal|date|timestamp|string|varchar|char|binary)")
-_TRANSFORM = re.compile(r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE)
+_BUCKETABLE = re.compile(
+    r"(tinyint|smallint|int|integer|bigint|long|decimal|date|timestamp|string|varchar|char|binary)"
+)
+_TRANSFORM = re.compile(
+    r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,8 @@ def plan_layout(
         raise ConfigError(
             "no column of the key can be bucketed",
             where=where,
-            why=f"Iceberg buckets integers, decimals, dates, timestamps, strings and binaries; the key is {described}",
+            why="Iceberg buckets integers, decimals, dates, timestamps, strings and binaries; "
+            f"the key is {described}",
             fix="cast a key column to one of these types in the model, for instance to a decimal",
         )
     return Layout(count, chosen, tuple(partition_by), tuple(sort_by) or tuple(key))

@@ -20,7 +20,8 @@ Images = Literal["after", "both"]
 ColumnsAt = Mapping[int, frozenset[str]]
 """Which columns a snapshot has, by snapshot id. A snapshot that is not listed has all of them."""
 
-NEWEST_FIRST = f"{quote('_last_updated_sequence_number')} DESC, {quote(OFFSET)} DESC"
+_SEQUENCE = quote("_last_updated_sequence_number")
+NEWEST_FIRST = f"{_SEQUENCE} DESC, {quote(OFFSET)} DESC"
 """The total order of changes: commit order, then the place inside the commit."""
 
 _RANK = quote("_arctic_rank")
@@ -96,7 +97,7 @@ def latest_changes(table: KeyedTable, log: LogRange, snapshot_id: int, known: Co
     transactions = ", ".join(str(txn) for txn in log.transactions)
     scans = "\n  UNION ALL\n".join(
         f"""\
-    SELECT {select_columns(table, at, known or {})}, {quote(ACTION)}, {quote(OFFSET)}, {quote("_last_updated_sequence_number")}
+    SELECT {select_columns(table, at, known or {})}, {quote(ACTION)}, {quote(OFFSET)}, {_SEQUENCE}
     FROM {table.change.at(at)}
     WHERE {quote(TXN)} IN ({transactions}) AND {quote(ACTION)} <> '-U'"""
         for at in log.readable_at
@@ -117,7 +118,9 @@ def everything(select: str, columns: Sequence[str]) -> str:
     return f"SELECT {quote_all(columns)}, 'U' AS {quote(ACTION)}\nFROM (\n{select}\n)"
 
 
-def difference(before: str, after: str, key: Sequence[str], columns: Sequence[str], images: Images = "after") -> str:
+def difference(
+    before: str, after: str, key: Sequence[str], columns: Sequence[str], images: Images = "after"
+) -> str:
     """What turns one state into another: changed and new rows, and gone keys.
 
     :param before: SQL of the old state, :param after: SQL of the new state, both with ``columns``.

@@ -47,7 +47,9 @@ class Batch:
                 why=f"its columns are: {', '.join(self.model_columns)}",
                 fix="select the key columns under these names, or correct unique_key",
             )
-        reserved = [column for column in self.model_columns if column in RESERVED_COLUMNS and column != ACTION]
+        reserved = [
+            column for column in self.model_columns if column in RESERVED_COLUMNS and column != ACTION
+        ]
         if reserved:
             raise ConfigError(
                 f"the model produces {', '.join(reserved)}, a name that keyed tables use themselves",
@@ -66,11 +68,13 @@ class Batch:
         if self.deduplicate_by:
             order = ", ".join(f"({expression}) DESC NULLS LAST" for expression in self.deduplicate_by)
             source = (
-                f"SELECT *\nFROM (\n  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
+                "SELECT *\nFROM (\n"
+                f"  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
                 f"  FROM (\n{self.sql}\n  )\n)\nWHERE {_RANK} = 1"
             )
         selected = ", ".join(
-            quote(column) if column in self.model_columns else f"NULL AS {quote(column)}" for column in self.columns
+            quote(column) if column in self.model_columns else f"NULL AS {quote(column)}"
+            for column in self.columns
         )
         return f"""\
 SELECT {selected},
@@ -95,7 +99,9 @@ FROM (
                 "",
                 "map the source's codes to 'U' and 'D' in the model",
             )
-            conditions.append(f"WHEN {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D') THEN {unknown}")
+            conditions.append(
+                f"WHEN {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D') THEN {unknown}"
+            )
             conditions.append(f"WHEN {quote(ACTION)} = 'D' THEN 'D'")
         if self.delete_when:
             conditions.append(f"WHEN ({self.delete_when}) THEN 'D'")

@@ -93,18 +93,24 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         )
     buckets = config.get("buckets")
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int)):
-        raise ConfigError(f"buckets is {buckets!r}, not a whole number", where=model, fix="for instance: buckets=16")
+        raise ConfigError(
+            f"buckets is {buckets!r}, not a whole number", where=model, fix="for instance: buckets=16"
+        )
     bucket_by = config.get("bucket_by")
     if bucket_by is not None and not isinstance(bucket_by, str):
         raise ConfigError(f"bucket_by is {bucket_by!r}", where=model, fix="name one column of unique_key")
     delete_when = config.get("delete_when")
     if delete_when is not None and not isinstance(delete_when, str):
         raise ConfigError(
-            f"delete_when is {delete_when!r}", where=model, fix="""a SQL condition, as in delete_when="status = 'gone'" """
+            f"delete_when is {delete_when!r}",
+            where=model,
+            fix="""a SQL condition, as in delete_when="status = 'gone'" """,
         )
     properties = config.get("tblproperties") or {}
     if not isinstance(properties, Mapping):
-        raise ConfigError("tblproperties is not a mapping", where=model, fix="tblproperties={'name': 'value'}")
+        raise ConfigError(
+            "tblproperties is not a mapping", where=model, fix="tblproperties={'name': 'value'}"
+        )
     own = [name for name in properties if str(name).startswith("arctic.")]
     if own:
         raise ConfigError(
@@ -157,7 +163,9 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
     values = [value] if isinstance(value, str) else list(value or [])
     wrong = [item for item in values if not isinstance(item, str) or not item.strip()]
     if wrong:
-        raise ConfigError(f"{setting} holds {wrong[0]!r}", where=model, fix="name a column, or a list of columns")
+        raise ConfigError(
+            f"{setting} holds {wrong[0]!r}", where=model, fix="name a column, or a list of columns"
+        )
     if len(set(values)) != len(values):
         raise ConfigError(f"{setting} names a column twice", where=model, fix="name each column once")
     return tuple(values)

@@ -109,7 +109,9 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         return table
     _refuse_layout_columns(config, table, removed)
     widened_by_name = {column.name: column for column in widened}
-    kept = tuple(widened_by_name.get(column.name, column) for column in table.columns if column.name not in removed)
+    kept = tuple(
+        widened_by_name.get(column.name, column) for column in table.columns if column.name not in removed
+    )
     evolved = replace(table, columns=(*kept, *difference.added))
     for side in (table.base, table.change):
         state = edge.catalog.load_table(side.schema, side.identifier)
@@ -129,7 +131,11 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
 
 
 def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, removed: tuple[str, ...]) -> None:
-    used = {*table.key, *table.layout.sort_by, *(partition_column(text) for text in table.layout.partition_by)}
+    used = {
+        *table.key,
+        *table.layout.sort_by,
+        *(partition_column(text) for text in table.layout.partition_by),
+    }
     needed = [column for column in removed if column in used]
     if needed:
         raise SchemaChanged(

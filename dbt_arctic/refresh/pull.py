@@ -180,7 +180,9 @@ def _pull_plain(
         )
     present = frozenset(catalog.columns_at(upstream.schema, upstream.identifier, before))
     selected = ", ".join(
-        quote(column.name) if column.name in present else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        quote(column.name)
+        if column.name in present
+        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
         for column in state.columns
     )
     state_before = f"SELECT {selected}\nFROM {upstream.at(before)}"
@@ -219,7 +221,7 @@ def plan_changes(
     for version in (start, end):
         if version.generation != table.generation.number:
             raise VersionUnavailable(
-                f"version {version} is of generation {version.generation}; {name} has {table.generation.number}",
+                f"the version {version} is not of generation {table.generation.number} of {name}",
                 where=where,
                 why="changes are told within one generation: a full refresh starts the next",
                 fix="compare the two states with merge_on_read(..., version=...) instead",
@@ -252,7 +254,7 @@ def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, 
             raise VersionUnavailable(
                 f"generation {at.generation} of {name} is gone",
                 where=where,
-                why=f"a full refresh keeps one earlier generation; the current one is {table.generation.number}",
+                why=f"the current one is {table.generation.number}; a full refresh keeps one before it",
                 fix="take a newer version with {{ table_version(ref('...')) }}",
             )
         table = _as_generation(table, table.previous)

@@ -111,5 +111,6 @@ def head(state: TableState) -> int:
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
     """The columns that a table had at some snapshots."""
     return {
-        snapshot: frozenset(catalog.columns_at(side.schema, side.identifier, snapshot)) for snapshot in snapshots
+        snapshot: frozenset(catalog.columns_at(side.schema, side.identifier, snapshot))
+        for snapshot in snapshots
     }

@@ -131,7 +131,9 @@ def _replay_if_retired(edge: Edge, table: KeyedTable, txn: int) -> None:
         if landed is None:
             return
         new_txn = edge.new_txn()
-        statement = write.replay(table.change, landed.snapshot_id, txn, now, new_txn, {PROPERTY_RUN: edge.run_id})
+        statement = write.replay(
+            table.change, landed.snapshot_id, txn, now, new_txn, {PROPERTY_RUN: edge.run_id}
+        )
         edge.run("replay", statement, now)
         table, txn, now = now, new_txn, load_keyed(edge.catalog, table.name)
 
