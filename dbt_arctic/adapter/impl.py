@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.impl import AdapterConfig, ConstraintSupport
@@ -132,6 +134,15 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
         """Properties of a plain table: ours, then the model's."""
         return {**TABLE_DEFAULTS, **{name: str(value) for name, value in (properties or {}).items()}}
 
+    # Seeds
+
+    @available.parse(lambda *a, **k: None)
+    def stage_seed(self, staged: ArcticRelation, agate_table: agate.Table) -> None:
+        """A seed's rows as a temporary view of this thread's session, every column as text."""
+        rows = [[seed_text(value) for value in row] for row in agate_table.rows]
+        with as_dbt_errors():
+            self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
+
     # Listing and columns, from metadata
 
     def list_schemas(self, database: str) -> list[str]:
@@ -173,14 +184,14 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
         ]
 
     def get_columns_in_relation(self, relation: ArcticRelation) -> list[ArcticColumn]:
-        """Columns from metadata; of a temporary view (no schema) by analysis."""
+        """Columns from metadata, none where there is no relation; of what is not in our catalog by analysis."""
+        ours = relation.database in (None, self.config.credentials.database)
         with as_dbt_errors():
-            if relation.schema and relation.include_policy.schema:
+            if ours and relation.schema and relation.include_policy.schema:
                 state = self.catalog.load_table(relation.schema, relation.identifier) or self.catalog.load_view(
                     relation.schema, relation.identifier
                 )
-                if state is not None:
-                    return [ArcticColumn(column.name, column.type) for column in state.columns]
+                return [ArcticColumn(column.name, column.type) for column in state.columns] if state else []
             return self.get_column_schema_from_query(f"SELECT * FROM {relation.render()}")
 
     @available.parse(lambda *a, **k: [])
@@ -216,17 +227,34 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
                 "table_schema": entry.schema,
                 "table_name": entry.name,
                 "table_type": "keyed table" if is_keyed(entry.properties) else entry.kind,
-                "table_comment": comment,
+                "table_comment": comment or None,
                 "table_owner": "",
                 "column_name": column.name,
                 "column_index": index,
                 "column_type": column.type,
-                "column_comment": column.comment,
+                "column_comment": column.comment or None,
             }
 
     def debug_query(self) -> None:
         """``dbt debug``: every part that a first run needs, each with what to do about it."""
         self.diagnose()
+
+
+def seed_text(value: Any) -> str | None:
+    """A value of a CSV file, as agate read it, in the spelling that Spark casts from.
+
+    >>> seed_text(Decimal("1E+3")), seed_text(True), seed_text(None)
+    ('1000', 'true', None)
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, (dt.date, dt.datetime)):
+        return value.isoformat()
+    return str(value)
 
 
 def visible(entries: list[RelationEntry]) -> list[RelationEntry]:

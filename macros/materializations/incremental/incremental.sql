@@ -1,6 +1,10 @@
 {% materialization incremental, adapter='arctic', supported_languages=['sql'] -%}
   {%- do adapter.check_config(model) -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
+  {%- if strategy != 'upsert' -%}
+    {#- an unknown strategy is an error on the first run already -#}
+    {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
+  {%- endif -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}

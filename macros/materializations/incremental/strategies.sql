@@ -5,14 +5,22 @@
 #}
 {% macro arctic__incremental_statements(strategy, arguments) -%}
   {%- if strategy == 'delete+insert' -%}
-    {{ return([arctic__delete_sql(arguments), get_insert_into_sql(arguments['target_relation'], arguments['temp_relation'], arguments['dest_columns'])]) }}
+    {{ return([arctic__delete_sql(arguments), arctic__insert_sql(arguments)]) }}
   {%- endif -%}
   {%- set strategy_macro = adapter.get_incremental_strategy_macro(context, strategy) -%}
   {{ return([strategy_macro(arguments) | trim]) }}
 {%- endmacro %}
 
 {% macro arctic__get_incremental_append_sql(arguments) -%}
-  {{ return(get_insert_into_sql(arguments['target_relation'], arguments['temp_relation'], arguments['dest_columns'])) }}
+  {{ return(arctic__insert_sql(arguments)) }}
+{%- endmacro %}
+
+{#- Not get_insert_into_sql: dbt-spark has another macro of that name, with other arguments -#}
+{% macro arctic__insert_sql(arguments) -%}
+  {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
+  insert into {{ arguments['target_relation'] }} ({{ columns }})
+  select {{ columns }}
+  from {{ arguments['temp_relation'] }}
 {%- endmacro %}
 
 {% macro arctic__get_incremental_insert_overwrite_sql(arguments) -%}
@@ -25,6 +33,15 @@
 {% macro arctic__get_incremental_merge_sql(arguments) -%}
   {{ return(get_merge_sql(arguments['target_relation'], arguments['temp_relation'], arguments['unique_key'],
       arguments['dest_columns'], arguments['incremental_predicates'])) }}
+{%- endmacro %}
+
+{#- dbt's own instead of dbt-spark's, which names no columns and so needs the same ones on both sides -#}
+{% macro arctic__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
+  {{ return(default__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates)) }}
+{%- endmacro %}
+
+{% macro arctic__get_merge_update_columns(merge_update_columns, merge_exclude_columns, dest_columns) -%}
+  {{ return(default__get_merge_update_columns(merge_update_columns, merge_exclude_columns, dest_columns)) }}
 {%- endmacro %}
 
 {% macro arctic__delete_sql(arguments) -%}

@@ -1,0 +1,47 @@
+{#
+  A seed is replaced in one atomic statement, whatever its columns were: the rows are staged as text in
+  a temporary view, then cast. A reader sees the old rows or the new ones, also if a value cannot be cast.
+#}
+{% materialization seed, adapter='arctic' -%}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set grant_config = config.get('grants') -%}
+  {%- set agate_table = load_agate_table() -%}
+  {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
+  {%- do recover_swap(this) -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
+  {%- set built = target_relation -%}
+  {%- if in_the_way -%}
+    {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
+  {%- endif -%}
+  {%- set staged = make_temp_relation(this, '__dbt_seed') -%}
+  {%- do adapter.stage_seed(staged, agate_table) -%}
+  {%- call statement('main') -%}
+    {{ get_create_table_as_sql(False, built, arctic__seed_select(staged, agate_table)) }}
+  {%- endcall -%}
+  {%- if in_the_way -%}
+    {%- set aside = make_way(this, 'table') -%}
+    {%- do arctic__rename_relation(built, target_relation) -%}
+    {%- do drop_aside(aside) -%}
+  {%- endif -%}
+
+  {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
+  {%- do persist_docs(target_relation, model) -%}
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
+
+{# The staged text as the columns of the seed: the types that agate inferred, or those of column_types. #}
+{% macro arctic__seed_select(staged, agate_table) -%}
+  {%- set column_types = config.get('column_types') or {} -%}
+  {%- set quote_columns = config.get('quote_columns') -%}
+  select
+  {%- for name in agate_table.column_names %}
+    cast({{ adapter.quote(name) }} as {{ column_types.get(name, adapter.convert_type(agate_table, loop.index0)) }}) as {{ adapter.quote_seed_column(name, quote_columns) }}{{ ',' if not loop.last }}
+  {%- endfor %}
+  from {{ staged }}
+{%- endmacro %}

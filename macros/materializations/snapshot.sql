@@ -1,0 +1,72 @@
+{#
+  The first run creates the table, every other one is a MERGE of what dbt's own snapshot_staging_table
+  finds changed. The MERGE writes to a branch that becomes main only if main did not move since: two runs
+  at once cannot both add the same change.
+#}
+{% materialization snapshot, adapter='arctic' -%}
+  {%- do adapter.check_config(model) -%}
+  {%- set target_relation = this.incorporate(type='table') -%}
+  {%- set grant_config = config.get('grants') -%}
+  {%- set kind = adapter.relation_kind(this) -%}
+  {%- if kind in ('view', 'keyed') -%}
+    {%- do exceptions.relation_wrong_type(this.incorporate(type='view'), 'table', model) -%}
+  {%- endif -%}
+
+  {{ run_hooks(pre_hooks) }}
+
+  {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
+  {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
+  {%- if kind is none -%}
+    {%- set rows_sql = build_snapshot_table(strategy, model['compiled_code']) -%}
+    {%- do check_time_data_types(rows_sql) -%}
+    {%- call statement('main') -%}
+      {{ get_create_table_as_sql(False, target_relation, rows_sql) }}
+    {%- endcall -%}
+  {%- else -%}
+    {%- set response = arctic__merge_snapshot(strategy, target_relation) -%}
+    {%- do store_result('main', response=response, agate_table=none) -%}
+  {%- endif -%}
+
+  {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, full_refresh_mode=False)) -%}
+  {%- do persist_docs(target_relation, model) -%}
+  {{ run_hooks(post_hooks) }}
+
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
+
+{% macro arctic__merge_snapshot(strategy, target_relation) -%}
+  {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+  {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
+  {%- set rows_sql = snapshot_staging_table(strategy, model['compiled_code'], target_relation) -%}
+  {%- do check_time_data_types(rows_sql) -%}
+  {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
+  {%- call statement('stage') -%}
+    {{ arctic__create_temporary_view(staged, rows_sql) }}
+  {%- endcall -%}
+
+  {%- set not_stored = ['dbt_change_type', 'dbt_unique_key'] -%}
+  {%- if strategy.unique_key | is_list -%}
+    {%- for key in strategy.unique_key -%}
+      {%- do not_stored.append('dbt_unique_key_' ~ loop.index) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- set stored = adapter.get_columns_in_relation(staged) | rejectattr('name', 'in', not_stored) | list -%}
+  {%- set existing = adapter.get_columns_in_relation(target_relation) | map(attribute='name') | map('lower') | list -%}
+  {%- set added = [] -%}
+  {%- for column in stored if column.name | lower not in existing -%}
+    {%- do added.append(column) -%}
+  {%- endfor -%}
+  {%- do arctic__alter_relation_add_remove_columns(target_relation, added, none) -%}
+
+  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
+  {%- set merge_sql = snapshot_merge_sql(
+      target=target_relation.on_branch(write_to.branch), source=staged,
+      insert_cols=stored | map(attribute='quoted') | list) -%}
+  {%- do write(merge_sql) -%}
+  {{ return(adapter.execute_plain_write(write_to, model, [merge_sql])) }}
+{%- endmacro %}
+
+{#- dbt-spark's ends in a semicolon, and inserts by `*` -#}
+{% macro arctic__snapshot_merge_sql(target, source, insert_cols) -%}
+  {{ return(default__snapshot_merge_sql(target, source, insert_cols)) }}
+{%- endmacro %}
