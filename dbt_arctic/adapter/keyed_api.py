@@ -109,15 +109,17 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         model: Mapping[str, Any],
         first_run: bool,
         unique_key: str | Sequence[str] | None,
+        images: read.Images,
         running: bool,
     ) -> str:
         """SQL of what changed upstream since this model's last commit; remembered for its commit."""
         key = (unique_key,) if isinstance(unique_key, str) else tuple(unique_key or ())
         target = this.name_parts
         upstream = relation.name_parts
-        earlier = self._pulls().find(model["unique_id"], upstream) if running else None
-        if earlier is not None:
-            return earlier.sql
+        earlier = self._pulls().find(model["unique_id"], upstream) if running else []
+        for known in earlier:
+            if known.images == images:
+                return known.sql
         with as_dbt_errors():
             expected = {} if first_run else self._consumed(target)
             edge = self.edge()
@@ -128,6 +130,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 expected.get(upstream.dotted),
                 model=model["name"],
                 key=key,
+                images=images,
+                pin=earlier[0].consumed if earlier else None,
                 staging=staging,
             )
             if running:

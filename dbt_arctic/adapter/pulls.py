@@ -21,9 +21,9 @@ class ModelPulls:
         self._pulls.setdefault(model, []).append(pull)
         self._expected[model] = expected
 
-    def find(self, model: str, upstream: Name) -> Pull | None:
-        """The pull of that upstream that the model made already: one run sees one state of it."""
-        return next((pull for pull in self._pulls.get(model, []) if pull.upstream == upstream), None)
+    def find(self, model: str, upstream: Name) -> list[Pull]:
+        """The pulls of that upstream that the model made already: one run sees one state of it."""
+        return [pull for pull in self._pulls.get(model, []) if pull.upstream == upstream]
 
     def consumed(self, model: str) -> dict[str, Consumed]:
         """What the model's commit consumes, by upstream."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.log import LogRange, log_range
@@ -29,6 +29,7 @@ class Pull:
 
     :param sql: a query over pinned snapshots: the upstream's columns and ``_action`` ('U', 'D').
     :param consumed: what to commit together with the data computed from it.
+    :param images: ``both`` has the old row of each changed key too, as ``-U``.
     :param changed: whether the upstream has any commit that this model has not consumed.
     :param stage: a statement to run before ``sql`` can be read, and the table that it makes.
     """
@@ -37,6 +38,7 @@ class Pull:
     sql: str
     consumed: Consumed
     changed: bool
+    images: Images = "after"
     stage: tuple[str, Name] | None = None
 
 
@@ -47,17 +49,21 @@ def plan_pull(
     *,
     model: str,
     key: tuple[str, ...] = (),
+    images: Images = "after",
+    pin: Consumed | None = None,
     staging: Name | None = None,
 ) -> Pull:
     """Plan what a model reads of an upstream.
 
     :param last: what the model's last commit consumed; ``None`` on a first run: everything.
+    :param pin: the version to read up to, where the model has read this upstream already; else now.
     :param key: identifies rows of a plain Iceberg upstream, where updates and deletes matter.
     :param staging: where appended rows of a plain Iceberg upstream may be staged.
     """
+    check_images(images, model)
     table = find_keyed(catalog, upstream)
     if table is not None:
-        return _pull_keyed(catalog, table, last, model)
+        return _pull_keyed(catalog, table, last, model, images, pin)
     state = catalog.load_table(upstream.schema, upstream.identifier)
     if state is None:
         exists = catalog.load_view(upstream.schema, upstream.identifier) is not None
@@ -69,12 +75,21 @@ def plan_pull(
             if exists
             else f"build it first: dbt run --select {upstream.identifier}",
         )
-    return _pull_plain(catalog, upstream, state, last, model, key, staging)
+    return _pull_plain(catalog, upstream, state, last, model, key, images, pin, staging)
 
 
-def _pull_keyed(catalog: CatalogReader, table: KeyedTable, last: Consumed | None, model: str) -> Pull:
+def _pull_keyed(
+    catalog: CatalogReader,
+    table: KeyedTable,
+    last: Consumed | None,
+    model: str,
+    images: Images,
+    pin: Consumed | None,
+) -> Pull:
     base, change = consistent_pair(catalog, table)
     now = Version(table.generation.number, head(change), head(base))
+    if pin is not None:
+        now = _pinned(table, pin, model)
     consumed = Consumed(table.generation.change_id, now.token)
     known = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
@@ -82,20 +97,40 @@ def _pull_keyed(catalog: CatalogReader, table: KeyedTable, last: Consumed | None
     }
     state_now = read.merge_on_read(table, now, known)
     if last is None:
-        return Pull(table.name, read.everything(state_now, table.column_names), consumed, True)
+        return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
-        log = _log(change, before, table, model)
+        log = _log(change.history(now.change_snapshot), before, table, model)
         known.update(columns_at(catalog, table.change, log.readable_at))
-        sql = read.latest_changes(table, log, now.change_snapshot, known)
-        return Pull(table.name, sql, consumed, bool(log.transactions))
+        if images == "after":
+            sql = read.latest_changes(table, log, now.change_snapshot, known)
+        else:
+            known.update(columns_at(catalog, table.change, (before.change_snapshot,)))
+            known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
+            sql = read.changes(table, before, now, log, images, known)
+        return Pull(table.name, sql, consumed, bool(log.transactions), images)
     state_before = _retired_state(catalog, table, before, last, model)
-    sql = read.difference(state_before, state_now, table.key, table.column_names)
-    return Pull(table.name, sql, consumed, True)
+    sql = read.difference(state_before, state_now, table.key, table.column_names, images)
+    return Pull(table.name, sql, consumed, True, images)
 
 
-def _log(change: TableState, before: Version, table: KeyedTable, model: str) -> LogRange:
-    log = log_range(change.history(), before.change_snapshot)
+def _pinned(table: KeyedTable, pin: Consumed, model: str) -> Version:
+    if pin.table_id != table.generation.change_id:
+        raise VersionUnavailable(
+            f"{table.name} was rebuilt while this model was being compiled",
+            where=model,
+            fix="run the model again",
+        )
+    return Version.parse(pin.version, where=model)
+
+
+def check_images(images: str, where: str) -> None:
+    if images not in ("after", "both"):
+        raise ConfigError(f"images is {images!r}", where=where, fix="use images='after' or images='both'")
+
+
+def _log(history: list[Snapshot], before: Version, table: KeyedTable, model: str) -> LogRange:
+    log = log_range(history, before.change_snapshot)
     if log is None:
         raise VersionUnavailable(
             f"the changes of {table.name} since the version {before} are gone",
@@ -145,6 +180,8 @@ def _pull_plain(
     last: Consumed | None,
     model: str,
     key: tuple[str, ...],
+    images: Images,
+    pin: Consumed | None,
     staging: Name | None,
 ) -> Pull:
     table_id = state.properties.get(PROPERTY_ID, state.location)
@@ -152,7 +189,7 @@ def _pull_plain(
     if state.current_snapshot_id is None:
         sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {upstream.sql}\nWHERE false", columns)
         return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
-    now = state.current_snapshot_id
+    now = state.current_snapshot_id if pin is None else int(pin.version)
     consumed = Consumed(table_id, str(now))
     state_now = f"SELECT {quote_all(columns)}\nFROM {upstream.at(now)}"
     if last is None or last.version == "0":
@@ -166,11 +203,11 @@ def _pull_plain(
     before = int(last.version)
     if before == now:
         return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", consumed, False)
-    appended = only_appends(state, before)
+    appended = only_appends(state, before, now)
     if appended and staging is not None:
         stage = read.appended_rows(upstream, before, now, staging)
         sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {staging.sql}", columns)
-        return Pull(upstream, sql, consumed, True, (stage, staging))
+        return Pull(upstream, sql, consumed, True, images, (stage, staging))
     if before not in {snapshot.snapshot_id for snapshot in state.snapshots}:
         raise VersionUnavailable(
             f"the snapshot {before} of {upstream} is gone",
@@ -196,12 +233,13 @@ def _pull_plain(
             why="without a key, an updated row cannot be told from a new one",
             fix="name the key: incremental_pull(..., unique_key='...')",
         )
-    return Pull(upstream, read.difference(state_before, state_now, key, columns), consumed, True)
+    sql = read.difference(state_before, state_now, key, columns, images)
+    return Pull(upstream, sql, consumed, True, images)
 
 
-def only_appends(state: TableState, after: int) -> bool:
-    """Whether everything since a snapshot only added rows (a rewrite of files changes none)."""
-    for snapshot in state.history():
+def only_appends(state: TableState, after: int, to: int) -> bool:
+    """Whether everything after a snapshot up to another only added rows (a rewrite of files changes none)."""
+    for snapshot in state.history(to):
         if snapshot.snapshot_id == after:
             return True
         if snapshot.operation not in ("append", "replace"):
@@ -213,8 +251,7 @@ def plan_changes(
     catalog: CatalogReader, name: Name, before: str, after: str | None, images: Images, where: str
 ) -> str:
     """SQL of what changed in a keyed table between two versions (default end: now)."""
-    if images not in ("after", "both"):
-        raise ConfigError(f"images is {images!r}", where=where, fix="use images='after' or images='both'")
+    check_images(images, where)
     table = load_keyed(catalog, name)
     start = Version.parse(before, where)
     end = Version.parse(after, where) if after else current_version(catalog, table)

@@ -6,13 +6,16 @@
 
     select order_id, amount, _action from {{ incremental_pull(ref('orders')) }}
 
+  images:     'both' adds the row as it was when this model last read it, as '-U', for each changed key;
+              and a deleted key comes with its old values. What an aggregate needs, to also compute the
+              group that a row has left.
   unique_key: only for an upstream that is a plain Iceberg table which is also updated or deleted from.
 #}
-{% macro incremental_pull(relation, unique_key=none) -%}
-  {{ return(adapter.dispatch('incremental_pull', 'dbt')(relation, unique_key)) }}
+{% macro incremental_pull(relation, unique_key=none, images='after') -%}
+  {{ return(adapter.dispatch('incremental_pull', 'dbt')(relation, unique_key, images)) }}
 {%- endmacro %}
 
-{% macro arctic__incremental_pull(relation, unique_key) -%}
+{% macro arctic__incremental_pull(relation, unique_key, images) -%}
   {%- set materialized = model.config.materialized -%}
   {%- if execute and model.resource_type == 'model' and materialized in ('view', 'ephemeral') -%}
     {%- do exceptions.raise_compiler_error(
@@ -29,6 +32,6 @@
     {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
   {%- endif -%}
   {%- set running = model.resource_type == 'model' and flags.WHICH in ('run', 'build', 'retry') -%}
-  {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, running) -%}
+  {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
   {{ return('(\n' ~ sql ~ '\n)') }}
 {%- endmacro %}
