@@ -1,0 +1,84 @@
+"""The example project, as a newcomer runs it: the demo in a process of its own, at a tiny scale."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEMO = Path(__file__).resolve().parents[2] / "example_project" / "demo.py"
+PROJECT = DEMO.parent
+LAST_LINE = re.compile(r"demo: (\d+) rounds, (\d+) models, (\d+) differences, \d+ seconds")
+
+
+def run_demo(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(DEMO), "--dir", str(work), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> re.Match[str]:
+    lines = done.stdout.rstrip().splitlines()
+    found = LAST_LINE.fullmatch(lines[-1]) if lines else None
+    assert found is not None, done.stdout + done.stderr
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    work = tmp_path_factory.mktemp("demo") / "work"
+    return work, run_demo(work, "--scale", "0.001", "--rounds", "2")
+
+
+@pytest.fixture(scope="module")
+def stages(finished_demo: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[str, dict[str, Any]]:
+    report = finished_demo[0] / "report.json"
+    return {stage["name"]: stage for stage in json.loads(report.read_text(encoding="utf-8"))}
+
+
+def test_every_model_equals_its_rebuild_after_every_stage(
+    finished_demo: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    _, done = finished_demo
+    rounds, models, differences = (int(number) for number in last_line(done).groups())
+    assert (rounds, differences, done.returncode) == (2, 0, 0), done.stdout + done.stderr
+    relations = {path.stem for path in PROJECT.glob("models/*/*.sql")} - {"nations"}
+    relations |= {"nation", "region", "customer_history"}
+    assert models == len(relations)
+
+
+def test_each_stage_compares_every_model(stages: dict[str, dict[str, Any]]) -> None:
+    assert list(stages) == ["load", "round 1", "round 2", "compaction"]
+    assert len({len(stage["comparisons"]) for stage in stages.values()}) == 1
+    compared = {one["name"]: one["rows"] for one in stages["round 2"]["comparisons"]}
+    assert compared["ods_orders"] > 1000
+    assert compared["dwd_order_lines"] > 4000
+
+
+def test_a_planted_difference_is_found_and_fails_the_demo(
+    finished_demo: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    work, _ = finished_demo
+    sql = (
+        "INSERT INTO lake.shop_ods.ods_supplier__change_1 "
+        "SELECT supplier.* EXCEPT (s_acctbal), s_acctbal + 1 FROM lake.shop_ods.ods_supplier AS supplier"
+    )
+    planted = run_dbt(work, "run-operation", "run_query", "--args", json.dumps({"sql": sql}))
+    assert planted.returncode == 0, planted.stdout
+    done = run_demo(work, "--steps", "compare")
+    assert int(last_line(done).group(3)) > 0
+    assert done.returncode == 1
+    assert "ods_supplier differs from its rebuild" in done.stdout
+
+
+def run_dbt(work: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    places = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+    places += ["--target-path", str(work / "target" / "test"), "--log-path", str(work / "logs")]
+    environment = {**os.environ, "SHOP_WAREHOUSE": str(work / "warehouse")}
+    call = [sys.executable, "-m", "dbt.cli.main", *command, *places]
+    return subprocess.run(call, capture_output=True, text=True, check=False, timeout=300, env=environment)
