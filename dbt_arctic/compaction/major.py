@@ -14,7 +14,7 @@ from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import TXN, KeyedTable
-from dbt_arctic.refresh.branches import drop_stale_branches, staged
+from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
 from dbt_arctic.refresh.upsert import publish
@@ -114,7 +114,8 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
     """
     table = plan.table
     drop_stale_branches(edge, table.base, load_base(edge.catalog, table), table)
-    with staged(edge, table.base, plan.base_snapshot, edge.new_txn(), table) as branch:
+    branch = branch_name(edge.new_txn())
+    with staged(edge, table.base, plan.base_snapshot, branch, table):
         edge.run("set_merged", compact.set_merged_property(plan.merge), table)
         try:
             statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch)

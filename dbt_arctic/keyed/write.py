@@ -171,8 +171,10 @@ def empty_commit(table: KeyedTable, properties: Mapping[str, str], branch: str |
     return _insert(target, table.column_names, properties, select)
 
 
-def create_branch(table: Name, branch: str, snapshot_id: int) -> str:
-    return f"ALTER TABLE {table.sql} CREATE BRANCH {quote(branch)} AS OF VERSION {snapshot_id}"
+def create_branch(table: Name, branch: str, snapshot_id: int | None) -> str:
+    """A branch at a snapshot; of a table without any snapshot, an empty one."""
+    at = "" if snapshot_id is None else f" AS OF VERSION {snapshot_id}"
+    return f"ALTER TABLE {table.sql} CREATE BRANCH {quote(branch)}{at}"
 
 
 def drop_branch(table: Name, branch: str) -> str:

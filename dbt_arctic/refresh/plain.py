@@ -13,7 +13,7 @@ from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.refresh.branches import drop_stale_branches
+from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.upsert import ATTEMPTS, publish
 
@@ -38,7 +38,7 @@ def begin_plain_write(
     expected: Mapping[str, Consumed],
     consumed: Mapping[str, Consumed],
 ) -> PlainWrite:
-    branch = f"arctic_{edge.new_txn()}" if statements > 1 or consumed else None
+    branch = branch_name(edge.new_txn()) if statements > 1 or consumed else None
     return PlainWrite(target, branch, expected, consumed)
 
 
@@ -68,16 +68,10 @@ def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]
                 fix="nothing was written; run the model again to take up what is left",
             )
         drop_stale_branches(edge, write.target, state, None)
-        at = "" if state.current_snapshot_id is None else f" AS OF VERSION {state.current_snapshot_id}"
-        edge.run("create_branch", f"ALTER TABLE {write.target.sql} CREATE BRANCH {quote(write.branch)}{at}")
-        try:
+        with staged(edge, write.target, state.current_snapshot_id, write.branch):
             rows = _with_properties(edge, {**write.expected, **write.consumed}, statements)
             if publish(edge, write.target, write.branch, None):
                 return Outcome("OK", _total(rows), text)
-        finally:
-            edge.run(
-                "drop_branch", f"ALTER TABLE {write.target.sql} DROP BRANCH IF EXISTS {quote(write.branch)}"
-            )
     raise ConcurrentRun(
         f"other commits to {write.target} got in between {ATTEMPTS} times",
         where=write.target.identifier,

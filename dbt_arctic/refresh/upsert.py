@@ -11,7 +11,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.refresh.batch import make_batch, model_columns
-from dbt_arctic.refresh.branches import drop_stale_branches, staged
+from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import evolve
@@ -61,7 +61,8 @@ def pull_upsert(
         drop_stale_branches(edge, table.change, state, table)
         txn = edge.new_txn()
         properties = {PROPERTY_RUN: edge.run_id, PROPERTY_CONSUMED: everything}
-        with staged(edge, table.change, head(state), txn, table) as branch:
+        branch = branch_name(txn)
+        with staged(edge, table.change, head(state), branch, table):
             statement = write.insert_into_change(table, batch, txn, properties, branch)
             rows = edge.run("upsert", statement, table)
             if publish(edge, table.change, branch, table):
