@@ -45,6 +45,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     connections: ArcticConnectionManager
     _catalog: CatalogReader | None = None
     _catalog_lock = threading.Lock()
+    _thread_pulls = threading.local()
 
     # The outside world, as the layers below expect it
 
@@ -309,8 +310,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             check(self.config.credentials, getattr(self.config, "project_root", None))
 
     def _pulls(self) -> ModelPulls:
-        if not hasattr(self, "_thread_pulls"):
-            self._thread_pulls = threading.local()
         if not hasattr(self._thread_pulls, "pulls"):
             self._thread_pulls.pulls = ModelPulls()
         pulls: ModelPulls = self._thread_pulls.pulls

@@ -72,8 +72,9 @@ class Batch:
                 f"  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
                 f"  FROM (\n{self.sql}\n  )\n)\nWHERE {_RANK} = 1"
             )
+        produced = {column.lower() for column in self.model_columns}  # Spark's names do not mind case
         selected = ", ".join(
-            quote(column) if column in self.model_columns else f"NULL AS {quote(column)}"
+            quote(column) if column.lower() in produced else f"NULL AS {quote(column)}"
             for column in self.columns
         )
         return f"""\

@@ -11,15 +11,16 @@
   {%- set kind = adapter.relation_kind(this) -%}
   {%- set rebuild = should_full_refresh() or kind != ('keyed' if strategy == 'upsert' else 'table') -%}
 
+  {{ run_hooks(pre_hooks) }}
+
   {%- if not rebuild and adapter.nothing_to_pull(model) -%}
     {#- no upstream has changed since the last commit: nothing to run, nothing to write -#}
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
       -- nothing to do: no upstream of {{ this }} has changed since its last commit
     {%- endcall -%}
+    {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
   {%- endif -%}
-
-  {{ run_hooks(pre_hooks) }}
 
   {%- if strategy == 'upsert' -%}
     {%- set response = arctic__refresh_keyed(target_relation, compiled_code, rebuild) -%}

@@ -1,0 +1,11 @@
+{#
+  As dbt's own, and one thing more: what stands under the model's name must be of the kind that the model
+  writes to. A plain table that is to become a keyed one (or the other way round) is built anew, from all rows.
+#}
+{% macro is_incremental() %}
+  {%- if not execute or model.config.materialized != 'incremental' or should_full_refresh() -%}
+    {{ return(False) }}
+  {%- endif -%}
+  {%- set wanted = 'keyed' if adapter.incremental_strategy(model) == 'upsert' else 'table' -%}
+  {{ return(adapter.relation_kind(this) == wanted) }}
+{% endmacro %}

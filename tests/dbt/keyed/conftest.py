@@ -1,0 +1,184 @@
+"""A small dbt project as a story tells it: sources, models, `dbt run`, and a process that ends anywhere."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dbt.cli.main import dbtRunner
+
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.engine.cursor import SessionCursor
+from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.state import load_keyed
+
+SETTINGS = {"master": "local[2]", "driver_memory": "1g"}
+
+
+class Killed(Exception):
+    """The process ended here: no later statement runs, not even a clean-up."""
+
+
+@dataclass
+class Script:
+    """What the process does at each statement: note it, and die when told to."""
+
+    ran: list[str] = field(default_factory=list)
+    jobs: int = 0
+    left: int | None = None
+    after: bool = False
+    dead: bool = False
+
+
+@dataclass
+class Shop:
+    """A dbt project in a folder of its own, and the schema that it builds in."""
+
+    folder: Path
+    warehouse: Path
+    schema: str
+    connection: SessionConnection
+    script: Script
+
+    def sql(self, text: str) -> list[tuple[Any, ...]]:
+        """Run SQL beside dbt, as another tool would."""
+        cursor = self.connection.cursor()
+        cursor.execute(text.format(s=f"lake.{self.schema}"))
+        return cursor.fetchall()
+
+    def rows(self, name: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        return sorted(self.sql(f"SELECT {columns} FROM {{s}}.{name}"), key=repr)
+
+    def source(self, name: str, select: str) -> None:
+        """A source table, made anew."""
+        self.sql(f"CREATE OR REPLACE TABLE {{s}}.{name} USING iceberg AS {select}")
+
+    def model(self, name: str, text: str) -> None:
+        (self.folder / "models" / f"{name}.sql").write_text(text, encoding="utf-8")
+
+    def file(self, path: str, text: str) -> None:
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+    def dbt(self, *arguments: str) -> Any:
+        """Run dbt and expect success; returns its results."""
+        outcome = self.try_dbt(*arguments)
+        assert outcome.success, self.messages(outcome)
+        return outcome.result
+
+    def fail(self, *arguments: str) -> str:
+        """Run dbt and expect failure; returns what it says."""
+        outcome = self.try_dbt(*arguments)
+        assert not outcome.success
+        return self.messages(outcome)
+
+    def try_dbt(self, *arguments: str) -> Any:
+        self.script.ran, self.script.jobs = [], 0
+        folders = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
+        return dbtRunner().invoke([*arguments, *folders, "--quiet", "--no-use-colors"])
+
+    @staticmethod
+    def messages(outcome: Any) -> str:
+        if outcome.exception is not None:
+            return str(outcome.exception)
+        return "\n".join(str(result.message) for result in getattr(outcome.result, "results", []))
+
+    def die(self, at: int, after: bool) -> None:
+        """End the next dbt process before or right after its statement number ``at``."""
+        self.script.left, self.script.after, self.script.dead = at, after, False
+
+    def live(self) -> None:
+        self.script.left, self.script.dead = None, False
+
+    @property
+    def catalog(self) -> EmbeddedCatalog:
+        return EmbeddedCatalog("lake", self.warehouse)
+
+    def log(self, name: str, side: str = "change") -> list[Snapshot]:
+        """The commits of a keyed table's change or base table, newest first."""
+        return self.state(name, side).history()
+
+    def state(self, name: str, side: str) -> TableState:
+        table = load_keyed(self.catalog, Name("lake", self.schema, name))
+        state = self.catalog.load_table(self.schema, getattr(table, side).identifier)
+        assert state is not None
+        return state
+
+
+@pytest.fixture(scope="session")
+def shop_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shop_warehouse")
+
+
+@pytest.fixture(scope="session")
+def shop_connection(shop_warehouse: Path) -> Iterator[SessionConnection]:
+    settings = SparkSettings(
+        catalog="lake",
+        warehouse=str(shop_warehouse),
+        spark_conf={"spark.sql.shuffle.partitions": "2"},
+        **SETTINGS,
+    )
+    made = SessionEngine(settings).connect()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shop(
+    tmp_path: Path, shop_warehouse: Path, shop_connection: SessionConnection, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Shop]:
+    script = Script()
+    execute = SessionCursor.execute
+
+    def scripted(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
+        if cursor._connection is shop_connection:
+            return execute(cursor, sql, bindings)
+        if script.dead:
+            raise Killed("a statement of a dead process")
+        last = script.left == 0
+        if script.left is not None:
+            script.left -= 1
+        if last and not script.after:
+            script.dead = True
+            raise Killed(f"before: {sql}")
+        execute(cursor, sql, bindings)
+        script.ran.append(sql)
+        script.jobs += cursor.job_count
+        if last:
+            script.dead = True
+            raise Killed(f"after: {sql}")
+        return None
+
+    monkeypatch.setattr(SessionCursor, "execute", scripted)
+    monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+    schema = f"shop_{uuid.uuid4().hex[:10]}"
+    made = Shop(tmp_path, shop_warehouse, schema, shop_connection, script)
+    made.file("dbt_project.yml", yaml.safe_dump({"name": "shop", "version": "1.0", "profile": "shop"}))
+    target = {
+        "type": "arctic",
+        "warehouse": str(shop_warehouse),
+        "schema": schema,
+        "threads": 1,
+        "spark_conf": {"spark.sql.shuffle.partitions": 2},
+        **SETTINGS,
+    }
+    made.file("profiles.yml", yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))
+    tables = [{"name": name} for name in ("raw_orders", "raw_events", "missing")]
+    made.file(
+        "models/sources.yml",
+        yaml.safe_dump({"version": 2, "sources": [{"name": "raw", "schema": schema, "tables": tables}]}),
+    )
+    made.sql("CREATE SCHEMA {s}")
+    before = os.getcwd()
+    yield made
+    os.chdir(before)

@@ -1,0 +1,140 @@
+"""A model or a profile with a mistake gets an error that says what to do, and loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dbt.keyed.conftest import Shop
+
+GOOD = "{{ config(materialized='incremental', unique_key='id', buckets=2) }} select 1L as id, 'a' as name"
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "told"),
+    [
+        (
+            "{{ config(materialized='incremental', unique_key='key') }} select 1 as id",
+            "AR-302",
+            "columns are: id",
+        ),
+        (
+            "{{ config(materialized='incremental', unique_key='id') }} select cast(null as int) as id",
+            "AR-303",
+            '{"id":null}' if False else "NULL in its key",
+        ),
+        (
+            "{{ config(materialized='incremental', unique_key='id') }} select * from values (1), (1) as t(id)",
+            "AR-304",
+            "deduplicate_by",
+        ),
+        ("{{ config(materialized='table', partition_bye='x') }} select 1 as id", "AR-301", "'partition_by'"),
+        (
+            "{{ config(materialized='incremental', unique_key='id', buckets=3) }} select 1 as id",
+            "AR-301",
+            "buckets=4",
+        ),
+        ("{{ config(materialized='incremental', unique_key='id') }} select 1.0D as id", "AR-301", "bucket"),
+        (
+            "{{ config(materialized='incremental', incremental_strategy='merge') }} select 1 as id",
+            "AR-301",
+            "unique_key",
+        ),
+        (
+            "{{ config(materialized='incremental', unique_key='id') }} select id from {{ incremental_pull(source('raw', 'missing')) }}",
+            "AR-306",
+            "does not exist",
+        ),
+        (
+            "{{ config(materialized='incremental', unique_key='id') }} select 1 as id, 'X' as _action",
+            "AR-301",
+            "'U' (upsert)",
+        ),
+        (
+            "{{ config(materialized='incremental', unique_key='id') }} select 1 as id, 2 as _txn",
+            "AR-301",
+            "_txn",
+        ),
+        ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
+        (
+            "{{ config(materialized='view') }} select * from {{ incremental_pull(source('raw', 'missing')) }}",
+            "incremental_pull()",
+            "materialized='incremental'",
+        ),
+    ],
+)
+def test_a_mistake_in_a_first_run_is_explained(shop: Shop, model: str, code: str, told: str) -> None:
+    shop.model("wrong", model)
+    message = shop.fail("run")
+    assert code in message
+    assert told in message
+    assert "Traceback" not in message
+    assert "wrong" not in {entry.name for entry in shop.catalog.list_relations(shop.schema)}
+
+
+@pytest.mark.parametrize(
+    ("batch", "code"),
+    [
+        ("select cast(null as bigint) as id, 'b' as name union all select 2L, 'c'", "AR-303"),
+        ("select 2L as id, 'b' as name union all select 2L, 'c'", "AR-304"),
+        ("select 2L as id", "AR-305"),
+        ("select 2L as other, 'b' as name", "AR-302"),
+    ],
+)
+def test_a_mistake_in_a_later_run_loses_nothing(shop: Shop, batch: str, code: str) -> None:
+    shop.model("orders", GOOD)
+    shop.dbt("run")
+    before = shop.log("orders")
+    shop.model("orders", GOOD.split("}} ")[0] + "}} " + batch)
+    message = shop.fail("run")
+    assert code in message
+    assert "orders" in message
+    assert shop.log("orders") == before
+    assert shop.rows("orders") == [(1, "a")]
+
+
+def test_a_changed_key_asks_for_a_full_refresh(shop: Shop) -> None:
+    shop.model("orders", GOOD)
+    shop.dbt("run")
+    shop.model("orders", GOOD.replace("unique_key='id'", "unique_key=['id', 'name']"))
+    message = shop.fail("run")
+    assert "AR-301" in message
+    assert "dbt run --full-refresh --select orders" in message
+    shop.dbt("run", "--full-refresh")
+    assert shop.rows("orders") == [(1, "a")]
+
+
+def test_a_side_table_that_was_dropped_by_hand_is_missed(shop: Shop) -> None:
+    shop.model("orders", GOOD)
+    shop.dbt("run")
+    shop.sql("DROP TABLE {s}.orders__change_1")
+    message = shop.fail("run")
+    assert "AR-401" in message or "orders__change_1" in message
+    shop.dbt("run", "--full-refresh")
+    assert shop.rows("orders") == [(1, "a")]
+
+
+def test_compacting_what_is_not_keyed_is_an_error(shop: Shop) -> None:
+    shop.model("plain", "{{ config(materialized='table') }} select 1 as id")
+    shop.dbt("run")
+    outcome = shop.try_dbt("run-operation", "compact", "--args", "{table: plain}")
+    assert not outcome.success
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ("method: jdbc", "session"),
+        ("spark_conf: {a: {b: 1}}", "flat"),
+        ("catalog: 'my lake'", "lake"),
+    ],
+)
+def test_a_wrong_profile_is_explained(shop: Shop, profile: str, told: str) -> None:
+    shop.model("orders", GOOD)
+    text = (shop.folder / "profiles.yml").read_text()
+    indented = text.replace("      schema:", f"      {profile}\n      schema:").replace(
+        "      spark_conf:\n        spark.sql.shuffle.partitions: 2\n", ""
+    )
+    shop.file("profiles.yml", indented)
+    message = shop.fail("run")
+    assert "AR-101" in message
+    assert told in message

@@ -1,0 +1,167 @@
+"""Incremental pull from layer to layer: everything once, nothing twice, nothing at all when nothing changed."""
+
+from __future__ import annotations
+
+from tests.dbt.keyed.conftest import Shop
+
+UPSTREAM = """
+{{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='amount < 0') }}
+select id, amount from {{ source('raw', 'raw_orders') }}
+"""
+DOWNSTREAM = """
+{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+select id, amount * 2 as doubled, _action from {{ incremental_pull(ref('orders')) }}
+"""
+
+
+def layered(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT id, CAST(id AS DOUBLE) AS amount FROM range(1, 6)")
+    shop.model("orders", UPSTREAM)
+    shop.model("doubled", DOWNSTREAM)
+    shop.dbt("run")
+
+
+def consumed_commits(shop: Shop, name: str) -> int:
+    return sum("arctic.consumed" in snapshot.summary for snapshot in shop.log(name))
+
+
+def test_a_layer_takes_just_what_changed_and_deletes_travel_on(shop: Shop) -> None:
+    layered(shop)
+    shop.source(
+        "raw_orders", "SELECT 2L AS id, 20.0D AS amount UNION ALL SELECT 3L, -1.0D UNION ALL SELECT 9L, 9.0D"
+    )
+    results = {result.node.name: result.adapter_response for result in shop.dbt("run").results}
+    assert shop.rows("doubled") == [(1, 2.0), (2, 40.0), (4, 8.0), (5, 10.0), (9, 18.0)]
+    assert results["doubled"]["rows_affected"] == 3
+
+
+def test_when_nothing_changed_upstream_nothing_is_run_and_nothing_committed(shop: Shop) -> None:
+    layered(shop)
+    before = shop.log("doubled")
+    result = shop.dbt("run", "--select", "doubled").results[0]
+    assert result.adapter_response["code"] == "SKIP"
+    assert shop.script.ran == []
+    assert shop.log("doubled") == before
+
+
+def test_a_change_of_which_nothing_comes_advances_the_consumed_version(shop: Shop) -> None:
+    layered(shop)
+    shop.model("doubled", DOWNSTREAM + " where amount < 5")
+    shop.source("raw_orders", "SELECT 50L AS id, 50.0D AS amount")
+    shop.dbt("run")
+    assert consumed_commits(shop, "doubled") == 2
+    shop.dbt("run", "--select", "doubled")
+    assert shop.script.ran == []
+
+
+def test_empty_and_sample_consume_nothing(shop: Shop) -> None:
+    layered(shop)
+    shop.source("raw_orders", "SELECT 7L AS id, 7.0D AS amount")
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--select", "doubled", "--empty")
+    assert consumed_commits(shop, "doubled") == 1
+    shop.dbt("run", "--select", "doubled")
+    assert (7, 14.0) in shop.rows("doubled")
+
+
+def test_a_pull_reads_what_compaction_has_taken_out_of_the_change_table(shop: Shop) -> None:
+    layered(shop)
+    shop.source("raw_orders", "SELECT 1L AS id, 100.0D AS amount")
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run-operation", "compact", "--args", "{table: orders, trim_grace: 0}")
+    shop.source("raw_orders", "SELECT 2L AS id, -1.0D AS amount")
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--select", "doubled")
+    assert shop.rows("doubled") == [(1, 200.0), (3, 6.0), (4, 8.0), (5, 10.0)]
+
+
+def test_a_full_refresh_upstream_is_pulled_as_its_difference(shop: Shop) -> None:
+    layered(shop)
+    shop.source("raw_orders", "SELECT id, CAST(id AS DOUBLE) AS amount FROM range(4, 8)")
+    shop.dbt("run", "--select", "orders", "--full-refresh")
+    result = shop.dbt("run", "--select", "doubled").results[0]
+    assert shop.rows("doubled") == [(4, 8.0), (5, 10.0), (6, 12.0), (7, 14.0)]
+    assert result.adapter_response["rows_affected"] == 5  # 1 to 3 are gone, 6 and 7 are new
+
+
+def test_before_images_name_the_group_that_a_row_left(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT 1L AS id, 'north' AS region UNION ALL SELECT 2L, 'south'")
+    shop.model(
+        "orders",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+        select id, region from {{ source('raw', 'raw_orders') }}""",
+    )
+    shop.model(
+        "regions",
+        """{{ config(materialized='incremental', unique_key='region', buckets=2) }}
+        with touched as (select distinct region from {{ incremental_pull(ref('orders'), images='both') }})
+        select t.region, count(o.id) as orders, if(count(o.id) = 0, 'D', 'U') as _action
+        from touched t left join {{ ref('orders') }} o on o.region = t.region group by t.region""",
+    )
+    shop.dbt("run")
+    shop.source("raw_orders", "SELECT 1L AS id, 'south' AS region")
+    shop.dbt("run")
+    assert shop.rows("regions") == [("south", 2)]
+
+
+def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
+    layered(shop)
+    shop.model(
+        "merged",
+        """{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}
+        select id, amount from {{ incremental_pull(ref('orders')) }} where _action = 'U'""",
+    )
+    shop.dbt("run", "--select", "merged")
+    shop.source("raw_orders", "SELECT 5L AS id, 55.0D AS amount")
+    shop.dbt("run", "--select", "orders merged")
+    assert shop.rows("merged")[-1] == (5, 55.0)
+    state = shop.catalog.load_table(shop.schema, "merged")
+    assert state is not None
+    assert set(state.branches) == {"main"}
+    assert sum("arctic.consumed" in snapshot.summary for snapshot in state.history()) == 2
+    shop.dbt("run", "--select", "merged")
+    assert shop.script.ran == []
+
+
+def test_new_rows_of_a_plain_source_are_pulled_once_and_the_staging_table_goes(shop: Shop) -> None:
+    shop.source("raw_events", "SELECT 1L AS id, 'a' AS name")
+    shop.model(
+        "events",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+        select id, name from {{ incremental_pull(source('raw', 'raw_events')) }}""",
+    )
+    shop.dbt("run")
+    shop.sql("INSERT INTO {s}.raw_events VALUES (2, 'b')")
+    result = shop.dbt("run").results[0]
+    assert result.adapter_response["rows_affected"] == 1
+    assert shop.rows("events") == [(1, "a"), (2, "b")]
+    assert not [entry.name for entry in shop.catalog.list_relations(shop.schema) if "__pull_" in entry.name]
+
+
+def test_updates_and_deletes_of_a_plain_source_need_a_key(shop: Shop) -> None:
+    pull = "incremental_pull(source('raw', 'raw_events'){})"
+    model = """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+        select id, name, _action from {{ PULL }}"""
+    shop.source(
+        "raw_events", "SELECT 1L AS id, 'a' AS name UNION ALL SELECT 2L, 'b' UNION ALL SELECT 3L, 'c'"
+    )
+    shop.model("events", model.replace("PULL", pull.format("")))
+    shop.dbt("run")
+    shop.sql("UPDATE {s}.raw_events SET name = 'B' WHERE id = 2")
+    shop.sql("DELETE FROM {s}.raw_events WHERE id = 3")
+    message = shop.fail("run")
+    assert "AR-301" in message
+    assert "unique_key=" in message
+    shop.model("events", model.replace("PULL", pull.format(", unique_key='id'")))
+    shop.dbt("run")
+    assert shop.rows("events") == [(1, "a"), (2, "B")]
+
+
+def test_compile_and_show_consume_and_stage_nothing(shop: Shop) -> None:
+    layered(shop)
+    before = shop.log("doubled")
+    shop.source("raw_orders", "SELECT 8L AS id, 8.0D AS amount")
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("compile")
+    shop.dbt("show", "--inline", "select * from {{ changes(ref('orders'), table_version(ref('orders'))) }}")
+    assert shop.log("doubled") == before
