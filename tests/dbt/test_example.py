@@ -60,18 +60,32 @@ def test_each_stage_compares_every_model(stages: dict[str, dict[str, Any]]) -> N
     assert compared["dwd_order_lines"] > 4000
 
 
+def test_a_stage_makes_one_commit_for_each_table_that_it_changes(stages: dict[str, dict[str, Any]]) -> None:
+    keyed = (
+        len([*PROJECT.glob("models/o*/*.sql"), *PROJECT.glob("models/d*/*.sql")]) - 1
+    )  # less the ephemeral
+    tables, snapshots, seeds = 3, 1, 2
+    commits = {name: stage["commits"] for name, stage in stages.items()}
+    assert (
+        commits["load"] == 2 * keyed + tables + snapshots + seeds
+    )  # a keyed table begins with base and change
+    assert commits["round 1"] == commits["round 2"] == keyed + tables + snapshots
+    assert commits["compaction"] == keyed
+
+
 def test_a_planted_difference_is_found_and_fails_the_demo(
-    finished_demo: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
+    finished_demo: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     work, _ = finished_demo
     sql = (
-        "INSERT INTO lake.shop_ods.ods_supplier__change_1 "
-        "SELECT supplier.* EXCEPT (s_acctbal), s_acctbal + 1 FROM lake.shop_ods.ods_supplier AS supplier"
+        "INSERT INTO lake.shop_ods.ods_supplier__change_1 BY NAME "
+        "SELECT * EXCEPT (s_acctbal), s_acctbal + 1 AS s_acctbal, 'U' AS _action, 0 AS _offset, 1 AS _txn "
+        "FROM lake.shop_ods.ods_supplier LIMIT 1"
     )
     planted = run_dbt(work, "run-operation", "run_query", "--args", json.dumps({"sql": sql}))
     assert planted.returncode == 0, planted.stdout
     done = run_demo(work, "--steps", "compare")
-    assert int(last_line(done).group(3)) > 0
+    assert int(last_line(done).group(3)) == 2  # one row that should not be there, one that should
     assert done.returncode == 1
     assert "ods_supplier differs from its rebuild" in done.stdout
 
@@ -80,5 +94,5 @@ def run_dbt(work: Path, *command: str) -> subprocess.CompletedProcess[str]:
     places = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
     places += ["--target-path", str(work / "target" / "test"), "--log-path", str(work / "logs")]
     environment = {**os.environ, "SHOP_WAREHOUSE": str(work / "warehouse")}
-    call = [sys.executable, "-m", "dbt.cli.main", *command, *places]
+    call = [sys.executable, "-c", "from dbt.cli.main import cli; cli()", *command, *places]
     return subprocess.run(call, capture_output=True, text=True, check=False, timeout=300, env=environment)
