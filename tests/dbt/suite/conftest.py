@@ -7,12 +7,34 @@ for equal settings, so all classes of a worker share a Spark although the suite 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dbt.tests.fixtures.project import *  # noqa: F403  # fixtures, for this folder only
+
+from dbt_arctic.adapter.impl import ArcticAdapter
+
+POSTGRES_TO_SPARK = (
+    (r"\bTIMESTAMP WITHOUT TIME ZONE\b", "TIMESTAMP"),
+    (r"\bTEXT\b", "STRING"),
+    (r"\bvarchar\(\d+\) default null", "STRING"),
+    (r"varchar\(\d+\) default 'dummy_value'", "STRING"),
+    (r"(?<=[(, ])'(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)'", r"TIMESTAMP '\1'"),
+    (r"(?<=[(, ])'(\d{4}-\d\d-\d\d)'", r"DATE '\1'"),
+    (r'"(\w+)"', r"`\1`"),
+)
+"""The suite prepares its tables in PostgreSQL's dialect. Spark writes no text into a column of dates."""
+
+
+def in_spark_sql(text: str) -> list[str]:
+    """The statements of a script of the suite, in Spark's dialect."""
+    for pattern, replacement in POSTGRES_TO_SPARK:
+        text = re.sub(pattern, replacement, text, flags=re.IGNORECASE)
+    without_comments = re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE)
+    return [statement for statement in without_comments.split(";") if statement.strip()]
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +90,21 @@ def _schemas_are_left() -> Iterator[None]:
     """Classes do not drop their schema at the end: its name is never used again, and dropping takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TestProjInfo, "drop_test_schema", lambda project: None)  # noqa: F405
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _suite_speaks_spark() -> Iterator[None]:
+    run_one = ArcticAdapter.run_sql_for_tests
+
+    def run(adapter: ArcticAdapter, sql: str, fetch: str | None, connection: Any) -> Any:
+        rows = None
+        for statement in in_spark_sql(sql):
+            rows = run_one(adapter, statement, fetch, connection)
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ArcticAdapter, "run_sql_for_tests", run)
         yield
 
 

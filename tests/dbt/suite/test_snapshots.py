@@ -1,0 +1,103 @@
+"""The suite's snapshot classes: strategies, hard deletes, new columns, names of the added columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.simple_snapshot import test_various_configs as various
+from dbt.tests.adapter.simple_snapshot.new_record_check_mode import BaseSnapshotNewRecordCheckMode
+from dbt.tests.adapter.simple_snapshot.new_record_dbt_valid_to_current import (
+    BaseSnapshotNewRecordDbtValidToCurrent,
+)
+from dbt.tests.adapter.simple_snapshot.new_record_timestamp_mode import BaseSnapshotNewRecordTimestampMode
+from dbt.tests.adapter.simple_snapshot.test_ephemeral_snapshot_hard_deletes import (
+    BaseSnapshotEphemeralHardDeletes,
+    BaseSnapshotNewColumnSpecificCheckCols,
+    BaseSnapshotNewColumnTimestampStrategy,
+    BaseSnapshotNewColumnWithDeletes,
+)
+from dbt.tests.adapter.simple_snapshot.test_snapshot import BaseSimpleSnapshot, BaseSnapshotCheck
+from dbt.tests.util import check_relations_equal, run_dbt
+
+
+class TestSnapshotTimestamp(BaseSimpleSnapshot):
+    pass
+
+
+class TestSnapshotCheck(BaseSnapshotCheck):
+    pass
+
+
+class TestSnapshotColumnNames(various.BaseSnapshotColumnNames):
+    pass
+
+
+class TestSnapshotColumnNamesFromDbtProject(various.BaseSnapshotColumnNamesFromDbtProject):
+    pass
+
+
+class TestSnapshotInvalidColumnNames(various.BaseSnapshotInvalidColumnNames):
+    pass
+
+
+class TestSnapshotMultiUniqueKey(various.BaseSnapshotMultiUniqueKey):
+    pass
+
+
+class TestSnapshotValidToCurrent(various.BaseSnapshotDbtValidToCurrent):
+    """As in the suite, with rows found by their key: Spark returns them in no order."""
+
+    def test_valid_to_current(self, project: Any) -> None:
+        current = dt.datetime(2099, 12, 31, tzinfo=dt.timezone.utc)
+        ends_sql = (
+            "select id, cast(test_valid_to as timestamp) from {schema}.snapshot_actual order by id, test_valid_to"
+        )
+        for statement in (various.create_seed_sql, various.create_snapshot_expected_sql, various.seed_insert_sql):
+            project.run_sql(statement)
+        project.run_sql(various.populate_snapshot_expected_valid_to_current_sql)
+        assert len(run_dbt(["snapshot"])) == 1
+        assert {utc(end) for _, end in project.run_sql(ends_sql, fetch="all")} == {current}
+
+        project.run_sql(various.invalidate_sql)
+        project.run_sql(various.update_with_current_sql)
+        assert len(run_dbt(["snapshot"])) == 1
+        ends: dict[int, list[dt.datetime]] = {}
+        for key, end in project.run_sql(ends_sql, fetch="all"):
+            ends.setdefault(key, []).append(utc(end))
+        assert ends[1] == [current]
+        assert ends[10] == [dt.datetime(2016, 8, 20, 16, 44, 49, tzinfo=dt.timezone.utc), current]
+        check_relations_equal(project.adapter, ["snapshot_actual", "snapshot_expected"])
+
+
+class TestSnapshotNewRecordTimestampMode(BaseSnapshotNewRecordTimestampMode):
+    pass
+
+
+class TestSnapshotNewRecordCheckMode(BaseSnapshotNewRecordCheckMode):
+    pass
+
+
+class TestSnapshotNewRecordValidToCurrent(BaseSnapshotNewRecordDbtValidToCurrent):
+    pass
+
+
+class TestSnapshotEphemeralHardDeletes(BaseSnapshotEphemeralHardDeletes):
+    pass
+
+
+class TestSnapshotNewColumnTimestampStrategy(BaseSnapshotNewColumnTimestampStrategy):
+    pass
+
+
+class TestSnapshotNewColumnSpecificCheckCols(BaseSnapshotNewColumnSpecificCheckCols):
+    pass
+
+
+class TestSnapshotNewColumnWithDeletes(BaseSnapshotNewColumnWithDeletes):
+    pass
+
+
+def utc(value: dt.datetime) -> dt.datetime:
+    return value.astimezone(dt.timezone.utc)
