@@ -39,7 +39,7 @@ TABLE_DEFAULTS = {
 
 @dataclass
 class ArcticConfig(AdapterConfig):
-    """Settings of a model that this adapter reads."""
+    """Settings of a model that this adapter reads, besides those that every adapter of dbt knows."""
 
     buckets: int | None = None
     bucket_by: str | None = None
@@ -48,6 +48,10 @@ class ArcticConfig(AdapterConfig):
     delete_when: str | None = None
     deduplicate_by: str | list[str] | None = None
     tblproperties: dict[str, str] | None = None
+    incremental_predicates: list[str] | None = None
+    predicates: list[str] | None = None
+    merge_update_columns: list[str] | None = None
+    merge_exclude_columns: list[str] | None = None
 
 
 class ArcticAdapter(KeyedApi, SQLAdapter):

@@ -98,7 +98,11 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         from dbt.artifacts.resources import ModelConfig
 
         with as_dbt_errors():
-            known = {*OWN_SETTINGS, *ModelConfig.__dataclass_fields__}
+            known = {
+                *OWN_SETTINGS,
+                *ModelConfig.__dataclass_fields__,
+                *self.AdapterSpecificConfigs.__dataclass_fields__,
+            }
             settings = list(model["config"])
             reject_misspelled(model["name"], settings, sorted(known))
 

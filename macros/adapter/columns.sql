@@ -1,20 +1,20 @@
 {% macro arctic__alter_column_type(relation, column_name, new_column_type) -%}
   {%- call statement('alter_column_type') -%}
-    alter table {{ relation }} alter column {{ adapter.quote(column_name) }} type {{ new_column_type }}
+    alter table {{ relation.render() }} alter column {{ adapter.quote(column_name) }} type {{ new_column_type }}
   {%- endcall -%}
 {%- endmacro %}
 
 {% macro arctic__alter_relation_add_remove_columns(relation, add_columns, remove_columns) -%}
   {%- if add_columns -%}
     {%- call statement('add_columns') -%}
-      alter table {{ relation }} add columns (
+      alter table {{ relation.render() }} add columns (
       {%- for column in add_columns -%}{{ column.quoted }} {{ column.data_type }}{{ ', ' if not loop.last }}{%- endfor -%}
       )
     {%- endcall -%}
   {%- endif -%}
   {%- if remove_columns -%}
     {%- call statement('drop_columns') -%}
-      alter table {{ relation }} drop columns (
+      alter table {{ relation.render() }} drop columns (
       {%- for column in remove_columns -%}{{ column.quoted }}{{ ', ' if not loop.last }}{%- endfor -%}
       )
     {%- endcall -%}
@@ -23,9 +23,9 @@
 
 {% macro arctic__alter_relation_comment(relation, relation_comment) -%}
   {%- if relation.is_view -%}
-    alter view {{ relation }} set tblproperties ('comment' = {{ adapter.string_literal(relation_comment) }})
+    alter view {{ relation.render() }} set tblproperties ('comment' = {{ adapter.string_literal(relation_comment) }})
   {%- else -%}
-    comment on table {{ relation }} is {{ adapter.string_literal(relation_comment) }}
+    comment on table {{ relation.render() }} is {{ adapter.string_literal(relation_comment) }}
   {%- endif -%}
 {%- endmacro %}
 
@@ -33,7 +33,7 @@
   {%- set existing = adapter.get_columns_in_relation(relation) | map(attribute='name') | list -%}
   {%- for name in column_dict if name in existing and column_dict[name].description -%}
     {%- call statement('comment_column') -%}
-      alter table {{ relation }} alter column {{ adapter.quote(name) }} comment {{ adapter.string_literal(column_dict[name].description) }}
+      alter table {{ relation.render() }} alter column {{ adapter.quote(name) }} comment {{ adapter.string_literal(column_dict[name].description) }}
     {%- endcall -%}
   {%- endfor -%}
 {%- endmacro %}

@@ -1,8 +1,8 @@
 {% macro arctic__get_drop_sql(relation) -%}
   {%- if relation.is_view -%}
-    drop view if exists {{ relation }}
+    drop view if exists {{ relation.render() }}
   {%- else -%}
-    drop table if exists {{ relation }} purge
+    drop table if exists {{ relation.render() }} purge
   {%- endif -%}
 {%- endmacro %}
 
@@ -23,13 +23,13 @@
 {% macro arctic__rename_relation(from_relation, to_relation) -%}
   {%- call statement('rename_relation') -%}
     {#- Iceberg takes the new name of a table without the catalog -#}
-    alter {{ 'view' if from_relation.is_view or from_relation.is_keyed else 'table' }} {{ from_relation }} rename to {{ to_relation.include(database=false) }}
+    alter {{ 'view' if from_relation.is_view or from_relation.is_keyed else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}
   {%- endcall -%}
 {%- endmacro %}
 
 {% macro arctic__truncate_relation(relation) -%}
   {%- call statement('truncate_relation') -%}
-    delete from {{ relation }} where true
+    delete from {{ relation.render() }} where true
   {%- endcall -%}
 {%- endmacro %}
 

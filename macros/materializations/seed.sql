@@ -10,7 +10,8 @@
   {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
   {%- do recover_swap(this) -%}
 
-  {{ run_hooks(pre_hooks) }}
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
   {%- set built = target_relation -%}
@@ -30,7 +31,8 @@
 
   {%- do apply_grants(target_relation, grant_config, should_revoke=True) -%}
   {%- do persist_docs(target_relation, model) -%}
-  {{ run_hooks(post_hooks) }}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
 
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}

@@ -12,7 +12,8 @@
     {%- do exceptions.relation_wrong_type(this.incorporate(type='view'), 'table', model) -%}
   {%- endif -%}
 
-  {{ run_hooks(pre_hooks) }}
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
@@ -29,7 +30,8 @@
 
   {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, full_refresh_mode=False)) -%}
   {%- do persist_docs(target_relation, model) -%}
-  {{ run_hooks(post_hooks) }}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
 
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}

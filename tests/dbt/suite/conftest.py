@@ -82,7 +82,7 @@ def shared_data_dir() -> str:
 @pytest.fixture(scope="class")
 def test_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a test may make its data; the suite's own fixture writes into the repository."""
-    return tmp_path_factory.mktemp("data")
+    return tmp_path_factory.mktemp("data") / "made_by_the_test"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -160,7 +160,7 @@ class TestSeedValues:
 
     def test_a_view_of_the_same_name_makes_way(self, project: Any) -> None:
         path = Path(project.project_root) / "seeds" / "tricky.csv"
-        path.write_text("id\n1\n", encoding="utf-8")
+        path.write_text("id,amount\n1,2\n", encoding="utf-8")
         project.run_sql("drop table if exists {schema}.tricky")
         project.run_sql("create view {schema}.tricky as select 'old' as id")
         run_dbt(["seed"])

@@ -1,0 +1,157 @@
+"""The suite's classes on relations: changed types, dropped schemas, the cache, ephemeral models, `--empty`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.caching.test_caching import (
+    BaseCachingLowercaseModel,
+    BaseCachingSelectedSchemaOnly,
+    BaseCachingUppercaseModel,
+    BaseNoPopulateCache,
+)
+from dbt.tests.adapter.column_types import fixtures as column_types
+from dbt.tests.adapter.column_types.test_column_types import BaseColumnTypes
+from dbt.tests.adapter.empty import _models as empty_models
+from dbt.tests.adapter.empty.test_empty import (
+    BaseTestEmpty,
+    BaseTestEmptyInlineSourceRef,
+    BaseTestEmptySeedFlag,
+    MetadataWithEmptyFlag,
+)
+from dbt.tests.adapter.ephemeral.test_ephemeral import (
+    BaseEphemeralErrorHandling,
+    BaseEphemeralMulti,
+    BaseEphemeralNested,
+)
+from dbt.tests.adapter.relations.test_changing_relation_type import BaseChangeRelationTypeValidator
+from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
+from dbt.tests.util import check_relations_equal, run_dbt
+
+
+class TestChangeRelationType(BaseChangeRelationTypeValidator):
+    pass
+
+
+class TestDropSchemaNamed(BaseDropSchemaNamed):
+    pass
+
+
+class TestCachingLowercaseModel(BaseCachingLowercaseModel):
+    pass
+
+
+class TestCachingUppercaseModel(BaseCachingUppercaseModel):
+    pass
+
+
+class TestCachingSelectedSchemaOnly(BaseCachingSelectedSchemaOnly):
+    pass
+
+
+class TestNoPopulateCache(BaseNoPopulateCache):
+    pass
+
+
+class TestEphemeralMulti(BaseEphemeralMulti):
+    """As in the suite; the text of the view is Spark's."""
+
+    def test_ephemeral_multi(self, project: Any) -> None:
+        run_dbt(["seed"])
+        assert len(run_dbt(["run"])) == 3
+        for model in ("dependent", "double_dependent", "super_dependent"):
+            check_relations_equal(project.adapter, ["seed", model])
+        expected = f"""
+            as with __dbt__cte__base as (
+            select * from {project.test_schema}.seed
+            ), __dbt__cte__base_copy as (
+            select * from __dbt__cte__base
+            ) -- base_copy just pulls from base. Make sure the listed
+            -- graph of CTEs all share the same dbt_cte__base cte
+            select * from __dbt__cte__base where gender = 'Male'
+            union all
+            select * from __dbt__cte__base_copy where gender = 'Female'
+            """
+        assert without_spaces(expected) in without_spaces(written_sql("double_dependent"))
+
+
+class TestEphemeralNested(BaseEphemeralNested):
+    """As in the suite; the text of the view is Spark's."""
+
+    def test_ephemeral_nested(self, project: Any) -> None:
+        assert len(run_dbt(["run"])) == 2
+        expected = f"""
+            as with __dbt__cte__ephemeral_level_two as (
+            select * from `lake`.`{project.test_schema}`.`source_table`
+            ), __dbt__cte__ephemeral as (
+            select * from __dbt__cte__ephemeral_level_two
+            ) select * from __dbt__cte__ephemeral
+            """
+        assert without_spaces(expected) in without_spaces(written_sql("root_view"))
+
+
+class TestEphemeralErrorHandling(BaseEphemeralErrorHandling):
+    pass
+
+
+class TestColumnTypes(BaseColumnTypes):
+    """Types in Spark's words. Iceberg stores a SMALLINT as an INT."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        sql = """
+            select
+                1::smallint as smallint_col,
+                2::integer as int_col,
+                3::bigint as bigint_col,
+                4.0::real as real_col,
+                5.0::double as double_col,
+                6.0::numeric as numeric_col,
+                '7'::string as text_col,
+                '8'::varchar(20) as varchar_col
+            """
+        return {"model.sql": sql, "schema.yml": column_types.schema_yml}
+
+    def test_run_and_test(self, project: Any) -> None:
+        self.run_and_test()
+
+
+class TestEmpty(BaseTestEmpty):
+    pass
+
+
+class TestEmptyInlineSourceRef(BaseTestEmptyInlineSourceRef):
+    pass
+
+
+class TestEmptySeedFlag(BaseTestEmptySeedFlag):
+    pass
+
+
+class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "schema.yml": empty_models.SCHEMA,
+            "control.sql": empty_models.CONTROL,
+            "get_columns_in_relation.sql": empty_models.GET_COLUMNS_IN_RELATION,
+            # Iceberg widens numbers, and nothing else.
+            "alter_column_type.sql": empty_models.ALTER_COLUMN_TYPE.replace("varchar", "string"),
+            "alter_relation_comment.sql": empty_models.ALTER_RELATION_COMMENT,
+            "alter_column_comment.sql": empty_models.ALTER_COLUMN_COMMENT,
+            "alter_relation_add_remove_columns.sql": empty_models.ALTER_RELATION_ADD_REMOVE_COLUMNS.replace(
+                "varchar", "string"
+            ),
+            "truncate_relation.sql": empty_models.TRUNCATE_RELATION,
+        }
+
+
+def written_sql(model: str) -> str:
+    return Path("target", "run", "test", "models", f"{model}.sql").read_text(encoding="utf-8")
+
+
+def without_spaces(text: str) -> str:
+    return re.sub(r"\s+", "", text)
