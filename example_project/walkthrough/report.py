@@ -29,16 +29,9 @@ class Stage:
 
 def print_stages(console: Console, stages: list[Stage]) -> None:
     table = Table(title="What happened", title_justify="left")
-    table.add_column("stage")
-    for heading in (
-        "feed rows",
-        "dbt seconds",
-        "commits",
-        "warehouse MB",
-        "models compared",
-        "rows that differ",
-    ):
-        table.add_column(heading, justify="right")
+    table.add_column("stage", no_wrap=True)
+    for heading in ("rows fed", "seconds", "commits", "MB", "compared", "differences"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for stage in stages:
         compared = str(len(stage.comparisons)) if stage.comparisons else "-"
         differing = str(stage.differences) if stage.comparisons else "-"

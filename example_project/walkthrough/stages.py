@@ -75,7 +75,8 @@ class Walkthrough:
             TextColumn("{task.fields[node]}"),
             TimeElapsedColumn(),
         )
-        with Progress(*columns, console=self._console, transient=True) as progress:
+        shown = self._console.is_terminal
+        with Progress(*columns, console=self._console, transient=True, disable=not shown) as progress:
             self._progress = progress
             progress.add_task(f"{stage.name}: dbt {' '.join(command)}", total=None, node="")
             self._dbt.invoke(*command)
