@@ -192,9 +192,9 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
         ours = relation.database in (None, self.config.credentials.database)
         with as_dbt_errors():
             if ours and relation.schema and relation.include_policy.schema:
-                state = self.catalog.load_table(relation.schema, relation.identifier) or self.catalog.load_view(
+                state = self.catalog.load_table(
                     relation.schema, relation.identifier
-                )
+                ) or self.catalog.load_view(relation.schema, relation.identifier)
                 return [ArcticColumn(column.name, column.type) for column in state.columns] if state else []
             return self.get_column_schema_from_query(f"SELECT * FROM {relation.render()}")
 

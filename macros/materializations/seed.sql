@@ -46,4 +46,7 @@
     cast({{ adapter.quote(name) }} as {{ column_types.get(name, adapter.convert_type(agate_table, loop.index0)) }}) as {{ adapter.quote_seed_column(name, quote_columns) }}{{ ',' if not loop.last }}
   {%- endfor %}
   from {{ staged }}
+  {%- if flags.EMPTY %}
+  where false
+  {%- endif %}
 {%- endmacro %}

@@ -11,14 +11,16 @@
   {%- set kind = adapter.relation_kind(this) -%}
   {%- set rebuild = should_full_refresh() or kind != ('keyed' if strategy == 'upsert' else 'table') -%}
 
-  {{ run_hooks(pre_hooks) }}
+  {{ run_hooks(pre_hooks, inside_transaction=False) }}
+  {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- if not rebuild and adapter.nothing_to_pull(model) -%}
     {#- no upstream has changed since the last commit: nothing to run, nothing to write -#}
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
       -- nothing to do: no upstream of {{ this }} has changed since its last commit
     {%- endcall -%}
-    {{ run_hooks(post_hooks) }}
+    {{ run_hooks(post_hooks, inside_transaction=True) }}
+    {{ run_hooks(post_hooks, inside_transaction=False) }}
     {{ return({'relations': [target_relation]}) }}
   {%- endif -%}
 
@@ -33,7 +35,8 @@
 
   {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, rebuild)) -%}
   {%- do persist_docs(target_relation.incorporate(type='table'), model) if strategy != 'upsert' -%}
-  {{ run_hooks(post_hooks) }}
+  {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {{ run_hooks(post_hooks, inside_transaction=False) }}
 
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}

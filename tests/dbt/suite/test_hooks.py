@@ -22,7 +22,7 @@ class Hooks:
     """The suite's setup without its SQL files, and what a target of ours has to tell."""
 
     @pytest.fixture(scope="class", autouse=True)
-    def setUp(self, project: Any) -> None:  # noqa: N802  # the suite's name
+    def setUp(self, project: Any) -> None:  # the suite's name
         project.run_sql(f"create table {project.test_schema}.on_model_hook {COLUMNS}")
 
     def check_hooks(self, state: str, project: Any, host: Any, count: int = 1) -> None:
@@ -118,7 +118,7 @@ class TestAfterRunHooks(BaseAfterRunHooks):
 
 class TestRunHooks(BasePrePostRunHooks):
     @pytest.fixture
-    def setUp(self, project: Any) -> None:  # noqa: N802  # the suite's name
+    def setUp(self, project: Any) -> None:  # the suite's name
         for table in ("on_run_hook", "schemas", "db_schemas"):
             project.run_sql(f"drop table if exists {project.test_schema}.{table}")
         project.run_sql(f"create table {project.test_schema}.on_run_hook {COLUMNS}")

@@ -29,7 +29,7 @@ from dbt.tests.adapter.ephemeral.test_ephemeral import (
 )
 from dbt.tests.adapter.relations.test_changing_relation_type import BaseChangeRelationTypeValidator
 from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchemaNamed
-from dbt.tests.util import check_relations_equal, run_dbt
+from dbt.tests.util import check_relations_equal, get_relation_columns, run_dbt
 
 
 class TestChangeRelationType(BaseChangeRelationTypeValidator):
@@ -128,7 +128,18 @@ class TestEmptyInlineSourceRef(BaseTestEmptyInlineSourceRef):
 
 
 class TestEmptySeedFlag(BaseTestEmptySeedFlag):
-    pass
+    """dbt 1.11 knows `--empty` in `dbt build`, and not yet in `dbt seed`."""
+
+    def test_seed_empty_creates_table_with_zero_rows(self, project: Any) -> None:
+        run_dbt(["build", "--empty", "--select", "raw_seed"])
+        self.assert_row_count(project, "raw_seed", 0)
+
+    def test_seed_empty_preserves_column_types(self, project: Any) -> None:
+        run_dbt(["build", "--empty", "--select", "raw_seed"])
+        empty_types = get_relation_columns(project.adapter, "raw_seed")
+        run_dbt(["seed"])
+        self.assert_row_count(project, "raw_seed", 2)
+        assert get_relation_columns(project.adapter, "raw_seed") == empty_types
 
 
 class TestMetadataWithEmptyFlag(MetadataWithEmptyFlag):

@@ -77,7 +77,7 @@ class TestSeedParsing(BaseSeedParsing):
 
 class TestSeedWithByteOrderMark(BaseSimpleSeedWithBOM):
     @pytest.fixture(scope="class", autouse=True)
-    def setUp(self, project: Any) -> None:  # noqa: N802  # the suite's name
+    def setUp(self, project: Any) -> None:  # the suite's name
         project.run_sql(seeds.seeds__expected_sql)
         path = Path(project.project_root) / "seeds" / "seed_bom.csv"
         path.write_text(seeds.seed__actual_csv, encoding="utf-8-sig")
@@ -114,12 +114,12 @@ class TestSeedColumnOverride(BaseSimpleSeedColumnOverride):
         return {"seed_id_str": "string", "looks_like_a_bool": "string", "looks_like_a_date": "string"}
 
 
-TRICKY = '''id,said,amount,day,at
+TRICKY = """id,said,amount,day,at
 1,"it's ""so"" \\o/ {{ x }}",1.50,2024-02-29,2024-02-29 23:59:59.5
 2,"two
 lines; -- no comment",-7,1969-12-31,1969-12-31 00:00:00
 3,,,,
-'''
+"""
 
 
 class TestSeedValues:
@@ -141,7 +141,7 @@ class TestSeedValues:
             fetch="all",
         )
         assert rows == [
-            (1, "it's \"so\" \\o/ {{ x }}", "1.50", "2024-02-29", "2024-02-29 23:59:59.5"),
+            (1, 'it\'s "so" \\o/ {{ x }}', "1.50", "2024-02-29", "2024-02-29 23:59:59.5"),
             (2, "two\nlines; -- no comment", "-7.00", "1969-12-31", "1969-12-31 00:00:00"),
             (3, None, None, None, None),
         ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-import pytest
 from dbt.tests.adapter.simple_snapshot import test_various_configs as various
 from dbt.tests.adapter.simple_snapshot.new_record_check_mode import BaseSnapshotNewRecordCheckMode
 from dbt.tests.adapter.simple_snapshot.new_record_dbt_valid_to_current import (
@@ -51,10 +50,12 @@ class TestSnapshotValidToCurrent(various.BaseSnapshotDbtValidToCurrent):
 
     def test_valid_to_current(self, project: Any) -> None:
         current = dt.datetime(2099, 12, 31, tzinfo=dt.timezone.utc)
-        ends_sql = (
-            "select id, cast(test_valid_to as timestamp) from {schema}.snapshot_actual order by id, test_valid_to"
-        )
-        for statement in (various.create_seed_sql, various.create_snapshot_expected_sql, various.seed_insert_sql):
+        ends_sql = "select id, cast(test_valid_to as timestamp) from {schema}.snapshot_actual order by id, test_valid_to"
+        for statement in (
+            various.create_seed_sql,
+            various.create_snapshot_expected_sql,
+            various.seed_insert_sql,
+        ):
             project.run_sql(statement)
         project.run_sql(various.populate_snapshot_expected_valid_to_current_sql)
         assert len(run_dbt(["snapshot"])) == 1

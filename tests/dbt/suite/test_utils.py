@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+from dbt.tests.adapter.utils import fixture_get_intervals_between
 from dbt.tests.adapter.utils.data_types.test_type_bigint import BaseTypeBigInt
 from dbt.tests.adapter.utils.data_types.test_type_boolean import BaseTypeBoolean
 from dbt.tests.adapter.utils.data_types.test_type_float import BaseTypeFloat
@@ -17,14 +21,17 @@ from dbt.tests.adapter.utils.test_bool_or import BaseBoolOr
 from dbt.tests.adapter.utils.test_cast import BaseCast
 from dbt.tests.adapter.utils.test_cast_bool_to_text import BaseCastBoolToText
 from dbt.tests.adapter.utils.test_concat import BaseConcat
-from dbt.tests.adapter.utils.test_current_timestamp import BaseCurrentTimestamp, BaseCurrentTimestampAware, BaseCurrentTimestampNaive
+from dbt.tests.adapter.utils.test_current_timestamp import BaseCurrentTimestampAware
 from dbt.tests.adapter.utils.test_date import BaseDate
 from dbt.tests.adapter.utils.test_date_spine import BaseDateSpine
 from dbt.tests.adapter.utils.test_date_trunc import BaseDateTrunc
 from dbt.tests.adapter.utils.test_dateadd import BaseDateAdd
 from dbt.tests.adapter.utils.test_datediff import BaseDateDiff
 from dbt.tests.adapter.utils.test_equals import BaseEquals
-from dbt.tests.adapter.utils.test_escape_single_quotes import BaseEscapeSingleQuotesQuote, BaseEscapeSingleQuotesBackslash
+from dbt.tests.adapter.utils.test_escape_single_quotes import (
+    BaseEscapeSingleQuotesBackslash,
+    BaseEscapeSingleQuotesQuote,
+)
 from dbt.tests.adapter.utils.test_except import BaseExcept
 from dbt.tests.adapter.utils.test_generate_series import BaseGenerateSeries
 from dbt.tests.adapter.utils.test_get_intervals_between import BaseGetIntervalsBetween
@@ -46,7 +53,6 @@ from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 from dbt.tests.adapter.utils.test_validate_sql import BaseValidateSqlMethod
 
 
-
 class TestTypeBigInt(BaseTypeBigInt):
     pass
 
@@ -56,11 +62,17 @@ class TestTypeBoolean(BaseTypeBoolean):
 
 
 class TestTypeFloat(BaseTypeFloat):
-    pass
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        """A seed's numbers are BIGINT or DOUBLE unless it says more."""
+        return {"seeds": {"+column_types": {"float_col": "float"}}}
 
 
 class TestTypeInt(BaseTypeInt):
-    pass
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        """A seed's numbers are BIGINT or DOUBLE unless it says more."""
+        return {"seeds": {"+column_types": {"int_col": "int"}}}
 
 
 class TestTypeNumeric(BaseTypeNumeric):
@@ -107,15 +119,7 @@ class TestConcat(BaseConcat):
     pass
 
 
-class TestCurrentTimestamp(BaseCurrentTimestamp):
-    pass
-
-
 class TestCurrentTimestampAware(BaseCurrentTimestampAware):
-    pass
-
-
-class TestCurrentTimestampNaive(BaseCurrentTimestampNaive):
     pass
 
 
@@ -160,7 +164,20 @@ class TestGenerateSeries(BaseGenerateSeries):
 
 
 class TestGetIntervalsBetween(BaseGetIntervalsBetween):
-    pass
+    """With dates as Spark reads them: ISO 8601."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        sql = fixture_get_intervals_between.models__test_get_intervals_between_sql
+        return {
+            "test_get_intervals_between.yml": (
+                fixture_get_intervals_between.models__test_get_intervals_between_yml
+            ),
+            "test_get_intervals_between.sql": self.interpolate_macro_namespace(
+                sql.replace("09/01/2023", "2023-09-01").replace("09/12/2023", "2023-09-12"),
+                "get_intervals_between",
+            ),
+        }
 
 
 class TestGetPowersOfTwo(BaseGetPowersOfTwo):
@@ -224,7 +241,23 @@ class TestStringLiteral(BaseStringLiteral):
 
 
 class TestCurrentTimestamps(BaseCurrentTimestamps):
-    pass
+    """Spark's TIMESTAMP is an instant, so there is one current timestamp for all three."""
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        return """
+            select current_timestamp() as current_timestamp,
+                current_timestamp() as current_timestamp_in_utc_backcompat,
+                current_timestamp() as current_timestamp_backcompat
+            """
+
+    @pytest.fixture(scope="class")
+    def expected_schema(self) -> dict[str, str]:
+        return {
+            "current_timestamp": "timestamp",
+            "current_timestamp_in_utc_backcompat": "timestamp",
+            "current_timestamp_backcompat": "timestamp",
+        }
 
 
 class TestValidateSqlMethod(BaseValidateSqlMethod):
