@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.impl import AdapterConfig, ConstraintSupport
 from dbt.adapters.base.meta import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
@@ -60,13 +63,16 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
     ConnectionManager = ArcticConnectionManager
     AdapterSpecificConfigs = ArcticConfig
 
-    CONSTRAINT_SUPPORT = {
+    CONSTRAINT_SUPPORT = {  # noqa: RUF012  # dbt declares both without ClassVar
         ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.not_null: ConstraintSupport.NOT_ENFORCED,
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
+    _capabilities = CapabilityDict(
+        {Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full)}
+    )
 
     # Types and names
 
@@ -157,7 +163,7 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
     def check_schema_exists(self, database: str, schema: str) -> bool:
         return schema in self.list_schemas(database)
 
-    def list_relations_without_caching(self, schema_relation: ArcticRelation) -> list[ArcticRelation]:
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Tables, views and keyed tables; the side tables of keyed tables are not shown."""
         with as_dbt_errors():
             entries = self.catalog.list_relations(schema_relation.schema or "")
@@ -188,15 +194,18 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
         ]
 
     def get_columns_in_relation(self, relation: ArcticRelation) -> list[ArcticColumn]:
-        """Columns from metadata, none where there is no relation; of what is not in our catalog by analysis."""
+        """Columns from metadata, none where there is no relation.
+
+        What is not in our catalog (a temporary view, another catalog) is analysed by Spark.
+        """
         ours = relation.database in (None, self.config.credentials.database)
         with as_dbt_errors():
             if ours and relation.schema and relation.include_policy.schema:
-                state = self.catalog.load_table(
-                    relation.schema, relation.identifier
-                ) or self.catalog.load_view(relation.schema, relation.identifier)
+                name = (relation.schema, relation.identifier or "")
+                state = self.catalog.load_table(*name) or self.catalog.load_view(*name)
                 return [ArcticColumn(column.name, column.type) for column in state.columns] if state else []
-            return self.get_column_schema_from_query(f"SELECT * FROM {relation.render()}")
+            columns: list[ArcticColumn] = self.get_column_schema_from_query(f"SELECT * FROM {relation.render()}")
+            return columns
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[ArcticColumn]:
@@ -219,13 +228,43 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
         table = table_from_data_flat(rows, names)
         return self._catalog_filter_table(table, used_schemas)
 
+    @available.parse(lambda *a, **k: None)
+    def get_catalog_for_single_relation(self, relation: ArcticRelation) -> CatalogTable | None:
+        """What the catalog tells of one relation; ``None`` when there is none."""
+        with as_dbt_errors():
+            listed = visible(self.catalog.list_relations(relation.schema or ""))
+            entry = next((entry for entry in listed if entry.name == relation.identifier), None)
+            rows = [] if entry is None else list(self._catalog_rows(relation.database or "", entry))
+        if not rows:
+            return None
+        return CatalogTable(
+            metadata=TableMetadata(
+                type=rows[0]["table_type"],
+                schema=rows[0]["table_schema"],
+                name=rows[0]["table_name"],
+                database=rows[0]["table_database"],
+                comment=rows[0]["table_comment"],
+                owner=rows[0]["table_owner"],
+            ),
+            columns={
+                row["column_name"]: ColumnMetadata(
+                    type=row["column_type"],
+                    index=row["column_index"],
+                    name=row["column_name"],
+                    comment=row["column_comment"],
+                )
+                for row in rows
+            },
+            stats={},
+        )
+
     def _catalog_rows(self, database: str, entry: RelationEntry) -> Iterable[dict[str, Any]]:
         table = self.catalog.load_table(entry.schema, entry.name) if entry.kind == "table" else None
         state = table or self.catalog.load_view(entry.schema, entry.name)
         if state is None:  # dropped since it was listed
             return
         comment = table.properties.get("comment", "") if table else getattr(state, "comment", "")
-        for index, column in enumerate(state.columns):
+        for index, column in enumerate(state.columns, start=1):
             yield {
                 "table_database": database,
                 "table_schema": entry.schema,

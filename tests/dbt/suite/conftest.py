@@ -87,7 +87,7 @@ def test_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def _schemas_are_left() -> Iterator[None]:
-    """Classes do not drop their schema at the end: its name is never used again, and dropping takes seconds."""
+    """Classes do not drop their schema at the end: no other class uses its name, and dropping is slow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TestProjInfo, "drop_test_schema", lambda project: None)  # noqa: F405
         yield

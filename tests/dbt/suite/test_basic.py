@@ -12,6 +12,7 @@ from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDoc
 from dbt.tests.adapter.basic.test_empty import BaseEmpty
 from dbt.tests.adapter.basic.test_ephemeral import BaseEphemeral
 from dbt.tests.adapter.basic.test_generic_tests import BaseGenericTests
+from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import BaseGetCatalogForSingleRelation
 from dbt.tests.adapter.basic.test_incremental import (
     BaseIncremental,
     BaseIncrementalBadStrategy,
@@ -23,6 +24,7 @@ from dbt.tests.adapter.basic.test_snapshot_check_cols import BaseSnapshotCheckCo
 from dbt.tests.adapter.basic.test_snapshot_timestamp import BaseSnapshotTimestamp
 from dbt.tests.adapter.basic.test_table_materialization import BaseTableMaterialization
 from dbt.tests.adapter.basic.test_validate_connection import BaseValidateConnection
+from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
 
 class TestSimpleMaterializations(BaseSimpleMaterializations):
@@ -110,3 +112,33 @@ class TestDocsGenReferences(BaseDocsGenReferences):
             table_type="table",
             model_stats=expected_catalog.no_stats(),
         )
+
+
+class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_seed(self, project: Any) -> CatalogTable:
+        return single_relation(project, "my_seed", "table")
+
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_view_model(self, project: Any) -> CatalogTable:
+        return single_relation(project, "my_view_model", "view")
+
+
+def single_relation(project: Any, name: str, kind: str) -> CatalogTable:
+    types = {
+        "id": "bigint",
+        "first_name": "string",
+        "email": "string",
+        "ip_address": "string",
+        "updated_at": "timestamp",
+    }
+    return CatalogTable(
+        metadata=TableMetadata(
+            type=kind, schema=project.test_schema, name=name, database="lake", comment=None, owner=""
+        ),
+        columns={
+            column: ColumnMetadata(type=type_, index=index, name=column, comment=None)
+            for index, (column, type_) in enumerate(types.items(), start=1)
+        },
+        stats={},
+    )

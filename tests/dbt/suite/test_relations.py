@@ -1,4 +1,4 @@
-"""The suite's classes on relations: changed types, dropped schemas, the cache, ephemeral models, `--empty`."""
+"""The suite's classes on relations: changed kinds, dropped schemas, cache, ephemeral models, `--empty`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class TestSnapshotValidToCurrent(various.BaseSnapshotDbtValidToCurrent):
 
     def test_valid_to_current(self, project: Any) -> None:
         current = dt.datetime(2099, 12, 31, tzinfo=dt.timezone.utc)
-        ends_sql = "select id, cast(test_valid_to as timestamp) from {schema}.snapshot_actual order by id, test_valid_to"
+        ends_sql = "select id, test_valid_to from {schema}.snapshot_actual order by id, test_valid_to"
         for statement in (
             various.create_seed_sql,
             various.create_snapshot_expected_sql,

@@ -247,8 +247,8 @@ class TestCurrentTimestamps(BaseCurrentTimestamps):
     def expected_sql(self) -> str:
         return """
             select current_timestamp() as current_timestamp,
-                current_timestamp() as current_timestamp_in_utc_backcompat,
-                current_timestamp() as current_timestamp_backcompat
+                current_timestamp::timestamp as current_timestamp_in_utc_backcompat,
+                current_timestamp::timestamp as current_timestamp_backcompat
             """
 
     @pytest.fixture(scope="class")
