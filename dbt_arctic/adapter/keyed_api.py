@@ -286,8 +286,10 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         prefix = f"{relation.identifier}__arctic_"
         with as_dbt_errors():
             return [
-                relation.incorporate(
-                    path={"identifier": entry.name},
+                ArcticRelation.create(
+                    database=relation.database,
+                    schema=relation.schema,
+                    identifier=entry.name,
                     type=RelationType.Table if entry.kind == "table" else RelationType.View,
                 )
                 for entry in self.catalog.list_relations(relation.schema or "")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,32 @@ class Killed(Exception):
 
 @dataclass
 class Script:
-    """What the process does at each statement: note it, and die when told to."""
+    """What happens at each statement of dbt: it is noted, and the run of a model may end there.
+
+    ``ends`` says for a model's name at which of the statements that mention it its run ends, and whether
+    before or right after that statement. So one invocation stands for many processes that died.
+    """
 
     ran: list[str] = field(default_factory=list)
     jobs: int = 0
-    left: int | None = None
-    after: bool = False
-    dead: bool = False
+    ends: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def run(self, sql: str, execute: Callable[[], None]) -> None:
+        name = next((name for name in self.ends if re.search(rf"\b{name}(__|\b)", sql)), None)
+        if name is None:
+            execute()
+            self.ran.append(sql)
+            return
+        at, after = self.ends[name]
+        count = self.counts.get(name, 0)
+        self.counts[name] = count + 1
+        if count > at or (count == at and not after):
+            raise Killed(f"{name} had ended before: {sql}")
+        execute()
+        self.ran.append(sql)
+        if count == at:
+            raise Killed(f"{name} ended after: {sql}")
 
 
 @dataclass
@@ -93,12 +113,9 @@ class Shop:
             return str(outcome.exception)
         return "\n".join(str(result.message) for result in getattr(outcome.result, "results", []))
 
-    def die(self, at: int, after: bool) -> None:
-        """End the next dbt process before or right after its statement number ``at``."""
-        self.script.left, self.script.after, self.script.dead = at, after, False
-
-    def live(self) -> None:
-        self.script.left, self.script.dead = None, False
+    def end(self, ends: dict[str, tuple[int, bool]]) -> None:
+        """End the runs of some models at a statement each; with an empty dict, of none."""
+        self.script.ends, self.script.counts = ends, {}
 
     @property
     def catalog(self) -> EmbeddedCatalog:
@@ -142,22 +159,10 @@ def shop(
 
     def scripted(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
         if cursor._connection is shop_connection:
-            return execute(cursor, sql, bindings)
-        if script.dead:
-            raise Killed("a statement of a dead process")
-        last = script.left == 0
-        if script.left is not None:
-            script.left -= 1
-        if last and not script.after:
-            script.dead = True
-            raise Killed(f"before: {sql}")
-        execute(cursor, sql, bindings)
-        script.ran.append(sql)
+            execute(cursor, sql, bindings)
+            return
+        script.run(sql, lambda: execute(cursor, sql, bindings))
         script.jobs += cursor.job_count
-        if last:
-            script.dead = True
-            raise Killed(f"after: {sql}")
-        return None
 
     monkeypatch.setattr(SessionCursor, "execute", scripted)
     monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")

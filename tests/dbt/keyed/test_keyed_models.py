@@ -12,9 +12,14 @@ ORDERS = """
 {{ config(materialized='incremental', unique_key='id', buckets=2, delete_when="status = 'gone'") }}
 select id, status, amount from {{ source('raw', 'raw_orders') }}
 """
-THREE = (
-    "SELECT * FROM VALUES (1L, 'new', 10.0D), (2L, 'new', 20.0D), (3L, 'new', 30.0D) AS t(id, status, amount)"
-)
+
+
+def orders(*rows: str) -> str:
+    """Rows of the source."""
+    return f"SELECT * FROM VALUES {', '.join(rows)} AS t(id, status, amount)"
+
+
+THREE = orders("(1L, 'new', 10.0D)", "(2L, 'new', 20.0D)", "(3L, 'new', 30.0D)")
 
 
 def test_the_first_run_builds_and_later_ones_append_upserts_and_deletes(shop: Shop) -> None:
@@ -24,7 +29,7 @@ def test_the_first_run_builds_and_later_ones_append_upserts_and_deletes(shop: Sh
     base = shop.state("orders", "base").current_snapshot_id
     shop.source(
         "raw_orders",
-        "SELECT * FROM VALUES (2L, 'paid', 21.0D), (3L, 'gone', 0.0D), (4L, 'new', 40.0D) AS t(id, status, amount)",
+        orders("(2L, 'paid', 21.0D)", "(3L, 'gone', 0.0D)", "(4L, 'new', 40.0D)"),
     )
     result = shop.dbt("run").results[0]
 
@@ -71,7 +76,8 @@ def test_an_action_column_decides_between_upsert_and_delete(shop: Shop) -> None:
 def test_a_composite_key_with_text_beyond_ascii(shop: Shop) -> None:
     shop.source(
         "raw_orders",
-        "SELECT 'Zürich' AS city, DATE'2026-01-01' AS day, 1 AS n UNION ALL SELECT '東京', DATE'2026-01-01', 2",
+        "SELECT 'Zürich' AS city, DATE'2026-01-01' AS day, 1 AS n "
+        "UNION ALL SELECT '東京', DATE'2026-01-01', 2",
     )
     shop.model(
         "visits",
@@ -107,7 +113,8 @@ def test_the_greatest_row_of_a_key_wins_where_deduplicate_by_orders_them(shop: S
     ],
 )
 def test_schema_changes_reach_base_change_and_view(shop: Shop, mode: str, expected: list[object]) -> None:
-    config = f"{{{{ config(materialized='incremental', unique_key='id', buckets=2, on_schema_change='{mode}') }}}}\n"
+    config = "{{ config(materialized='incremental', unique_key='id', buckets=2, on_schema_change='MODE') }}\n"
+    config = config.replace("MODE", mode)
     shop.model("wide", config + "select 1L as id, 10.0D as amount")
     shop.dbt("run")
     shop.model("wide", config + "select 4L as id, 'new' as note, 9 as stars")
@@ -142,7 +149,8 @@ def test_side_tables_do_not_show_and_a_keyed_table_is_documented_as_one(shop: Sh
     )
     shop.file(
         "models/orders.yml",
-        "version: 2\nmodels: [{name: orders, description: Orders it's, columns: [{name: id, description: The key}]}]",
+        "version: 2\nmodels:\n- name: orders\n  description: Orders it's\n"
+        "  columns: [{name: id, description: The key}]\n",
     )
     shop.dbt("run")
     shop.dbt("docs", "generate")

@@ -8,6 +8,9 @@ from tests.dbt.keyed.conftest import Shop
 
 GOOD = "{{ config(materialized='incremental', unique_key='id', buckets=2) }} select 1L as id, 'a' as name"
 
+KEYED = "{{ config(materialized='incremental', unique_key='id') }} "
+PULL_MISSING = "{{ incremental_pull(source('raw', 'missing')) }}"
+
 
 @pytest.mark.parametrize(
     ("model", "code", "told"),
@@ -20,10 +23,10 @@ GOOD = "{{ config(materialized='incremental', unique_key='id', buckets=2) }} sel
         (
             "{{ config(materialized='incremental', unique_key='id') }} select cast(null as int) as id",
             "AR-303",
-            '{"id":null}' if False else "NULL in its key",
+            "NULL in its key",
         ),
         (
-            "{{ config(materialized='incremental', unique_key='id') }} select * from values (1), (1) as t(id)",
+            KEYED + "select * from values (1), (1) as t(id)",
             "AR-304",
             "deduplicate_by",
         ),
@@ -40,7 +43,7 @@ GOOD = "{{ config(materialized='incremental', unique_key='id', buckets=2) }} sel
             "unique_key",
         ),
         (
-            "{{ config(materialized='incremental', unique_key='id') }} select id from {{ incremental_pull(source('raw', 'missing')) }}",
+            KEYED + "select id from " + PULL_MISSING,
             "AR-306",
             "does not exist",
         ),
@@ -56,7 +59,7 @@ GOOD = "{{ config(materialized='incremental', unique_key='id', buckets=2) }} sel
         ),
         ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
         (
-            "{{ config(materialized='view') }} select * from {{ incremental_pull(source('raw', 'missing')) }}",
+            "{{ config(materialized='view') }} select * from " + PULL_MISSING,
             "incremental_pull()",
             "materialized='incremental'",
         ),

@@ -1,4 +1,4 @@
-"""Incremental pull from layer to layer: everything once, nothing twice, nothing at all when nothing changed."""
+"""Incremental pull from layer to layer: everything once, nothing twice, nothing if nothing changed."""
 
 from __future__ import annotations
 
