@@ -204,7 +204,8 @@ class ArcticAdapter(KeyedApi, SQLAdapter):
                 name = (relation.schema, relation.identifier or "")
                 state = self.catalog.load_table(*name) or self.catalog.load_view(*name)
                 return [ArcticColumn(column.name, column.type) for column in state.columns] if state else []
-            columns: list[ArcticColumn] = self.get_column_schema_from_query(f"SELECT * FROM {relation.render()}")
+            everything = f"SELECT * FROM {relation.render()}"
+            columns: list[ArcticColumn] = self.get_column_schema_from_query(everything)
             return columns
 
     @available.parse(lambda *a, **k: [])
