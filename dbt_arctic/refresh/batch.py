@@ -16,7 +16,7 @@ def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable |
     :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
     """
     produced = tuple(column.name for column in edge.query_schema(sql))
-    payload = tuple(column for column in produced if column != ACTION)
+    payload = tuple(column for column in produced if column.lower() != ACTION)
     batch = Batch(
         model=config.model,
         sql=sql,
@@ -32,7 +32,7 @@ def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable |
 
 def model_columns(edge: Edge, config: KeyedConfig, sql: str) -> tuple[Column, ...]:
     """What the model produces, without ``_action``."""
-    columns = tuple(Column(name, type_) for name, type_ in edge.query_schema(sql) if name != ACTION)
+    columns = tuple(Column(name, type_) for name, type_ in edge.query_schema(sql) if name.lower() != ACTION)
     names = {column.name.lower() for column in columns}
     missing = [key for key in config.unique_key if key.lower() not in names]
     if missing:

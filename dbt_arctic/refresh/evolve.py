@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.errors import SchemaChanged
+from dbt_arctic.catalog.api import CatalogColumn
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import partition_column
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, KeyedTable
 from dbt_arctic.refresh.batch import require_same_columns
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import load_keyed
 
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
+_SMALL_INTEGER = re.compile(r"(?<![^:<,])(tinyint|smallint)(?![^,>])")
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,8 @@ def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> 
     by_lower = {column.name.lower(): column for column in table}
     produced_names = {column.name.lower() for column in produced}
     widened, incompatible = [], []
-    for column in produced:
+    for new in produced:
+        column = replace(new, type=stored_type(new.type))
         old = by_lower.get(column.name.lower())
         if old is None or old.type == column.type:
             continue
@@ -58,6 +65,15 @@ def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> 
         widened=tuple(widened),
         incompatible=tuple(incompatible),
     )
+
+
+def stored_type(spark_type: str) -> str:
+    """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits.
+
+    >>> stored_type("struct<tinyint:smallint,rest:array<tinyint>>")
+    'struct<tinyint:int,rest:array<int>>'
+    """
+    return _SMALL_INTEGER.sub("int", spark_type)
 
 
 def can_widen(old: str, new: str) -> bool:
@@ -115,12 +131,16 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
     evolved = replace(table, columns=(*kept, *difference.added))
     for side in (table.base, table.change):
         state = edge.catalog.load_table(side.schema, side.identifier)
-        existing = {column.name: column.type for column in state.columns} if state else {}
-        new = [column for column in difference.added if column.name not in existing]
-        if new:
-            edge.run("add_columns", create.add_columns(side, new), table)
+        existing = {column.name.lower(): column for column in state.columns} if state else {}
+        leftovers = [
+            existing[name] for column in difference.added if (name := column.name.lower()) in existing
+        ]
+        if leftovers:
+            _drop_leftovers(edge, config, table, side, leftovers)
+        if difference.added:
+            edge.run("add_columns", create.add_columns(side, difference.added), table)
         for column in widened:
-            if existing.get(column.name) != column.type:
+            if existing[column.name.lower()].type != column.type:
                 edge.run("widen_column", create.widen_column(side, column), table)
     comment = edge.catalog.load_view(table.name.schema, table.name.identifier)
     edge.run("publish_view", create.publish_view(evolved, comment.comment if comment else ""), evolved)
@@ -128,6 +148,22 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         for side in (table.change, table.base):
             edge.run("drop_columns", create.drop_columns(side, removed), table)
     return evolved
+
+
+def _drop_leftovers(
+    edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, leftovers: Sequence[CatalogColumn]
+) -> None:
+    """Drop a side table's columns that the view does not show: a run that was cut off left them.
+
+    If it was dropping them, they still hold the old values, which must not come back.
+    """
+    if load_keyed(edge.catalog, table.name).columns != table.columns:
+        raise ConcurrentRun(
+            f"another run changed the columns of {table.name}",
+            where=config.model,
+            fix="run the model again",
+        )
+    edge.run("drop_columns", create.drop_columns(side, [column.name for column in leftovers]), table)
 
 
 def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, removed: tuple[str, ...]) -> None:
