@@ -50,7 +50,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     strategy = config.get("incremental_strategy") or "default"
     has_key = bool(config.get("unique_key"))
     if strategy == "default":
-        return "upsert" if has_key else "append"
+        strategy = "upsert" if has_key else "append"
     if strategy in ("upsert", "merge", "delete+insert") and not has_key:
         raise ConfigError(
             f"the strategy {strategy!r} needs a unique_key",
