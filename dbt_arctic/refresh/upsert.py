@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, ConfigError, StatementError
+from dbt_arctic.errors import CommitConflict, CommitStateUnknown, ConcurrentRun, ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions, find_transaction
 from dbt_arctic.keyed.names import Name
@@ -77,17 +77,24 @@ def pull_upsert(
 
 def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> bool:
     """Fast-forward main to a branch; ``False`` when main moved since the branch was made."""
-    try:
-        edge.run("fast_forward", write.fast_forward(target, branch), table)
-    except StatementError as error:
-        if "fast-forward" not in str(error):
-            raise
-        return False
-    except CommitStateUnknown:
-        state = edge.catalog.load_table(target.schema, target.identifier)
-        if state is None or state.branches.get(branch) != state.current_snapshot_id:
-            raise
-    return True
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            edge.run("fast_forward", write.fast_forward(target, branch), table)
+        except StatementError as error:
+            if "fast-forward" not in str(error):
+                raise
+            return False
+        except CommitStateUnknown:
+            state = edge.catalog.load_table(target.schema, target.identifier)
+            if state is None or state.branches.get(branch) != state.current_snapshot_id:
+                raise
+        except CommitConflict:
+            # Any other commit to the table gets in the way, to a branch too: main may not have moved.
+            if not left:
+                raise
+            continue
+        return True
+    return False
 
 
 def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
@@ -118,6 +125,7 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
 
 def _prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
     table = load_keyed(edge.catalog, name)
+    load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
     table = evolve(edge, config, table, model_columns(edge, config, sql))
     return table, make_batch(edge, config, sql, existing=table)
