@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import TXN, KeyedTable
+from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
+from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed
 from dbt_arctic.refresh.upsert import publish
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
@@ -79,7 +79,7 @@ def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) ->
     found = {file.lower for file in files if file.lower is not None and file.lower == file.upper}
     if any(file.lower is None or file.lower != file.upper for file in files):
         found.update(int(row[0]) for row in edge.query(compact.list_transactions(table, change_snapshot)))
-    return frozenset(found)
+    return frozenset(found - {MARKER_TXN})
 
 
 def compact_major(
@@ -118,7 +118,9 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
     with staged(edge, table.base, plan.base_snapshot, branch, table):
         edge.run("set_merged", compact.set_merged_property(plan.merge), table)
         try:
-            statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch)
+            # A column that was added after the last commit is not in the snapshot yet.
+            known = columns_at(edge.catalog, table.change, (plan.change_snapshot,))
+            statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch, known)
             rows = edge.run("merge", statement, table)
         finally:
             # Left in place, the property would be committed with every later write of the session.

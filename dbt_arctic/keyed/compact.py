@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.read import NEWEST_FIRST, key_equality
+from dbt_arctic.keyed.read import NEWEST_FIRST, ColumnsAt, key_equality, select_columns
 from dbt_arctic.keyed.table import ACTION, TXN, KeyedTable
 
 _RANK = quote("_arctic_rank")
@@ -21,7 +21,13 @@ def reset_merged_property() -> str:
     return f"RESET {_session_property()}"
 
 
-def merge_changes(table: KeyedTable, change_snapshot: int, transactions: Iterable[int], branch: str) -> str:
+def merge_changes(
+    table: KeyedTable,
+    change_snapshot: int,
+    transactions: Iterable[int],
+    branch: str,
+    known: ColumnsAt | None = None,
+) -> str:
     """Merge the latest change of each key into a branch of the base.
 
     Only transactions that no earlier compaction merged: they are the latest of their keys, because
@@ -36,7 +42,8 @@ MERGE INTO {table.base.branch(branch)} AS b
 USING (
   SELECT {quote_all(columns)}, {quote(ACTION)}
   FROM (
-    SELECT *, row_number() OVER (PARTITION BY {quote_all(table.key)} ORDER BY {NEWEST_FIRST}) AS {_RANK}
+    SELECT {select_columns(table, change_snapshot, known or {})}, {quote(ACTION)},
+      row_number() OVER (PARTITION BY {quote_all(table.key)} ORDER BY {NEWEST_FIRST}) AS {_RANK}
     FROM {table.change.at(change_snapshot)}
     WHERE {quote(TXN)} IN ({listed}) AND {quote(ACTION)} <> '-U'
   )

@@ -28,11 +28,15 @@ BASE_DEFAULTS = {
     # Small row groups, so that a key range skips most of a sorted file.
     "write.parquet.row-group-size-bytes": str(16 * 1024 * 1024),
 }
+_DEFAULT_METRICS = "write.metadata.metrics.default"
 CHANGE_DEFAULTS = {
     "write.distribution-mode": "hash",
     "write.delete.mode": "merge-on-read",
     # Compaction knows from the bounds of a file which transactions it holds.
     f"write.metadata.metrics.column.{TXN}": "full",
+    # Nothing is known of the files of the bucket markers, so that no plan leaves them out; see
+    # `keep_statistics` and `write.mark_buckets`.
+    _DEFAULT_METRICS: "none",
 }
 
 
@@ -50,6 +54,11 @@ def create_change(table: KeyedTable, created_ms: int) -> str:
     system = (Column(ACTION, "string"), Column(OFFSET, "bigint"), Column(TXN, "bigint"))
     properties = {**CHANGE_DEFAULTS, **_identity(table, table.generation.change_id, created_ms)}
     return _create_table(table.change, (*table.columns, *system), table, properties)
+
+
+def keep_statistics(table: KeyedTable) -> str:
+    """From now on a change file has the usual bounds. Run after the bucket markers were written."""
+    return f"ALTER TABLE {table.change.sql} UNSET TBLPROPERTIES ({literal(_DEFAULT_METRICS)})"
 
 
 def publish_view(table: KeyedTable, comment: str = "", properties: Mapping[str, str] | None = None) -> str:

@@ -21,6 +21,8 @@ ACTION = "_action"
 OFFSET = "_offset"
 TXN = "_txn"
 SYSTEM_COLUMNS = (ACTION, OFFSET, TXN)
+MARKER_TXN = 0
+"""The ``_txn`` of bucket markers: rows that are no change, see ``write.mark_buckets``."""
 RESERVED_COLUMNS = (*SYSTEM_COLUMNS, "_row_id", "_last_updated_sequence_number")
 
 PROPERTY_PROTOCOL = "arctic.protocol"
@@ -135,15 +137,11 @@ def is_keyed(properties: Mapping[str, str]) -> bool:
 def hides(properties: Mapping[str, str], identifier: str) -> bool:
     """Whether a keyed view with these properties hides the table ``identifier`` of its schema.
 
-    A generation above the current one is a build under way (or one that was abandoned).
+    Of whatever generation: one that the view does not name is a build under way, or an abandoned one.
     """
     match = _SIDE.fullmatch(identifier)
     current = _SIDE.fullmatch(properties.get("arctic.base", ""))
-    if match is None or current is None or match.group("of") != current.group("of"):
-        return False
-    number = int(match.group("generation"))
-    previous = json.loads(properties["arctic.previous"])[0] if properties.get("arctic.previous") else None
-    return number >= int(current.group("generation")) or number == previous
+    return match is not None and current is not None and match.group("of") == current.group("of")
 
 
 def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Column, ...]) -> KeyedTable:

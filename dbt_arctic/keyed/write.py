@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.table import ACTION, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
+from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
 
 _ROWS = quote("_arctic_rows")
 _RANK = quote("_arctic_rank")
@@ -35,7 +35,12 @@ class Batch:
 
     @property
     def has_action(self) -> bool:
-        return ACTION in self.model_columns
+        return ACTION in self._produced
+
+    @property
+    def _produced(self) -> frozenset[str]:
+        """What the SQL produces, in lower case: Spark's names do not mind case."""
+        return frozenset(column.lower() for column in self.model_columns)
 
     def check(self) -> None:
         """:raises KeyColumnMissing: / :raises ConfigError: before anything runs."""
@@ -48,7 +53,9 @@ class Batch:
                 fix="select the key columns under these names, or correct unique_key",
             )
         reserved = [
-            column for column in self.model_columns if column in RESERVED_COLUMNS and column != ACTION
+            column
+            for column in self.model_columns
+            if column.lower() in RESERVED_COLUMNS and column.lower() != ACTION
         ]
         if reserved:
             raise ConfigError(
@@ -72,9 +79,8 @@ class Batch:
                 f"  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
                 f"  FROM (\n{self.sql}\n  )\n)\nWHERE {_RANK} = 1"
             )
-        produced = {column.lower() for column in self.model_columns}  # Spark's names do not mind case
         selected = ", ".join(
-            quote(column) if column.lower() in produced else f"NULL AS {quote(column)}"
+            quote(column) if column.lower() in self._produced else f"NULL AS {quote(column)}"
             for column in self.columns
         )
         return f"""\
@@ -164,12 +170,41 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     )
 
 
-def empty_commit(table: KeyedTable, properties: Mapping[str, str], branch: str | None = None) -> str:
-    """A commit of the change table that has properties and no rows."""
-    nulls = ", ".join(f"CAST(NULL AS {column.type})" for column in table.columns)
-    select = f"SELECT {nulls}, 'U', 0L, 0L\nWHERE false"
-    target = table.change.sql if branch is None else table.change.branch(branch)
-    return _insert(target, table.column_names, properties, select)
+def mark_buckets(table: KeyedTable, properties: Mapping[str, str]) -> str:
+    """The first commit of a change table: in each bucket a row that is no change and is never trimmed.
+
+    Spark joins in place only what has the same buckets on both sides: without markers, a change
+    table that is empty or has changes in some buckets only would have everything shuffled. Every
+    read of changes leaves a marker out, because it looks like a before-image. A type with fewer
+    values than it takes to meet every bucket gets fewer markers, which costs a shuffle, not a row.
+    """
+    bucket_by = next(column for column in table.columns if column.name == table.layout.bucket_by)
+    buckets = table.layout.buckets
+    row = ", ".join(
+        quote(column.name) if column is bucket_by else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        for column in table.columns
+    )
+    value = quote(bucket_by.name)
+    select = f"""\
+SELECT {row}, '-U', 0L, {MARKER_TXN}L
+FROM (
+  SELECT min({value}) AS {value}
+  FROM (SELECT {_numbered(bucket_by.type)} AS {value} FROM range({16 * buckets + 64}))
+  WHERE {value} IS NOT NULL
+  GROUP BY {quote(table.name.catalog)}.system.bucket({buckets}, {value})
+)"""
+    return _insert(table.change.sql, table.column_names, properties, select)
+
+
+def _numbered(type_: str) -> str:
+    """An expression that gives a value of the type for each ``id``, or NULL where it has no more."""
+    expressions = {
+        "date": "date_add(DATE'1970-01-01', CAST(id AS INT))",
+        "timestamp": "timestamp_seconds(id)",
+        "timestamp_ntz": "CAST(timestamp_seconds(id) AS TIMESTAMP_NTZ)",
+        "binary": "CAST(CAST(id AS STRING) AS BINARY)",
+    }
+    return expressions.get(type_, f"try_cast(id AS {type_})")
 
 
 def create_branch(table: Name, branch: str, snapshot_id: int | None) -> str:

@@ -21,7 +21,7 @@ from dbt_arctic.keyed.table import (
     side_generation,
 )
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.keyed.write import empty_commit, fill_base
+from dbt_arctic.keyed.write import fill_base, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
@@ -47,8 +47,8 @@ def build_generation(
     Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
     build skips and removes once they are certainly abandoned.
 
-    Commits: create, order and fill the base; create the change table and its first, empty
-    commit, which carries the consumed versions; replace the view.
+    Commits: create, order and fill the base; create the change table and its first commit, which
+    has no change but the bucket markers and carries the consumed versions; replace the view.
     """
     batch = make_batch(edge, config, sql, existing=None)
     old = find_keyed(edge.catalog, name)
@@ -93,7 +93,8 @@ def build_generation(
     properties = {PROPERTY_RUN: edge.run_id}
     if consumed:
         properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-    edge.run("first_commit", empty_commit(table, properties), table)
+    edge.run("first_commit", mark_buckets(table, properties), table)
+    edge.run("keep_statistics", create.keep_statistics(table), table)
     _publish(edge, table, comment)
     _drop_abandoned(edge, table, found)
     return table, Outcome(f"BUILD generation {number} ({rows} rows)", rows, fill)

@@ -1,0 +1,45 @@
+"""Generated SQL on DuckDB: Spark's text translated, Iceberg's snapshots and metadata columns as plain ones.
+
+``x VERSION AS OF 7`` reads the table ``x@7``. ``_last_updated_sequence_number`` is a column like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pytest
+import sqlglot
+
+_PINNED = re.compile(r"`([^`]+)` VERSION AS OF (\d+)")
+
+
+class Duck:
+    """A database with the catalog ``lake`` and its schema ``s``."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect(":memory:")
+        self.connection.execute("ATTACH ':memory:' AS lake")
+        self.connection.execute("CREATE SCHEMA lake.s")
+
+    def table(self, name: str, columns: str, rows: Sequence[tuple[Any, ...]] = ()) -> None:
+        self.connection.execute(f'CREATE OR REPLACE TABLE lake.s."{name}" ({columns})')
+        if rows:
+            places = ", ".join("?" for _ in rows[0])
+            self.connection.executemany(f'INSERT INTO lake.s."{name}" VALUES ({places})', rows)
+
+    def query(self, spark_sql: str) -> list[tuple[Any, ...]]:
+        text = _PINNED.sub(r"`\1@\2`", spark_sql)
+        (translated,) = sqlglot.transpile(text, read="spark", write="duckdb")
+        # Spark's raise_error gives NULL of any type; DuckDB's error() wants to be told.
+        translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
+        return self.connection.execute(translated).fetchall()
+
+
+@pytest.fixture
+def duck() -> Iterator[Duck]:
+    made = Duck()
+    yield made
+    made.connection.close()
