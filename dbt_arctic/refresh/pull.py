@@ -107,7 +107,7 @@ def _pull_keyed(
         else:
             known.update(columns_at(catalog, table.change, (before.change_snapshot,)))
             known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
-            sql = read.changes(table, before, now, log, images, known)
+            sql = read.latest_changes_and_before_images(table, before, now, log, known)
         return Pull(table.name, sql, consumed, bool(log.transactions), images)
     state_before = _retired_state(catalog, table, before, last, model)
     sql = read.difference(state_before, state_now, table.key, table.column_names, images)

@@ -6,9 +6,8 @@
 
     select order_id, amount, _action from {{ incremental_pull(ref('orders')) }}
 
-  images:     'both' adds the row as it was when this model last read it, as '-U', for each changed key;
-              and a deleted key comes with its old values. What an aggregate needs, to also compute the
-              group that a row has left.
+  images:     'both' adds the row as it was when this model last read it, as '-U', for each changed or
+              deleted key. What an aggregate needs, to also compute the group that a row has left.
   unique_key: only for an upstream that is a plain Iceberg table which is also updated or deleted from.
 #}
 {% macro incremental_pull(relation, unique_key=none, images='after') -%}

@@ -21,7 +21,7 @@
 {#
   What changed in a keyed table between two versions (`to` defaults to now), as a subquery with the
   table's columns and `_action`: 'U' new or changed row, 'D' deleted row with its old values and, with
-  images='both', '-U' the old row of each changed key.
+  images='both', '-U' the old row of each changed or deleted key.
 #}
 {% macro changes(relation, from, to=none, images='after') -%}
   {%- if not execute -%}
