@@ -116,8 +116,10 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
     drop_stale_branches(edge, table.base, load_base(edge.catalog, table), table)
     branch = branch_name(edge.new_txn())
     with staged(edge, table.base, plan.base_snapshot, branch, table):
-        edge.run("set_merged", compact.set_merged_property(plan.merge), table)
         try:
+            edge.run("set_merged", compact.set_merged_property(plan.merge), table)
+            if table.layout.partition_by:
+                edge.run("set_in_place", compact.set_in_place(), table)
             # A column that was added after the last commit is not in the snapshot yet.
             known = columns_at(edge.catalog, table.change, (plan.change_snapshot,))
             statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch, known)
@@ -125,6 +127,8 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
         finally:
             # Left in place, the property would be committed with every later write of the session.
             edge.run("reset_merged", compact.reset_merged_property(), table)
+            if table.layout.partition_by:
+                edge.run("reset_in_place", compact.reset_in_place(), table)
         return rows if publish(edge, table.base, branch, table) else None
 
 

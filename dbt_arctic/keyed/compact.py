@@ -10,6 +10,7 @@ from dbt_arctic.keyed.read import NEWEST_FIRST, ColumnsAt, key_equality, select_
 from dbt_arctic.keyed.table import ACTION, TXN, KeyedTable
 
 _RANK = quote("_arctic_rank")
+_IN_PLACE = quote("spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled")
 
 
 def set_merged_property(transactions: Iterable[int]) -> str:
@@ -19,6 +20,18 @@ def set_merged_property(transactions: Iterable[int]) -> str:
 
 def reset_merged_property() -> str:
     return f"RESET {_session_property()}"
+
+
+def set_in_place() -> str:
+    """Let the merge of a table with user partitions join by bucket alone: a key may move between them.
+
+    For this one statement: set for a whole session, it shuffles joins of merge-on-read views.
+    """
+    return f"SET {_IN_PLACE}=true"
+
+
+def reset_in_place() -> str:
+    return f"RESET {_IN_PLACE}"
 
 
 def merge_changes(
