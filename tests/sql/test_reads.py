@@ -125,10 +125,12 @@ def test_a_difference_turns_one_state_into_the_other(duck: Any, images: read.Ima
         state = dict(before)
         for id_, part, value, action in events:
             if action in ("D", "-U"):
-                assert state.pop((id_, part)) == value
+                assert before[id_, part] == value
+            if action == ("-U" if images == "both" else "D"):
+                del state[id_, part]
         for id_, part, value, action in events:
+            assert action == "-U" or (id_, part) not in state or images == "after"
             if action == "U":
-                assert ((id_, part) not in state) or images == "after"
                 state[id_, part] = value
         assert state == now
         changed = {key for key in before.keys() | now.keys() if before.get(key, "-") != now.get(key, "-")}
@@ -157,3 +159,30 @@ def test_changes_between_two_versions_are_the_difference_of_their_rows(
         else:
             state[id_, part] = value
     assert state == after(base, log)
+
+
+@eager
+@given(base=states, log=commits, start=st.integers(0, 5))
+def test_a_pull_with_before_images_has_the_row_that_each_changed_key_had(
+    duck: Any, base: State, log: list[State], start: int
+) -> None:
+    rows = change_rows(log)
+    start = min(start, len(log))
+    duck.table("orders__base_1@5", LOGICAL, rows_of(base))
+    duck.table("orders__change_1@6", CHANGE, [row for row in rows if row[6] < start + 2])
+    duck.table("orders__change_1@7", CHANGE, rows)
+    transactions = tuple(1000 - number for number in range(start, len(log)))
+    events = duck.query(
+        read.latest_changes_and_before_images(
+            TABLE, Version(1, 6, 5), Version(1, 7, 5), LogRange(transactions, (7,))
+        )
+    )
+    old, new = after(base, log[:start]), after(base, log)
+    touched = {key for commit in log[start:] for key in commit}
+    images = as_state([row for row in events if row[3] == "-U"])
+    assert images == {key: old[key] for key in touched if key in old}
+    latest = {(row[0], row[1]): (row[3], row[2]) for row in events if row[3] != "-U"}
+    assert latest.keys() == touched
+    assert {key: value for key, (action, value) in latest.items() if action == "U"} == {
+        key: new[key] for key in touched if key in new
+    }

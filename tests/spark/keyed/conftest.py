@@ -1,0 +1,355 @@
+"""A keyed table as a story tells it: build, upsert, delete, compact, read, and be cut off anywhere.
+
+No dbt: ``Edge`` is given a cursor and the embedded catalog, as the adapter would give them. Rows are
+dicts of JSON values (a decimal or a timestamp is its text), which is also how they are read back.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.compaction.major import CompactionResult, compact_major
+from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.errors import ArcticError, CommitStateUnknown
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name, literal, quote_all
+from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.refresh.build import build_generation
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.pull import Pull, plan_pull
+from dbt_arctic.refresh.state import current_version, load_change, load_keyed
+from dbt_arctic.refresh.upsert import pull_upsert, upsert
+
+Row = dict[str, Any]
+
+
+class Killed(Exception):
+    """The process ended here: no statement that comes later runs, not even a clean-up."""
+
+
+@dataclass
+class Statement:
+    step: str
+    sql: str
+    rows: int
+    jobs: int
+
+
+@dataclass
+class Statements:
+    """Runs an edge's statements on a connection of its own, keeps a record, and dies when told to."""
+
+    connection: SessionConnection
+    ran: list[Statement] = field(default_factory=list)
+    count_jobs: bool = False
+    before: Callable[[str], None] | None = None
+    """Called with each step before it runs: what others do in between."""
+    _left: int | None = None
+    _unanswered: bool = False
+    _dead: bool = False
+
+    def die(self, at: int) -> None:
+        """Die before the statement that has ``at`` others before it: right after the one before."""
+        self._left, self._unanswered, self._dead = at, False, False
+
+    def lose_the_answer(self, at: int) -> None:
+        """The statement that has ``at`` others before it lands, but nobody is told; the process goes on."""
+        self._left, self._unanswered, self._dead = at, True, False
+
+    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+        if self._dead:
+            raise Killed(step)
+        if self.before is not None:
+            self.before(step)
+        last = self._left == 0
+        if self._left is not None:
+            self._left -= 1
+        if last and not self._unanswered:
+            self._dead = True
+            raise Killed(f"before {step}")
+        cursor = self.connection.cursor()
+        cursor.execute(sql)
+        self.ran.append(Statement(step, sql, cursor.rowcount, cursor.job_count if self.count_jobs else -1))
+        if last:
+            raise CommitStateUnknown(f"no answer to {step}")
+        return cursor.rowcount
+
+    @property
+    def steps(self) -> list[str]:
+        return [statement.step for statement in self.ran]
+
+
+class Session:
+    """One process at work: a connection, its edge, and what it ran."""
+
+    def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
+        self.connection = engine.connect()
+        # A handful of rows, hundreds of statements: what costs is to plan and to compile.
+        self.query("SET spark.sql.shuffle.partitions = 2")
+        self.query("SET spark.sql.codegen.wholeStage = false")
+        self.query("SET spark.sql.codegen.factoryMode = NO_CODEGEN")
+        self.schema = schema
+        self.statements = Statements(self.connection)
+        self.catalog = EmbeddedCatalog("lake", warehouse)
+        self.edge = Edge(
+            catalog=self.catalog,
+            run=self.statements,
+            query_schema=self.connection.query_schema,
+            query=self.query,
+            run_id="test",
+        )
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        cursor = self.connection.cursor()
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+    def name(self, identifier: str) -> Name:
+        return Name("lake", self.schema, identifier)
+
+    def read(self, sql: str, columns: Sequence[str]) -> list[Row]:
+        """The rows of a query in the form in which the tests keep them."""
+        text = f"SELECT to_json(struct({quote_all(columns)}), map('ignoreNullFields', 'false')) FROM ({sql})"
+        return [json.loads(row[0], parse_float=str) for row in self.query(text)]
+
+    def log_of(self, action: Callable[[], Any]) -> list[str]:
+        """The steps that an action runs."""
+        before = len(self.statements.ran)
+        action()
+        return self.statements.steps[before:]
+
+
+@dataclass
+class Orders:
+    """A keyed table under test, as one session sees it. ``types`` is the model's columns."""
+
+    session: Session
+    name: Name
+    types: dict[str, str]
+    config: dict[str, Any]
+
+    def on(self, session: Session) -> Orders:
+        """The same table at work in another session."""
+        return replace(self, session=session)
+
+    def configured(self, **config: Any) -> Orders:
+        return replace(self, config={**self.config, **config})
+
+    def with_types(self, types: dict[str, str]) -> Orders:
+        return replace(self, types=types)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        key = self.config["unique_key"]
+        return (key,) if isinstance(key, str) else tuple(key)
+
+    def model(self, rows: Iterable[Row], actions: bool = False) -> str:
+        """A model's SQL that produces these rows; with ``actions``, a row may have ``_action``."""
+        types = {**self.types, **({"_action": "string"} if actions else {})}
+        full = [{"_action": "U", **row} if actions else row for row in rows]
+        struct = ", ".join(f"`{name}`: {type_}" for name, type_ in types.items())
+        return (
+            f"SELECT r.* FROM (SELECT explode(from_json({literal(json.dumps(full))}, "
+            f"{literal(f'array<struct<{struct}>>')}, map('mode', 'FAILFAST'))) AS r)"
+        )
+
+    # Writes
+
+    def build_sql(self, sql: str, consumed: Mapping[str, Any] | None = None) -> Outcome:
+        config = parse_config(self.name.identifier, self.config)
+        return build_generation(
+            self.session.edge, self.name, config, sql, consumed or {}, owner="model.test"
+        )[1]
+
+    def upsert_sql(self, sql: str) -> Outcome:
+        return upsert(self.session.edge, self.name, parse_config(self.name.identifier, self.config), sql)
+
+    def build(self, rows: Iterable[Row] = ()) -> Outcome:
+        return self.build_sql(self.model(rows))
+
+    def upsert(self, rows: Iterable[Row]) -> Outcome:
+        return self.upsert_sql(self.model(rows))
+
+    def delete(self, keys: Iterable[Row]) -> Outcome:
+        return self.upsert_sql(self.model([{**key, "_action": "D"} for key in keys], actions=True))
+
+    def apply(self, upserts: Iterable[Row], deletes: Iterable[Row] = ()) -> Outcome:
+        rows = [*upserts, *({**key, "_action": "D"} for key in deletes)]
+        return self.upsert_sql(self.model(rows, actions=True))
+
+    def compact(self, grace: float = 0) -> CompactionResult:
+        return compact_major(self.session.edge, self.name, grace)
+
+    # Reads
+
+    def rows(self) -> list[Row]:
+        """Through the public name."""
+        return self._sorted(self.session.read(f"SELECT * FROM {self.name.sql}", list(self.types)))
+
+    def rows_at(self, version: Version) -> list[Row]:
+        return self._sorted(self.session.read(merge_on_read(self.table, version), list(self.types)))
+
+    def base_rows(self) -> list[Row]:
+        return self._sorted(self.session.read(f"SELECT * FROM {self.table.base.sql}", list(self.types)))
+
+    def _sorted(self, rows: list[Row]) -> list[Row]:
+        return sorted(rows, key=lambda row: json.dumps([row[column] for column in self.key]))
+
+    @property
+    def table(self) -> KeyedTable:
+        return load_keyed(self.session.catalog, self.name)
+
+    @property
+    def version(self) -> Version:
+        return current_version(self.session.catalog, self.table)
+
+    def commits(self) -> tuple[int, int]:
+        """How many snapshots the change and the base table have, on main or not."""
+        found = []
+        for side in (self.table.change, self.table.base):
+            state = self.session.catalog.load_table(side.schema, side.identifier)
+            assert state is not None
+            found.append(len(state.snapshots))
+        return found[0], found[1]
+
+
+@dataclass
+class Consumer:
+    """A model that pulls: its rows are its upstreams' rows, with the name of the upstream in ``source``.
+
+    ``run`` is what ``dbt run`` does: plan the pulls, leave if nothing is new, else write once.
+    """
+
+    orders: Orders
+    upstreams: tuple[Name, ...]
+    pulls: list[Pull] = field(default_factory=list)
+
+    def on(self, session: Session) -> Consumer:
+        return Consumer(self.orders.on(session), self.upstreams)
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        return consumed_versions(load_change(self.orders.session.catalog, self.orders.table).history())
+
+    def plan(self, first: bool) -> tuple[dict[str, Any], list[Pull]]:
+        expected = {} if first else self.expected
+        session = self.orders.session
+        self.pulls = []
+        for at, upstream in enumerate(self.upstreams):
+            staging = session.name(f"pull_{session.edge.new_txn()}_{at}")
+            pull = plan_pull(
+                session.catalog,
+                upstream,
+                expected.get(upstream.dotted),
+                model=self.orders.name.identifier,
+                key=self.orders.key[:1],
+                staging=staging,
+            )
+            if pull.stage is not None:
+                session.statements("stage", pull.stage[0])
+            self.pulls.append(pull)
+        return expected, self.pulls
+
+    def sql(self, pulls: Sequence[Pull]) -> str:
+        columns = quote_all([name for name in self.orders.types if name != "source"])
+        return "\nUNION ALL\n".join(
+            f"SELECT {columns}, {literal(pull.upstream.identifier)} AS source, _action FROM (\n{pull.sql}\n)"
+            for pull in pulls
+        )
+
+    def run(self, rebuild: bool = False) -> str:
+        """``skipped``, ``built`` or ``upserted``."""
+        exists = self.orders.session.catalog.load_view(self.orders.name.schema, self.orders.name.identifier)
+        rebuild = rebuild or exists is None
+        expected, pulls = self.plan(first=rebuild)
+        if not rebuild and not any(pull.changed for pull in pulls):
+            return "skipped"
+        return self.write(expected, pulls, rebuild)
+
+    def write(self, expected: Mapping[str, Any], pulls: Sequence[Pull], rebuild: bool = False) -> str:
+        consumed = {pull.upstream.dotted: pull.consumed for pull in pulls}
+        if rebuild:
+            self.orders.build_sql(self.sql(pulls), consumed)
+            return "built"
+        config = parse_config(self.orders.name.identifier, self.orders.config)
+        pull_upsert(
+            self.orders.session.edge,
+            self.orders.name,
+            config,
+            self.sql(pulls),
+            expected=expected,
+            consumed=consumed,
+        )
+        return "upserted"
+
+    def rows(self) -> list[Row]:
+        return self.orders.rows()
+
+
+class Shop:
+    """Where a test's tables are made. ``session()`` is another process at work beside the first."""
+
+    def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
+        self._engine = engine
+        self._warehouse = warehouse
+        self._schema = schema
+        self._sessions: list[Session] = []
+        self._lock = threading.Lock()
+        self.main = self.session()
+
+    def session(self) -> Session:
+        made = Session(self._engine, self._warehouse, self._schema)
+        with self._lock:
+            self._sessions.append(made)
+        return made
+
+    def table(self, identifier: str = "orders", types: dict[str, str] | None = None, **config: Any) -> Orders:
+        settings = {"unique_key": "id", "buckets": 2, **config}
+        columns = types or {"id": "bigint", "amount": "int"}
+        return Orders(self.main, self.main.name(identifier), columns, settings)
+
+    def consumer(self, identifier: str, *upstreams: Orders | Name, **config: Any) -> Consumer:
+        tables = [upstream for upstream in upstreams if isinstance(upstream, Orders)]
+        types = {**(tables[0].types if tables else {"id": "bigint", "amount": "int"}), "source": "string"}
+        names = tuple(one.name if isinstance(one, Orders) else one for one in upstreams)
+        orders = self.table(identifier, types, **{"unique_key": ["id", "source"], **config})
+        return Consumer(orders, names)
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.connection.close()
+
+
+@pytest.fixture
+def schema(engine: SessionEngine) -> str:
+    """A fresh schema. It stays, as the warehouse is thrown away: to drop what is in it takes seconds."""
+    name = f"keyed_{uuid.uuid4().hex[:12]}"
+    keeper = engine.connect()
+    keeper.cursor().execute(f"CREATE SCHEMA lake.{name}")
+    keeper.close()
+    return name
+
+
+@pytest.fixture
+def shop(engine: SessionEngine, warehouse: Path, schema: str) -> Iterator[Shop]:
+    made = Shop(engine, warehouse, schema)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cut_off() -> tuple[type[Exception], ...]:
+    """How a run ends that was cut off."""
+    return (Killed, ArcticError)

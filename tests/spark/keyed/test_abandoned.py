@@ -1,0 +1,217 @@
+"""A run that is cut off at any of its statements loses nothing: the next run ends in the right rows.
+
+Two ways of being cut off: the process dies before a statement (so also right after the one before), or a
+statement lands and nobody is told, after which the process goes on to clean up. Each test repeats one
+operation on one table, cut off one statement later each time, until it comes to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter.impl import visible
+from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
+
+Row = dict[str, Any]
+ROWS = [{"id": number, "amount": number} for number in range(6)]
+EITHER_WAY = pytest.mark.parametrize("way", ["die", "lose_the_answer"])
+
+
+@pytest.fixture
+def until_it_ends(shop: Any, cut_off: Any) -> Callable[..., int]:
+    """``run(n, session)`` in a session that is cut off at its n-th statement, for each n that there is."""
+
+    def repeat(run: Callable[[int, Any], Any], way: str = "die") -> int:
+        for at in range(20):
+            session = shop.session()
+            getattr(session.statements, way)(at)
+            try:
+                run(at, session)
+            except cut_off:
+                continue
+            finally:
+                session.connection.close()
+            if len(session.statements.ran) <= at:
+                return at
+        raise AssertionError("more than 20 statements")
+
+    return repeat
+
+
+@pytest.fixture
+def listed(shop: Any, schema: str) -> Callable[[], set[str]]:
+    """What a listing of the schema shows."""
+    return lambda: {entry.name for entry in visible(shop.main.catalog.list_relations(schema))}
+
+
+def amounts(orders: Any) -> dict[int, int]:
+    rows = orders.rows()
+    found = {row["id"]: row["amount"] for row in rows}
+    assert len(found) == len(rows), "a key twice"
+    return found
+
+
+def test_a_first_build(shop: Any, schema: str, until_it_ends: Any, listed: Any) -> None:
+    done: set[str] = set()
+
+    def run(at: int, session: Any) -> None:
+        orders = shop.table(f"orders{at}")
+        done.add(orders.name.identifier)
+        try:
+            orders.on(session).build(ROWS)
+        finally:
+            if shop.main.catalog.load_view(schema, orders.name.identifier) is None:
+                orders.build(ROWS)
+            orders.upsert([{"id": 0, "amount": 7}])
+            assert amounts(orders) == {**{n: n for n in range(6)}, 0: 7}
+
+    assert until_it_ends(run) == 7
+    assert listed() == done
+
+
+def test_a_full_refresh(shop: Any, until_it_ends: Any, listed: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    model = {row["id"]: row["amount"] for row in ROWS}
+
+    def run(at: int, session: Any) -> None:
+        new = {10 + at: at, 1: 100 + at}
+        generation = orders.table.generation
+        try:
+            orders.on(session).build([{"id": key, "amount": value} for key, value in new.items()])
+        finally:
+            if orders.table.generation != generation:
+                model.clear()
+                model.update(new)
+            orders.upsert([{"id": 500, "amount": at}])
+            model[500] = at
+            assert amounts(orders) == model
+            assert listed() == {"orders"}
+
+    assert until_it_ends(run) >= 7
+    orders.build(ROWS)
+    assert orders.rows() == ROWS
+    assert listed() == {"orders"}
+
+
+@EITHER_WAY
+def test_an_upsert(shop: Any, until_it_ends: Any, way: str) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    model = amounts(orders)
+
+    def run(at: int, session: Any) -> None:
+        batch = {at: 50, 20 + at: 1}
+        rows = [{"id": key, "amount": value} for key, value in batch.items()]
+        try:
+            orders.on(session).upsert(rows)
+        finally:
+            assert amounts(orders) in (model, {**model, **batch}), "all of a batch or nothing"
+            orders.upsert(rows)
+            model.update(batch)
+            assert amounts(orders) == model
+
+    assert until_it_ends(run, way) == 1
+    # The log knows that the commit landed, so a run that was not told succeeds all the same.
+    change = orders.table.change
+    state = shop.main.catalog.load_table(change.schema, change.identifier)
+    written = sum("arctic.txn" in snapshot.summary for snapshot in state.snapshots)
+    assert written == (4 if way == "lose_the_answer" else 3)
+
+
+@EITHER_WAY
+def test_a_compaction(shop: Any, until_it_ends: Any, way: str) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    model = amounts(orders)
+
+    def run(at: int, session: Any) -> None:
+        orders.apply([{"id": at, "amount": 100 + at}, {"id": 50, "amount": at}], [{"id": at - 1}])
+        model.update({at: 100 + at, 50: at})
+        model.pop(at - 1, None)
+        try:
+            orders.on(session).compact()
+        finally:
+            assert amounts(orders) == model
+            orders.upsert([{"id": 51, "amount": at}])
+            model[51] = at
+            if at % 2:
+                orders.compact()
+                assert shop.main.log_of(orders.compact) == []
+            assert amounts(orders) == model
+
+    assert until_it_ends(run, way) >= 7
+    orders.compact()
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+
+@pytest.mark.parametrize("change", ["add", "drop", "widen"])
+def test_an_evolution(shop: Any, until_it_ends: Any, change: str) -> None:
+    old_types = {"id": "bigint", "amount": "int", "note": "string"}
+    new_types = {
+        "add": {**old_types, "extra": "string"},
+        "drop": {"id": "bigint", "amount": "int"},
+        "widen": {**old_types, "amount": "bigint"},
+    }[change]
+    mode = "append_new_columns" if change == "add" else "sync_all_columns"
+
+    def run(at: int, session: Any) -> None:
+        orders = shop.table(f"orders{at}", old_types, on_schema_change=mode)
+        orders.build([{"id": 1, "amount": 1, "note": "a"}, {"id": 2, "amount": 2, "note": "b"}])
+        orders.upsert([{"id": 2, "amount": 3, "note": "c"}])
+        evolved = orders.with_types(new_types)
+        all_columns = {"id": 1, "amount": 2**40 if change == "widen" else 9, "note": "z", "extra": "x"}
+        row = {name: all_columns[name] for name in new_types}
+        kept = {name: {"id": 2, "amount": 3, "note": "c", "extra": None}[name] for name in new_types}
+        try:
+            evolved.on(session).upsert([row])
+        finally:
+            shown = dict.fromkeys(orders.table.column_names, "")
+            assert orders.with_types(shown).rows()[1]["amount"] == 3
+            if at % 2:
+                orders.compact()
+            evolved.upsert([row])
+            assert evolved.rows() == [row, kept]
+            if at % 2:
+                evolved.compact()
+                assert evolved.base_rows() == [row, kept]
+            if change == "drop":
+                orders.upsert([{"id": 3, "amount": 3, "note": "back"}])
+                notes = [line["note"] for line in orders.rows()]
+                assert notes == [None, None, "back"], "what was dropped does not come back"
+
+    assert until_it_ends(run) == 4
+
+
+@EITHER_WAY
+def test_a_write_of_two_statements_to_a_plain_table(shop: Any, until_it_ends: Any, way: str) -> None:
+    target = shop.main.name("target")
+    shop.main.query(f"CREATE TABLE {target.sql} (id BIGINT, amount INT) USING iceberg")
+
+    def write(session: Any, key: int, amount: int) -> None:
+        plan = begin_plain_write(session.edge, target, statements=2, expected={}, consumed={})
+        at = target.branch(plan.branch)
+        statements = [f"DELETE FROM {at} WHERE id = {key}", f"INSERT INTO {at} VALUES ({key}, {amount})"]
+        execute_plain_write(session.edge, plan, statements)
+
+    def rows() -> dict[int, int]:
+        found = shop.main.query(f"SELECT id, amount FROM {target.sql}")
+        assert len(found) == len(dict(found))
+        return dict(found)
+
+    write(shop.main, 1, 0)  # to a table without a snapshot
+    model = {1: 0}
+
+    def run(at: int, session: Any) -> None:
+        try:
+            write(session, 1, 100 + at)
+        finally:
+            assert rows() in (model, {**model, 1: 100 + at}), "both statements or none"
+            write(shop.main, 1, 100 + at)
+            model[1] = 100 + at
+            assert rows() == model
+
+    assert until_it_ends(run, way) == 5

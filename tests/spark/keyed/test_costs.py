@@ -1,0 +1,110 @@
+"""What an operation costs, in statements, commits and Spark jobs, and what it does not read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ROWS = [{"id": number, "amount": number} for number in range(10)]
+
+
+def test_a_blind_upsert_is_one_statement_and_one_commit_and_reads_nothing_of_the_table(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    change, base = orders.commits()
+    statements = shop.main.statements
+    statements.ran.clear()
+    statements.count_jobs = True
+    orders.upsert([{"id": 3, "amount": 30}, {"id": 99, "amount": 1}])
+    assert statements.steps == ["upsert"]
+    assert orders.commits() == (change + 1, base)
+    ((plan,),) = shop.main.query(f"EXPLAIN {statements.ran[0].sql}")
+    assert "BatchScan" not in plan
+    # Rows meet their key's others to be counted, then their bucket to be written: two shuffles and the write.
+    assert statements.ran[0].jobs <= 3
+
+
+def test_a_build_writes_the_base_once_and_the_change_table_its_first_empty_commit(shop: Any) -> None:
+    orders = shop.table()
+    statements = shop.main.statements
+    orders.build(ROWS)
+    assert statements.steps == [
+        "create_base", "order_base", "fill_base",
+        "create_change", "first_commit", "keep_statistics", "publish_view",
+    ]  # fmt: skip
+    assert orders.commits() == (1, 1)
+
+
+def test_a_compaction_is_one_merge_and_one_trim(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert([{"id": 3, "amount": 30}])
+    orders.delete([{"id": 4}, {"id": 77}])
+    change, base = orders.commits()
+    statements = shop.main.statements
+    statements.ran.clear()
+    statements.count_jobs = True
+    result = orders.compact()
+    assert (result.merged, result.merged_rows, result.trimmed, result.pending) == (2, 2, 2, 0)
+    assert result.outcome == "compacted"
+    assert statements.steps == [
+        "create_branch", "set_merged", "merge", "reset_merged", "fast_forward", "drop_branch", "trim",
+    ]  # fmt: skip
+    assert orders.commits() == (change + 1, base + 1)
+    jobs = {statement.step: statement.jobs for statement in statements.ran}
+    assert jobs.pop("merge") <= 1
+    assert set(jobs.values()) == {0}, "a trim drops files by metadata alone"
+
+
+def test_a_compaction_with_nothing_to_do_runs_nothing(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    assert shop.main.log_of(orders.compact) == []
+    orders.upsert([{"id": 3, "amount": 30}])
+    orders.compact()
+    commits = orders.commits()
+    assert shop.main.log_of(orders.compact) == []
+    assert orders.compact().outcome == "nothing to do"
+    assert orders.commits() == commits
+
+
+def test_within_the_grace_a_second_compaction_merges_only_what_is_new(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert([{"id": 3, "amount": 30}])
+    assert orders.compact(grace=3600).pending == 1
+    assert shop.main.log_of(lambda: orders.compact(grace=3600)) == []
+    orders.upsert([{"id": 4, "amount": 40}])
+    result = orders.compact(grace=3600)
+    assert (result.merged, result.merged_rows, result.trimmed, result.pending) == (1, 1, 0, 2)
+    assert shop.main.log_of(orders.compact) == ["trim"]
+    assert {row["id"]: row["amount"] for row in orders.rows()} == {**dict(enumerate(range(10))), 3: 30, 4: 40}
+
+
+def test_deletes_of_absent_keys_are_merged_and_trimmed_like_all_else(shop: Any) -> None:
+    # A MERGE that changes no row must still record what it merged.
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.delete([{"id": 77}])
+    result = orders.compact()
+    assert (result.merged, result.merged_rows, result.trimmed, result.pending) == (1, 0, 1, 0)
+    assert shop.main.log_of(orders.compact) == []
+
+
+def test_a_compaction_leaves_no_property_for_later_commits_of_its_session(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert([{"id": 3, "amount": 30}])
+    orders.compact()
+    orders.upsert([{"id": 4, "amount": 40}])
+    state = shop.main.catalog.load_table(orders.table.change.schema, orders.table.change.identifier)
+    assert [one for one in state.snapshots if "arctic.merged" in one.summary] == []
+
+
+def test_a_build_of_many_generations_keeps_the_last_two(shop: Any) -> None:
+    orders = shop.table()
+    for number in range(4):
+        orders.build([{"id": number, "amount": 0}])
+    tables = sorted(entry.name for entry in shop.main.catalog.list_relations(orders.name.schema))
+    assert tables == [
+        "orders", "orders__base_3", "orders__base_4", "orders__change_3", "orders__change_4",
+    ]  # fmt: skip
