@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.catalog.api import Snapshot, TableState
@@ -187,3 +188,4 @@ def shop(
     before = os.getcwd()
     yield made
     os.chdir(before)
+    reset_adapters()  # dbt keeps the last one, and would give it to the next test of the process
