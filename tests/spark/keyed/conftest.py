@@ -205,7 +205,7 @@ class Orders:
         return self._sorted(self.session.read(f"SELECT * FROM {self.table.base.sql}", list(self.types)))
 
     def _sorted(self, rows: list[Row]) -> list[Row]:
-        return sorted(rows, key=lambda row: json.dumps([row[column] for column in self.key]))
+        return sorted(rows, key=lambda row: tuple(row[column] for column in self.key))
 
     @property
     def table(self) -> KeyedTable:
