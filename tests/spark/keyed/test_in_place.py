@@ -100,7 +100,8 @@ def test_joins_of_keyed_tables_are_in_place_whatever_is_pending(shop: Any, sessi
             change()
         left = N - DELETED if pending in ("rows in every bucket", "nothing after compaction") else N
         for label, query in queries.items():
-            for aqe in (True, False):
+            # Adaptive execution is the default, and what can crash; without it, the two ends will do.
+            for aqe in (True, False) if pending in ("nothing", "rows in every bucket") else (True,):
                 plan, count = executed(session, query, aqe)
                 assert count == (N if "outer" in label else left), (pending, label, aqe)
                 shuffled += [(pending, label, aqe, line) for line in exchanges(plan)]

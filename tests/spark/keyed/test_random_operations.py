@@ -76,7 +76,7 @@ SCENARIOS: dict[str, tuple[dict[str, str], Callable[[int], Row], dict[str, Any]]
         {"unique_key": ["shop", "id"], "partition_by": ["truncate(2, amount)"], "bucket_by": "id"},
     ),
 }
-STEPS = 22
+STEPS = 16
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

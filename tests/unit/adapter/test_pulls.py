@@ -1,0 +1,56 @@
+"""What one run of a model pulled: one state of each upstream, however often it is asked for."""
+
+from __future__ import annotations
+
+from dbt_arctic.adapter.pulls import ModelPulls
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.pull import Pull
+
+ORDERS, RETURNS = Name("lake", "shop", "orders"), Name("lake", "shop", "returns")
+
+
+def pull(upstream: Name, version: str, changed: bool = True, staging: str | None = None) -> Pull:
+    stage = None if staging is None else ("CREATE TABLE ...", upstream.sibling(staging))
+    return Pull(upstream, f"SELECT {version}", Consumed("id", version), changed, stage=stage)
+
+
+def test_an_upstream_that_is_pulled_twice_is_found_the_second_time() -> None:
+    pulls = ModelPulls()
+    assert not pulls.find("m", ORDERS)
+    first = pull(ORDERS, "1.1.1")
+    pulls.add("m", {}, first)
+    assert pulls.find("m", ORDERS) == [first]
+    assert not pulls.find("m", RETURNS)
+    assert not pulls.find("other", ORDERS), "another model of the same thread"
+
+
+def test_a_commit_consumes_every_upstream_of_its_model_and_of_no_other() -> None:
+    pulls = ModelPulls()
+    expected = {ORDERS.dotted: Consumed("id", "1.0.1")}
+    pulls.add("m", expected, pull(ORDERS, "1.1.1"))
+    pulls.add("m", expected, pull(RETURNS, "1.7.7"))
+    pulls.add("other", {}, pull(RETURNS, "1.8.8"))
+    assert pulls.consumed("m") == {
+        "lake.shop.orders": Consumed("id", "1.1.1"),
+        "lake.shop.returns": Consumed("id", "1.7.7"),
+    }
+    assert pulls.expected("m") == expected
+    assert pulls.expected("unknown") == {}
+
+
+def test_a_run_has_nothing_to_do_only_if_it_pulls_and_nothing_changed() -> None:
+    pulls = ModelPulls()
+    assert not pulls.nothing_new("m"), "a model that pulls nothing always runs"
+    pulls.add("m", {}, pull(ORDERS, "1.1.1", changed=False))
+    assert pulls.nothing_new("m")
+    pulls.add("m", {}, pull(RETURNS, "1.1.1", changed=True))
+    assert not pulls.nothing_new("m")
+
+
+def test_forgetting_tells_which_staging_tables_are_left() -> None:
+    pulls = ModelPulls()
+    pulls.add("m", {}, pull(ORDERS, "1", staging="m__pull_1"))
+    pulls.add("m", {}, pull(RETURNS, "1"))
+    assert pulls.clear() == [ORDERS.sibling("m__pull_1")]
+    assert pulls.consumed("m") == {}
