@@ -54,7 +54,7 @@ def test_a_change_of_which_nothing_comes_advances_the_consumed_version(shop: Sho
     assert shop.script.ran == []
 
 
-def test_empty_and_sample_consume_nothing(shop: Shop) -> None:
+def test_an_empty_run_consumes_nothing(shop: Shop) -> None:
     layered(shop)
     shop.source("raw_orders", "SELECT 7L AS id, 7.0D AS amount")
     shop.dbt("run", "--select", "orders")
@@ -62,6 +62,30 @@ def test_empty_and_sample_consume_nothing(shop: Shop) -> None:
     assert consumed_commits(shop, "doubled") == 1
     shop.dbt("run", "--select", "doubled")
     assert (7, 14.0) in shop.rows("doubled")
+
+
+def test_a_sample_run_writes_its_sample_and_consumes_nothing(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT 1L AS id, TIMESTAMP'2020-01-01' AS at")
+    shop.model(
+        "orders",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2, event_time='at') }}
+        select id, at from {{ source('raw', 'raw_orders') }}""",
+    )
+    shop.model(
+        "seen",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+        select id, _action from {{ incremental_pull(ref('orders')) }}""",
+    )
+    shop.dbt("run")
+    shop.source(
+        "raw_orders", "SELECT 2L AS id, TIMESTAMP'2020-01-02' AS at UNION ALL SELECT 3L, current_timestamp()"
+    )
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--select", "seen", "--sample", "3 days")
+    assert shop.rows("seen") == [(1,), (3,)]
+    assert consumed_commits(shop, "seen") == 1
+    shop.dbt("run", "--select", "seen")
+    assert shop.rows("seen") == [(1,), (2,), (3,)]
 
 
 def test_a_pull_reads_what_compaction_has_taken_out_of_the_change_table(shop: Shop) -> None:
