@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sqlite3
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ from dbt_arctic.errors import (
 
 Sql = Callable[..., list[tuple[Any, ...]]]
 
-ENDLESS = "SELECT sum(hash(id)) FROM range(1000000000000)"
+# One task, so that it leaves one of the two slots to whatever runs beside it.
+ENDLESS = "SELECT sum(hash(id)) FROM range(0, 1000000000000, 1, 1)"
 
 
 def test_conf_and_temporary_views_are_a_connections_own(engine: SessionEngine, sql: Sql) -> None:
@@ -54,14 +54,19 @@ def test_connections_see_each_others_commits_at_once(engine: SessionEngine, sql:
             sql(f"INSERT INTO {table} VALUES ({number})")
 
 
+def cancel_until_done(connection: SessionConnection, running: Future[None]) -> None:
+    """Cancel as a user does: again, when the first attempt came before the statement."""
+    while not running.done():
+        connection.cancel()
+        wait([running], timeout=0.1)
+
+
 def test_a_statement_is_cancelled_from_another_thread(connection: SessionConnection) -> None:
     cursor = connection.cursor()
-    cursor.execute("SELECT 1")
-    timer = threading.Timer(1, connection.cancel)
-    timer.start()
-    with pytest.raises(StatementCancelled):
-        cursor.execute(ENDLESS)
-    timer.join()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(cursor.execute, ENDLESS)
+        cancel_until_done(connection, running)
+    assert isinstance(running.exception(), StatementCancelled)
     cursor.execute("SELECT 2")
     assert cursor.fetchall() == [(2,)]
 
@@ -69,16 +74,17 @@ def test_a_statement_is_cancelled_from_another_thread(connection: SessionConnect
 def test_cancelling_stops_only_the_own_statement(
     engine: SessionEngine, connection: SessionConnection
 ) -> None:
-    with contextlib.closing(engine.connect()) as other, ThreadPoolExecutor(1) as threads:
-        running = threads.submit(other.cursor().execute, ENDLESS)
-        connection.cursor().execute("SELECT 1")
-        connection.cancel()
-        assert not running.done()
-        while not running.done():
-            other.cancel()
-            threading.Event().wait(0.1)
-        with pytest.raises(StatementCancelled):
-            running.result()
+    with contextlib.closing(engine.connect()) as other, ThreadPoolExecutor(2) as threads:
+        own_running = threads.submit(connection.cursor().execute, ENDLESS)
+        other_running = threads.submit(other.cursor().execute, ENDLESS)
+        try:
+            cancel_until_done(connection, own_running)
+            assert isinstance(own_running.exception(), StatementCancelled)
+            assert not other_running.done()
+        finally:
+            cancel_until_done(connection, own_running)
+            cancel_until_done(other, other_running)
+        assert isinstance(other_running.exception(), StatementCancelled)
 
 
 def test_concurrent_writers_all_get_their_rows_in(engine: SessionEngine, sql: Sql, schema: str) -> None:
