@@ -43,19 +43,23 @@ def dbt_warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("suite_warehouse")
 
 
-@pytest.fixture(scope="class")
-def dbt_profile_target(dbt_warehouse: Path) -> dict[str, Any]:
+def profile_target(warehouse: Path) -> dict[str, Any]:
     return {
         "type": "arctic",
         "method": "session",
         "catalog": "lake",
-        "warehouse": str(dbt_warehouse),
+        "warehouse": str(warehouse),
         "master": "local[2]",
         "driver_memory": "1g",
         "threads": 2,
         # The tables have a few rows: more partitions only mean more tasks.
         "spark_conf": {"spark.sql.shuffle.partitions": 2},
     }
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target(dbt_warehouse: Path) -> dict[str, Any]:
+    return profile_target(dbt_warehouse)
 
 
 @pytest.fixture(scope="class")

@@ -13,8 +13,6 @@ from dbt.tests.adapter.caching.test_caching import (
     BaseCachingUppercaseModel,
     BaseNoPopulateCache,
 )
-from dbt.tests.adapter.column_types import fixtures as column_types
-from dbt.tests.adapter.column_types.test_column_types import BaseColumnTypes
 from dbt.tests.adapter.empty import _models as empty_models
 from dbt.tests.adapter.empty.test_empty import (
     BaseTestEmpty,
@@ -95,28 +93,6 @@ class TestEphemeralNested(BaseEphemeralNested):
 
 class TestEphemeralErrorHandling(BaseEphemeralErrorHandling):
     pass
-
-
-class TestColumnTypes(BaseColumnTypes):
-    """Types in Spark's words. Iceberg stores a SMALLINT as an INT."""
-
-    @pytest.fixture(scope="class")
-    def models(self) -> dict[str, str]:
-        sql = """
-            select
-                1::smallint as smallint_col,
-                2::integer as int_col,
-                3::bigint as bigint_col,
-                4.0::real as real_col,
-                5.0::double as double_col,
-                6.0::numeric as numeric_col,
-                '7'::string as text_col,
-                '8'::varchar(20) as varchar_col
-            """
-        return {"model.sql": sql, "schema.yml": column_types.schema_yml}
-
-    def test_run_and_test(self, project: Any) -> None:
-        self.run_and_test()
 
 
 class TestEmpty(BaseTestEmpty):
