@@ -20,9 +20,9 @@ from dbt_arctic.engine.session import SessionEngine
 
 @dataclass
 class ArcticResponse(AdapterResponse):
-    """What ``run_results.json`` tells of a statement. ``jobs``: Spark jobs that it ran."""
+    """What ``run_results.json`` tells of a statement. ``jobs``: Spark jobs that it ran, where Spark tells."""
 
-    jobs: int = 0
+    jobs: int | None = 0
 
 
 class ArcticConnectionManager(SQLConnectionManager):

@@ -27,8 +27,8 @@ class Cursor(Protocol):
         ...
 
     @property
-    def job_count(self) -> int:
-        """How many Spark jobs the last statement ran."""
+    def job_count(self) -> int | None:
+        """How many Spark jobs the last statement ran; ``None`` where Spark does not tell (Connect)."""
         ...
 
     @property

@@ -1,63 +1,33 @@
-"""Our own cursor: a statement runs to its end, its errors surface, a lost race for a commit is run again."""
+"""What every cursor of ours does: errors surface, a lost race for a commit is run again, results are kept.
+
+How a statement reaches Spark is left to the two kinds: ``session_cursor`` and ``connect_cursor``.
+"""
 
 from __future__ import annotations
 
 import random
-import threading
-import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dbt_arctic.engine.faults import Fault, Reaction, shortened
-from dbt_arctic.engine.lexer import first_word, without_comments
+from dbt_arctic.engine.faults import Fault, shortened
 from dbt_arctic.engine.literals import bind
-from dbt_arctic.engine.rowcount import UNKNOWN, written_rows
-from dbt_arctic.engine.rows import plain_rows
-from dbt_arctic.engine.translate import fault_of
+from dbt_arctic.engine.rowcount import UNKNOWN
+from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.errors import StatementCancelled
 
-if TYPE_CHECKING:
-    from dbt_arctic.engine.jvm import SparkProcess
-    from dbt_arctic.engine.session import SessionConnection
-
-CONFLICT_ATTEMPTS = 8
-LOCKED_ATTEMPTS = 2
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 
-# These may have committed a part of what they do before they fail, so they are never run a second time.
-_NOT_REPEATABLE = {"BEGIN", "CALL", "EXECUTE", "FROM"}
 
-
-class Statement:
-    """One statement on its way: its id, which is Spark's job group, and whether someone has cancelled it."""
-
-    def __init__(self, sql: str, process: SparkProcess) -> None:
-        self.id = f"dbt-arctic-{uuid.uuid4()}"
-        self.sql = sql
-        self.verb = first_word(sql)
-        self.process = process
-        self.cancelled = threading.Event()
-
-    def cancel(self) -> None:
-        self.cancelled.set()
-        self.process.cancel_jobs(self.id)
-
-    def attempts(self, reaction: Reaction) -> int:
-        """How often the statement may be tried in all, after a failure of a kind."""
-        if self.verb in _NOT_REPEATABLE or reaction is Reaction.RAISE:
-            return 1
-        return CONFLICT_ATTEMPTS if reaction is Reaction.RETRY else LOCKED_ATTEMPTS
-
-
-class SessionCursor:
+class SparkCursor(ABC):
     """See ``dbt_arctic.engine.api.Cursor``."""
 
     arraysize = 1
 
-    def __init__(self, connection: SessionConnection) -> None:
-        self._connection = connection
+    def __init__(self, running: RunningStatement) -> None:
+        self._running = running
         self._statement: Statement | None = None
         self._reset()
 
@@ -67,7 +37,7 @@ class SessionCursor:
         self._next = 0
         self._rowcount = UNKNOWN
 
-    def __enter__(self) -> SessionCursor:
+    def __enter__(self) -> SparkCursor:
         return self
 
     def __exit__(
@@ -85,11 +55,9 @@ class SessionCursor:
         return self._rowcount
 
     @property
-    def job_count(self) -> int:
-        """Spark jobs of the last statement, all its attempts together. Asks Spark when it is read."""
-        if self._statement is None:
-            return 0
-        return self._statement.process.job_count(self._statement.id)
+    @abstractmethod
+    def job_count(self) -> int | None:
+        """Spark jobs of the last statement, all its attempts together; ``None`` where Spark does not tell."""
 
     @property
     def statement_id(self) -> str:
@@ -98,13 +66,13 @@ class SessionCursor:
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
         """Run one statement to its end.
 
-        A commit that another writer won is tried again, up to ``CONFLICT_ATTEMPTS`` times; a locked catalog
-        file ``LOCKED_ATTEMPTS`` times, each as long as SQLite waits. Raises an ``ArcticError``.
+        A commit that another writer won is tried again, a locked catalog file briefly, a query whose
+        connection was lost once on a new one (``statement.py`` has the numbers). Raises an ``ArcticError``.
         """
         self._reset()
         text = bind(sql, bindings)
-        statement = self._statement = Statement(text, self._connection.process)
-        self._connection.begin(statement)
+        statement = self._statement = self._prepared(text)
+        self._running.begin(statement)
         try:
             attempt = 1
             while (fault := self._attempt(statement)) is not None:
@@ -116,46 +84,33 @@ class SessionCursor:
                     raise _cancelled(text) from fault.error
                 attempt += 1
         finally:
-            self._connection.end()
+            self._running.end()
 
     def _attempt(self, statement: Statement) -> Fault | None:
         """Run the statement once; keep its result, or return why it failed."""
-        context = statement.process.context
         try:
-            context.setJobGroup(statement.id, shortened(without_comments(statement.sql), 120), True)
-            try:
-                self._run(statement)
-            finally:
-                if statement.process.is_alive():
-                    context.setLocalProperty("spark.jobGroup.id", None)
-                    context.setLocalProperty("spark.job.description", None)
+            self._run(statement)
         except Exception as error:
             if statement.cancelled.is_set():
                 raise _cancelled(statement.sql) from error
-            fault = fault_of(error, statement.sql, statement.process)
+            fault = self._fault(error, statement)
             if fault is None or fault.error is error:
                 raise
             fault.error.__cause__ = error
             return fault
         return None
 
+    @abstractmethod
+    def _prepared(self, sql: str) -> Statement:
+        """The statement, ready to be cancelled; whatever it runs on is started."""
+
+    @abstractmethod
     def _run(self, statement: Statement) -> None:
-        session = self._connection.session
-        frame = session.sql(statement.sql)
-        executed = frame._jdf.queryExecution().commandExecuted()
-        is_command = executed.getClass().getSimpleName() == "CommandResult"
-        fields = frame.schema.fields
-        if fields:
-            # Of a command this only fetches what it has returned already: no job.
-            time_zone = session.conf.get("spark.sql.session.timeZone")
-            self._rows = plain_rows(frame.collect(), frame.schema, time_zone)
-            self._description = [
-                (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable)
-                for field in fields
-            ]
-            self._rowcount = len(self._rows)
-        if is_command and not fields:
-            self._rowcount = written_rows(executed.commandPhysicalPlan(), statement.verb)
+        """Send the statement, wait for its end, keep its result."""
+
+    @abstractmethod
+    def _fault(self, error: Exception, statement: Statement) -> Fault | None:
+        """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours."""
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self.fetchmany(len(self._rows) - self._next)
@@ -171,6 +126,14 @@ class SessionCursor:
     def close(self) -> None:
         self._rows = []
         self._next = 0
+
+
+def described(schema: Any) -> list[tuple[Any, ...]]:
+    """A DB-API description of a schema of pyspark."""
+    return [
+        (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable)
+        for field in schema.fields
+    ]
 
 
 def _cancelled(sql: str) -> StatementCancelled:

@@ -40,6 +40,8 @@ class Reaction(Enum):
     """Another writer won: the statement left nothing behind and may win the next time."""
     RETRY_BRIEFLY = "retry briefly"
     """The catalog's file was locked for as long as a call waits: another wait or two, no more."""
+    RETRY_ANEW = "retry anew"
+    """The connection was lost, and with it nothing but a query: it may run again on a new one."""
 
 
 class Fault(NamedTuple):

@@ -9,8 +9,9 @@ from typing import Any
 
 from dbt_arctic.engine import jvm
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.engine.cursor import SessionCursor, Statement
+from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.statement import RunningStatement
 from dbt_arctic.engine.translate import translated
 
 
@@ -37,7 +38,7 @@ class SessionConnection:
         self.settings = settings
         self._process: jvm.SparkProcess | None = None
         self._session: Any = None
-        self._statement: Statement | None = None
+        self.running = _Running(self)
         self._opening = threading.Lock()
 
     @property
@@ -64,16 +65,6 @@ class SessionConnection:
 
     def cursor(self) -> SessionCursor:
         return SessionCursor(self)
-
-    def begin(self, statement: Statement) -> None:
-        """Called by the cursor: this statement is the one that ``cancel`` stops."""
-        self._statement = statement
-
-    def end(self) -> None:
-        """Called by the cursor. A session of a Spark that died is let go: the next use starts anew."""
-        self._statement = None
-        if self._process is not None and not self._process.is_alive():
-            self._session = self._process = None
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
         """The columns a query would return: parsed and analysed, never run, not even a command."""
@@ -106,9 +97,12 @@ class SessionConnection:
 
     def cancel(self) -> None:
         """Stop the statement that runs now; it fails with ``StatementCancelled``."""
-        statement = self._statement
-        if statement is not None:
-            statement.cancel()
+        self.running.cancel()
+
+    def release(self) -> None:
+        """Let a session go whose Spark died: the next use starts anew."""
+        if self._process is not None and not self._process.is_alive():
+            self._session = self._process = None
 
     def close(self) -> None:
         """Let go of the session and of the connections that its catalog has opened."""
@@ -118,3 +112,15 @@ class SessionConnection:
             return
         with translated("", process):
             process.close_catalog(session, self.settings.catalog)
+
+
+class _Running(RunningStatement):
+    """After each statement, a session of a Spark that died is let go."""
+
+    def __init__(self, connection: SessionConnection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def end(self) -> None:
+        super().end()
+        self._connection.release()

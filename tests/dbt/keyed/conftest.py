@@ -17,8 +17,8 @@ from dbt.cli.main import dbtRunner
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.engine.cursor import SessionCursor
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.state import load_keyed

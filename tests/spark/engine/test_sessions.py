@@ -17,7 +17,9 @@ from dbt_arctic.engine import cursor as cursor_module
 from dbt_arctic.engine.doctor import diagnose
 from dbt_arctic.engine.faults import Cause, Fault, classify
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.statement import Statement
 from dbt_arctic.errors import (
     CatalogUnavailable,
     CommitConflict,
@@ -115,12 +117,12 @@ def test_a_conflict_is_tried_again_only_where_nothing_can_have_been_committed(
     conflict = [Cause("org.apache.iceberg.exceptions.CommitFailedException", "metadata changed")]
     attempts: list[str] = []
 
-    def losing(self: cursor_module.SessionCursor, statement: cursor_module.Statement) -> Fault:
+    def losing(self: SessionCursor, statement: Statement) -> Fault:
         attempts.append(statement.sql)
         return classify(conflict, statement.sql)
 
     monkeypatch.setattr(cursor_module, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(cursor_module.SessionCursor, "_attempt", losing)
+    monkeypatch.setattr(SessionCursor, "_attempt", losing)
     with pytest.raises(CommitConflict):
         connection.cursor().execute(statement)
     assert len(attempts) == tries

@@ -1,0 +1,66 @@
+"""The cursor of a Spark in this process: each statement a job group, row counts from the executed plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_arctic.engine.cursor import SparkCursor, described
+from dbt_arctic.engine.faults import Fault, shortened
+from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.rowcount import written_rows
+from dbt_arctic.engine.rows import plain_rows
+from dbt_arctic.engine.statement import Statement
+from dbt_arctic.engine.translate import fault_of
+
+if TYPE_CHECKING:
+    from dbt_arctic.engine.jvm import SparkProcess
+    from dbt_arctic.engine.session import SessionConnection
+
+
+class SessionCursor(SparkCursor):
+    """See ``dbt_arctic.engine.api.Cursor``."""
+
+    def __init__(self, connection: SessionConnection) -> None:
+        super().__init__(connection.running)
+        self._connection = connection
+        self._process: SparkProcess | None = None
+
+    @property
+    def job_count(self) -> int | None:
+        """Spark jobs of the last statement, all its attempts together. Asks Spark when it is read."""
+        if self._statement is None or self._process is None:
+            return 0
+        return self._process.job_count(self._statement.id)
+
+    def _prepared(self, sql: str) -> Statement:
+        process = self._process = self._connection.process
+        return Statement(sql, lambda statement: process.cancel_jobs(statement.id))
+
+    def _run(self, statement: Statement) -> None:
+        process = self._process = self._connection.process
+        context = process.context
+        context.setJobGroup(statement.id, shortened(without_comments(statement.sql), 120), True)
+        try:
+            self._run_in_group(statement)
+        finally:
+            if process.is_alive():
+                context.setLocalProperty("spark.jobGroup.id", None)
+                context.setLocalProperty("spark.job.description", None)
+
+    def _run_in_group(self, statement: Statement) -> None:
+        session = self._connection.session
+        frame = session.sql(statement.sql)
+        executed = frame._jdf.queryExecution().commandExecuted()
+        is_command = executed.getClass().getSimpleName() == "CommandResult"
+        if frame.schema.fields:
+            # Of a command this only fetches what it has returned already: no job.
+            time_zone = session.conf.get("spark.sql.session.timeZone")
+            self._rows = plain_rows(frame.collect(), frame.schema, time_zone)
+            self._description = described(frame.schema)
+            self._rowcount = len(self._rows)
+        elif is_command:
+            self._rowcount = written_rows(executed.commandPhysicalPlan(), statement.verb)
+
+    def _fault(self, error: Exception, statement: Statement) -> Fault | None:
+        assert self._process is not None
+        return fault_of(error, statement.sql, self._process)

@@ -1,0 +1,68 @@
+"""One statement on its way to Spark: what it is, whether it was cancelled, how often it may be tried."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+
+from dbt_arctic.engine.faults import Reaction
+from dbt_arctic.engine.lexer import first_word
+
+CONFLICT_ATTEMPTS = 8
+LOCKED_ATTEMPTS = 2
+LOST_ATTEMPTS = 2
+
+# These may have committed a part of what they do before they fail, so they are never run a second time.
+_NOT_REPEATABLE = {"BEGIN", "CALL", "EXECUTE", "FROM"}
+
+
+class Statement:
+    """A statement's text and id. Spark's jobs carry the id as their job group or tag.
+
+    :param stop: stops what Spark runs under an id; called from any thread.
+    """
+
+    def __init__(self, sql: str, stop: Callable[[Statement], None]) -> None:
+        self.id = f"dbt-arctic-{uuid.uuid4()}"
+        self.sql = sql
+        self.verb = first_word(sql)
+        self.cancelled = threading.Event()
+        self.ended = threading.Event()
+        self._stop = stop
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+        self._stop(self)
+
+    def attempts(self, reaction: Reaction) -> int:
+        """How often the statement may be tried in all, after a failure of a kind."""
+        if self.verb in _NOT_REPEATABLE:
+            return 1
+        return {
+            Reaction.RAISE: 1,
+            Reaction.RETRY: CONFLICT_ATTEMPTS,
+            Reaction.RETRY_BRIEFLY: LOCKED_ATTEMPTS,
+            Reaction.RETRY_ANEW: LOST_ATTEMPTS,
+        }[reaction]
+
+
+class RunningStatement:
+    """The statement that a connection runs now, for whoever wants to cancel it."""
+
+    def __init__(self) -> None:
+        self._statement: Statement | None = None
+
+    def begin(self, statement: Statement) -> None:
+        self._statement = statement
+
+    def end(self) -> None:
+        statement, self._statement = self._statement, None
+        if statement is not None:
+            statement.ended.set()
+
+    def cancel(self) -> None:
+        """Stop it; it fails with ``StatementCancelled``. Nothing happens where none runs."""
+        statement = self._statement
+        if statement is not None:
+            statement.cancel()
