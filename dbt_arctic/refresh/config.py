@@ -25,6 +25,9 @@ OWN_SETTINGS = (
 )
 """The settings that this adapter reads, besides dbt's own."""
 
+SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
+"""Redshift's; a package for several warehouses sets them, and means no `sort_by`."""
+
 
 @dataclass(frozen=True)
 class KeyedConfig:
@@ -141,7 +144,7 @@ def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str])
     :raises ConfigError: names the setting that was probably meant.
     """
     for name in settings:
-        if name in known:
+        if name in known or name in SETTINGS_OF_OTHERS:
             continue
         meant = difflib.get_close_matches(name, OWN_SETTINGS, n=1, cutoff=0.75)
         if meant:

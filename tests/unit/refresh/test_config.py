@@ -84,7 +84,7 @@ def test_a_strategy_that_would_not_do_what_the_config_says_is_refused(config: di
 def test_a_misspelled_setting_says_what_was_meant(typed: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"'{meant}'"):
         reject_misspelled("m", ["tags", typed], ["tags", *OWN_SETTINGS])
-    reject_misspelled("m", ["tags", "team"], ["tags", *OWN_SETTINGS])
+    reject_misspelled("m", ["tags", "team", "sort", "sort_type"], ["tags", *OWN_SETTINGS])
 
 
 def test_columns_are_matched_whatever_their_case() -> None:
