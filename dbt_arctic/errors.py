@@ -127,6 +127,11 @@ class UnknownRelation(ArcticError):
     title = "The table that is asked for does not exist or is not of the needed kind"
 
 
+class ConstraintBroken(ArcticError):
+    code = "AR-307"
+    title = "A row breaks a constraint of the model's contract"
+
+
 # 4xx: the keyed table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
@@ -23,6 +23,8 @@ class ArcticResponse(AdapterResponse):
     """What ``run_results.json`` tells of a statement. ``jobs``: Spark jobs that it ran, where Spark tells."""
 
     jobs: int | None = 0
+    statement: str = field(default="", metadata={"serialize": "omit"})
+    """The statement that wrote a keyed table, for `target/run`."""
 
 
 class ArcticConnectionManager(SQLConnectionManager):

@@ -19,7 +19,7 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
-from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
@@ -57,15 +57,17 @@ class ArcticConfig(AdapterConfig):
     merge_exclude_columns: list[str] | None = None
 
 
-class ArcticAdapter(KeyedApi, SQLAdapter):
+class ArcticAdapter(ModelApi, SQLAdapter):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager
     AdapterSpecificConfigs = ArcticConfig
 
     CONSTRAINT_SUPPORT = {  # noqa: RUF012  # dbt declares both without ClassVar
-        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
-        ConstraintType.not_null: ConstraintSupport.NOT_ENFORCED,
+        # By each write of dbt: docs/reference/constraints.md.
+        ConstraintType.check: ConstraintSupport.ENFORCED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        # A keyed table enforces its key all the same.
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,

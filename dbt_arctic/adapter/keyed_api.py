@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.meta import AdapterMeta, available
@@ -15,6 +16,9 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt_common.invocation import get_invocation_id
 
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
+from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
+from dbt_arctic.adapter.docs import persists
+from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pulls import ModelPulls
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
@@ -106,6 +110,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             settings = list(model["config"])
             reject_misspelled(model["name"], settings, sorted(known))
 
+            refuse_grants(model)
     @available.parse(lambda *a, **k: "")
     def incremental_pull(
         self,
@@ -169,6 +174,11 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     pulls.consumed(unique_id),
                     owner=unique_id,
                     comment=_table_comment(model),
+            contract = read_contract(model, config.unique_key)
+            if contract is not None:
+                warn_of_ignored(contract, self.type())
+                config = replace(config, checks=contract.checks, required=contract.required)
+                sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
                     column_comments=_column_comments(model),
                 )
             elif pulls.consumed(unique_id):
@@ -334,18 +344,19 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
 def _response(outcome: Outcome) -> ArcticResponse:
     return ArcticResponse(
-        _message=outcome.message, code="OK", rows_affected=None if outcome.rows < 0 else outcome.rows
+        _message=outcome.message,
+        code="OK",
+        rows_affected=None if outcome.rows < 0 else outcome.rows,
+        statement=outcome.sql,
     )
 
 
 def _table_comment(model: Mapping[str, Any]) -> str:
-    docs = model["config"].get("persist_docs") or {}
-    return str(model.get("description") or "") if docs.get("relation") else ""
+    return str(model.get("description") or "") if persists(model, "relation") else ""
 
 
 def _column_comments(model: Mapping[str, Any]) -> dict[str, str]:
-    docs = model["config"].get("persist_docs") or {}
-    if not docs.get("columns"):
+    if not persists(model, "columns"):
         return {}
     columns: Mapping[str, Mapping[str, Any]] = model.get("columns") or {}
     return {name: str(column.get("description") or "") for name, column in columns.items()}

@@ -40,9 +40,12 @@ CHANGE_DEFAULTS = {
 }
 
 
-def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str]) -> str:
-    merged = {**BASE_DEFAULTS, **properties, **_identity(table, table.generation.base_id, created_ms)}
-    return _create_table(table.base, table.columns, table, merged)
+def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str], comment: str = "") -> str:
+    """:param comment: other engines read the base as it is, so it is described like the view."""
+    described = {"comment": comment} if comment else {}
+    identity = _identity(table, table.generation.base_id, created_ms)
+    merged = {**BASE_DEFAULTS, **described, **properties, **identity}
+    return _create_table(table.base, table.columns, table, merged, table.required)
 
 
 def order_base(table: KeyedTable) -> str:
@@ -85,6 +88,20 @@ def widen_column(table: Name, column: Column) -> str:
     return f"ALTER TABLE {table.sql} ALTER COLUMN {quote(column.name)} TYPE {column.type}"
 
 
+def drop_not_null(table: Name, columns: Sequence[str]) -> str:
+    listed = ", ".join(f"{quote(column)} DROP NOT NULL" for column in columns)
+    return f"ALTER TABLE {table.sql} ALTER COLUMN {listed}"
+
+
+def comment_columns(table: Name, comments: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{quote(column)} COMMENT {literal(text)}" for column, text in comments.items())
+    return f"ALTER TABLE {table.sql} ALTER COLUMN {listed}"
+
+
+def comment_table(table: Name, comment: str) -> str:
+    return f"COMMENT ON TABLE {table.sql} IS {literal(comment)}"
+
+
 def rename_table(table: Name, to: Name) -> str:
     # Iceberg takes the new name without the catalog.
     return f"ALTER TABLE {table.sql} RENAME TO {quote(to.schema)}.{quote(to.identifier)}"
@@ -99,9 +116,13 @@ def drop_view(view: Name) -> str:
 
 
 def _create_table(
-    name: Name, columns: Sequence[Column], table: KeyedTable, properties: Mapping[str, str]
+    name: Name,
+    columns: Sequence[Column],
+    table: KeyedTable,
+    properties: Mapping[str, str],
+    required: Sequence[str] = (),
 ) -> str:
-    listed = ",\n  ".join(_table_column(column) for column in columns)
+    listed = ",\n  ".join(_table_column(column, column.name in required) for column in columns)
     everything = {"format-version": "3", **properties}
     return (
         f"CREATE TABLE {name.sql} (\n  {listed}\n)\nUSING iceberg\n"
@@ -118,9 +139,10 @@ def _property_list(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in sorted(properties.items()))
 
 
-def _table_column(column: Column) -> str:
+def _table_column(column: Column, required: bool) -> str:
+    not_null = " NOT NULL" if required else ""
     comment = f" COMMENT {literal(column.comment)}" if column.comment else ""
-    return f"{quote(column.name)} {column.type}{comment}"
+    return f"{quote(column.name)} {column.type}{not_null}{comment}"
 
 
 def _view_column(column: Column) -> str:

@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_ESCAPES = str.maketrans(
+    {
+        "\\": "\\\\",
+        "'": "\\'",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\0": "\\0",
+        # Spark replaces ${name} by a variable's value in a statement's text, inside strings too.
+        "$": "\\u0024",
+    }
+)
+
 
 def quote(identifier: str) -> str:
     """An identifier in backticks, backticks inside it doubled.
@@ -21,13 +33,12 @@ def quote_all(identifiers: Iterable[str]) -> str:
 
 
 def literal(value: str) -> str:
-    """A string literal of Spark SQL. Backslashes and quotes are escaped, so any text is safe.
+    """A string literal of Spark SQL. What Spark would read as something else is escaped: any text is safe.
 
     >>> literal("it's")
     "'it\\\\'s'"
     """
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
-    return f"'{escaped}'"
+    return f"'{value.translate(_ESCAPES)}'"
 
 
 @dataclass(frozen=True, order=True)

@@ -66,6 +66,8 @@ class KeyedTable:
     previous: Generation | None = None
     root: str = ""
     """What the side tables are named after, where it is not the view's name: the view was renamed."""
+    required: tuple[str, ...] = ()
+    """The columns that the base declares NOT NULL. The change table does not: a delete has a key only."""
 
     @property
     def made_as(self) -> Name:
@@ -107,6 +109,7 @@ class KeyedTable:
             "arctic.owner": self.owner,
             # Always written: replacing a view keeps properties that the new one does not name.
             "arctic.previous": "",
+            "arctic.required": json.dumps(list(self.required)) if self.required else "",
         }
         if self.previous is not None:
             properties["arctic.previous"] = json.dumps(
@@ -177,6 +180,7 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
             owner=properties.get("arctic.owner", ""),
             previous=previous,
             root=root.group("of"),
+            required=tuple(json.loads(properties.get("arctic.required") or "[]")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(

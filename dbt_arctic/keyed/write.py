@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.errors import ConfigError, KeyColumnMissing
+from dbt_arctic.keyed.checks import Check, raising, when_broken
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
@@ -23,6 +24,7 @@ class Batch:
     :param model_columns: what the SQL produces.
     :param deduplicate_by: SQL expressions; of several rows of a key the greatest wins.
     :param delete_when: SQL condition over the model's columns; rows that meet it are deletes.
+    :param checks: what every row that is stored must meet; a delete stores nothing but its key.
     """
 
     model: str
@@ -32,6 +34,7 @@ class Batch:
     model_columns: tuple[str, ...]
     deduplicate_by: tuple[str, ...] = ()
     delete_when: str | None = None
+    checks: tuple[Check, ...] = ()
 
     @property
     def has_action(self) -> bool:
@@ -67,8 +70,8 @@ class Batch:
     def collapsed(self, txn: int) -> str:
         """One row a key: the columns, ``_action``, ``_offset`` and ``_txn``.
 
-        NULL keys and undecided duplicates fail the statement from inside the column ``_offset``,
-        which the table stores, so no optimisation can drop the check.
+        NULL keys, undecided duplicates and rows that break a constraint fail the statement from inside
+        the column ``_offset``, which the table stores, so no optimisation can drop the check.
         """
         source = self.sql
         key = quote_all(self.key)
@@ -98,7 +101,7 @@ FROM (
     def _action(self) -> str:
         conditions = []
         if self.has_action:
-            unknown = _raise(
+            unknown = raising(
                 "AR-301",
                 "_action has a value that is neither 'U' (upsert) nor 'D' (delete): ",
                 f"coalesce(CAST({quote(ACTION)} AS STRING), 'NULL')",
@@ -117,7 +120,7 @@ FROM (
     def _check(self) -> str:
         row = f"to_json(struct({quote_all(self.key)}))"
         any_null = " OR ".join(f"{quote(column)} IS NULL" for column in self.key)
-        null_key = _raise(
+        null_key = raising(
             "AR-303",
             "a row has NULL in its key: ",
             row,
@@ -125,7 +128,7 @@ FROM (
             "a key must identify the row that an update or delete is meant for",
             "filter such rows out in the model, or give them a key with coalesce()",
         )
-        duplicate = _raise(
+        duplicate = raising(
             "AR-304",
             "several rows of one batch have the key ",
             row,
@@ -133,9 +136,14 @@ FROM (
             "nothing says which of them is the latest",
             "set deduplicate_by to the column that orders them, or make unique_key unique in the model",
         )
+        action = self._action()
+        only_if = "" if action == "'U'" else f"{action} = 'U'"
+        broken = "".join(
+            f"\n    {branch}" for branch in when_broken(self.checks, self.key, self.model, only_if)
+        )
         return (
             f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) "
-            f"WHEN {_ROWS} > 1 THEN CAST({duplicate} AS BIGINT) ELSE 0L END"
+            f"WHEN {_ROWS} > 1 THEN CAST({duplicate} AS BIGINT){broken} ELSE 0L END"
         )
 
 
@@ -150,10 +158,18 @@ def insert_into_change(
 def replay(
     source: Name, snapshot_id: int, txn: int, table: KeyedTable, new_txn: int, properties: Mapping[str, str]
 ) -> str:
-    """Append the rows of a transaction that landed in a retired generation to the current one."""
+    """Append the rows of a transaction that landed in a retired generation to the current one.
+
+    They were checked when they were written, but the new generation's contract may ask for more.
+    """
     columns = quote_all(table.column_names)
+    checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
+    offset = quote(OFFSET)
+    if checks:
+        broken = " ".join(when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'"))
+        offset = f"CASE {broken} ELSE {offset} END"
     select = (
-        f"SELECT {columns}, {quote(ACTION)}, {quote(OFFSET)}, CAST({new_txn} AS BIGINT) AS {quote(TXN)}\n"
+        f"SELECT {columns}, {quote(ACTION)}, {offset}, CAST({new_txn} AS BIGINT) AS {quote(TXN)}\n"
         f"FROM {source.at(snapshot_id)}\nWHERE {quote(TXN)} = {txn}"
     )
     return _insert(table.change.sql, table.column_names, {PROPERTY_TXN: str(new_txn), **properties}, select)
@@ -235,10 +251,3 @@ def _properties(properties: Mapping[str, str], lead: bool = False) -> str:
         f"{quote('snapshot-property.' + name)}={literal(value)}" for name, value in properties.items()
     )
     return f", {text}" if lead and text else text
-
-
-def _raise(code: str, what: str, value: str, where: str, why: str, fix: str) -> str:
-    """``raise_error`` with the parts of an ``ArcticError``, which the cursor puts together again."""
-    before = literal(f"{code}|{what}")
-    after = literal(f"|{where}|{why}|{fix}")
-    return f"raise_error(concat({before}, {value}, {after}))"

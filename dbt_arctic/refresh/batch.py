@@ -25,6 +25,7 @@ def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable |
         model_columns=produced,
         deduplicate_by=config.deduplicate_by,
         delete_when=config.delete_when,
+        checks=config.checks,
     )
     batch.check()
     return batch

@@ -73,11 +73,12 @@ def build_generation(
         columns=tuple(Column(column, types[column], comments.get(column, "")) for column in batch.columns),
         owner=owner,
         previous=old.generation if old else None,
+        required=match_columns(config.required, list(types)),
     )
     created = edge.now_ms()
     fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
     try:
-        edge.run("create_base", create.create_base(table, created, config.tblproperties), table)
+        edge.run("create_base", create.create_base(table, created, config.tblproperties, comment), table)
     except StatementError as error:
         if "ALREADY_EXISTS" not in str(error) and "already exists" not in str(error).lower():
             raise

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.checks import Check
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 
@@ -49,6 +50,10 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     """``upsert`` where there is a key, ``append`` where there is none, unless the config says more.
 
     :raises ConfigError: a strategy that needs a key, without one.
+    checks: tuple[Check, ...] = ()
+    """What the model's contract asks of each stored row."""
+    required: tuple[str, ...] = ()
+    """The columns that are never NULL by the contract."""
     """
     strategy = config.get("incremental_strategy") or "default"
     has_key = bool(config.get("unique_key"))

@@ -128,7 +128,11 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
     kept = tuple(
         widened_by_name.get(column.name, column) for column in table.columns if column.name not in removed
     )
-    evolved = replace(table, columns=(*kept, *difference.added))
+    evolved = replace(
+        table,
+        columns=(*kept, *difference.added),
+        required=tuple(column for column in table.required if column not in removed),
+    )
     for side in (table.base, table.change):
         state = edge.catalog.load_table(side.schema, side.identifier)
         existing = {column.name.lower(): column for column in state.columns} if state else {}
@@ -148,6 +152,23 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         for side in (table.change, table.base):
             edge.run("drop_columns", create.drop_columns(side, removed), table)
     return evolved
+
+
+def relax(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+    """Let the base table take NULL in columns that the model's contract no longer declares NOT NULL.
+
+    Before a row is written that compaction could not merge. The base first: a run that is cut off in
+    between is finished by the next.
+    """
+    wanted = {column.lower() for column in config.required}
+    loosened = [column for column in table.required if column.lower() not in wanted]
+    if not loosened:
+        return table
+    edge.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
+    relaxed = replace(table, required=tuple(c for c in table.required if c not in loosened))
+    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    edge.run("publish_view", create.publish_view(relaxed, view.comment if view else ""), relaxed)
+    return relaxed
 
 
 def _drop_leftovers(

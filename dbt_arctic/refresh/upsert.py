@@ -14,7 +14,7 @@ from dbt_arctic.refresh.batch import make_batch, model_columns
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.evolve import evolve
+from dbt_arctic.refresh.evolve import evolve, relax
 from dbt_arctic.refresh.state import head, load_change, load_keyed
 
 ATTEMPTS = 5
@@ -127,7 +127,7 @@ def _prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Key
     table = load_keyed(edge.catalog, name)
     load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
-    table = evolve(edge, config, table, model_columns(edge, config, sql))
+    table = relax(edge, config, evolve(edge, config, table, model_columns(edge, config, sql)))
     return table, make_batch(edge, config, sql, existing=table)
 
 

@@ -20,27 +20,3 @@
     {%- endcall -%}
   {%- endif -%}
 {%- endmacro %}
-
-{% macro arctic__alter_relation_comment(relation, relation_comment) -%}
-  {%- if relation.is_view -%}
-    alter view {{ relation.render() }} set tblproperties ('comment' = {{ adapter.string_literal(relation_comment) }})
-  {%- else -%}
-    comment on table {{ relation.render() }} is {{ adapter.string_literal(relation_comment) }}
-  {%- endif -%}
-{%- endmacro %}
-
-{% macro arctic__alter_column_comment(relation, column_dict) -%}
-  {%- set existing = adapter.get_columns_in_relation(relation) | map(attribute='name') | list -%}
-  {%- for name in column_dict if name in existing and column_dict[name].description -%}
-    {%- call statement('comment_column') -%}
-      alter table {{ relation.render() }} alter column {{ adapter.quote(name) }} comment {{ adapter.string_literal(column_dict[name].description) }}
-    {%- endcall -%}
-  {%- endfor -%}
-{%- endmacro %}
-
-{#- Comments of views are written when the view is; those of a keyed table when its view is published -#}
-{% macro arctic__persist_docs(relation, model, for_relation, for_columns) -%}
-  {%- if for_columns and config.persist_column_docs() and model.columns and not relation.is_view and not relation.is_keyed -%}
-    {%- do arctic__alter_column_comment(relation, model.columns) -%}
-  {%- endif -%}
-{%- endmacro %}

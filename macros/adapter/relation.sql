@@ -48,12 +48,9 @@
   {%- if temporary -%}
     {{ arctic__create_temporary_view(relation, compiled_code) }}
   {%- else -%}
-    {%- set contract_config = config.get('contract') -%}
-    {%- if contract_config.enforced -%}
-      {{ get_assert_columns_equivalent(compiled_code) }}
-      {%- set compiled_code = get_select_subquery(compiled_code) -%}
-    {%- endif -%}
-    {{ config.get('sql_header', '') }}
+    {%- set header = arctic__run_sql_header() -%}
+    {%- set compiled_code = arctic__contracted(compiled_code) -%}
+    {{ header }}
     create or replace table {{ relation }}
     using iceberg
     {{ arctic__partition_clause() }}
@@ -80,11 +77,12 @@
 {%- endmacro %}
 
 {% macro arctic__create_view_as(relation, sql) -%}
+  {%- set header = arctic__run_sql_header() -%}
   {%- set contract_config = config.get('contract') -%}
   {%- if contract_config.enforced -%}
-    {{ get_assert_columns_equivalent(sql) }}
+    {%- do get_assert_columns_equivalent(sql) -%}
   {%- endif -%}
-  {{ config.get('sql_header', '') }}
+  {{ header }}
   create or replace view {{ relation }}
   {%- if config.persist_column_docs() %} {{ arctic__view_columns(sql) }}{% endif %}
   {{ arctic__comment_clause() }}
@@ -96,9 +94,10 @@
 
 {% macro arctic__view_columns(sql) -%}
   (
-  {%- for column in adapter.get_column_schema_from_query(sql) -%}
-    {%- set documented = model.columns.get(column.name, {}).get('description') -%}
-    {{ column.quoted }}{% if documented %} comment {{ adapter.string_literal(documented) }}{% endif %}{{ ', ' if not loop.last }}
+  {%- set columns = adapter.get_column_schema_from_query(sql) -%}
+  {%- set documented = adapter.documented_columns(model, columns | map(attribute='name') | list) -%}
+  {%- for column in columns -%}
+    {{ column.quoted }}{% if documented.get(column.name) %} comment {{ adapter.string_literal(documented[column.name]) }}{% endif %}{{ ', ' if not loop.last }}
   {%- endfor -%}
   )
 {%- endmacro %}

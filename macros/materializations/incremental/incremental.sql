@@ -19,6 +19,7 @@
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
       -- nothing to do: no upstream of {{ this }} has changed since its last commit
     {%- endcall -%}
+    {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks, inside_transaction=True) }}
     {{ run_hooks(post_hooks, inside_transaction=False) }}
     {{ return({'relations': [target_relation]}) }}
@@ -34,7 +35,7 @@
   {%- do store_result('main', response=response, agate_table=none) -%}
 
   {%- do apply_grants(target_relation, grant_config, should_revoke=should_revoke(kind, rebuild)) -%}
-  {%- do persist_docs(target_relation.incorporate(type='table'), model) if strategy != 'upsert' -%}
+  {%- do persist_docs(target_relation, model) -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}
   {{ run_hooks(post_hooks, inside_transaction=False) }}
 
@@ -43,8 +44,14 @@
 
 {# A keyed table: a new generation, or one commit to the change table. #}
 {% macro arctic__refresh_keyed(target_relation, compiled_code, rebuild) -%}
+  {%- set compiled_code = arctic__run_sql_header() ~ '\n' ~ compiled_code if config.get('sql_header') else compiled_code -%}
+  {%- if config.get('contract').enforced -%}
+    {%- do get_assert_columns_equivalent(compiled_code) -%}
+  {%- endif -%}
   {%- do write(compiled_code) -%}
-  {{ return(adapter.refresh_keyed(target_relation, model, compiled_code, rebuild)) }}
+  {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
+  {%- do write(response.statement) -%}
+  {{ return(response) }}
 {%- endmacro %}
 
 {# First build and full refresh of a plain table, in one atomic statement. #}
@@ -69,8 +76,11 @@
 {% macro arctic__refresh_plain(strategy, target_relation, compiled_code) -%}
   {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
   {%- set source_relation = make_temp_relation(this, '__dbt_tmp') -%}
+  {%- set header = arctic__run_sql_header() -%}
+  {%- set stored = adapter.get_columns_in_relation(target_relation) | map(attribute='name') | list if config.get('contract').enforced -%}
+  {%- set contracted = arctic__contracted(compiled_code, stored) -%}
   {%- call statement('create_source') -%}
-    {{ arctic__create_temporary_view(source_relation, compiled_code) }}
+    {{ header }} {{ arctic__create_temporary_view(source_relation, contracted) }}
   {%- endcall -%}
   {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}

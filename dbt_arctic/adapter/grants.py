@@ -1,0 +1,24 @@
+"""The config ``grants``, which nothing below this adapter can carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+
+
+def refuse_grants(model: Mapping[str, Any]) -> None:
+    """A model with grants is not built: better no table than one less protected than it seems.
+
+    :raises ConfigError: a privilege is granted to somebody.
+    """
+    grants = model["config"].get("grants") or {}
+    asked = [str(privilege) for privilege, grantees in grants.items() if grantees]
+    if asked:
+        raise ConfigError(
+            f"grants asks for {', '.join(asked)}, and Spark has no GRANT for Iceberg tables",
+            where=str(model["name"]),
+            why="access is ruled by the catalog's server or the storage, which SQL does not reach",
+            fix="remove grants, for instance by target, and set privileges in the catalog or the storage",
+        )

@@ -1,0 +1,124 @@
+"""What macros may ask of a model's properties: its contract, its documentation, its grants, its header.
+
+Thin methods: each gathers what dbt and the catalog know, and hands it to the pure functions of
+``constraints`` and ``docs``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbt.adapters.base.meta import available
+
+from dbt_arctic.adapter.constraints import (
+    contract_mismatch,
+    contracted_select,
+    read_contract,
+    warn_of_ignored,
+)
+from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
+from dbt_arctic.adapter.grants import refuse_grants
+from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.lexer import Piece, pieces
+from dbt_arctic.keyed.table import is_keyed
+from dbt_arctic.refresh.config import choose_strategy
+from dbt_arctic.refresh.docs import describe
+
+
+class ModelApi(KeyedApi):
+    # Contracts
+
+    @available.parse(lambda *a, **k: None)
+    def contract_mismatch(self, model: Mapping[str, Any], sql: str, declared_sql: str) -> Any:
+        """What the contract and the query say of columns, where they disagree.
+
+        :param declared_sql: a query with the contract's columns and types.
+        """
+        with as_dbt_errors():
+            keyed = _is_keyed_model(model)
+            return contract_mismatch(self._schema(declared_sql), self._schema(sql), keyed)
+
+    @available.parse(lambda *a, **k: "")
+    def contracted_sql(self, model: Mapping[str, Any], sql: str, stored: Sequence[str] | None = None) -> str:
+        """A plain model's SQL as its contract has it: columns in order, each row checked."""
+        with as_dbt_errors():
+            contract = read_contract(model)
+            if contract is None:
+                return sql
+            warn_of_ignored(contract, self.type())
+            return contracted_select(contract, model, sql, stored)
+
+    # Documentation
+
+    @available.parse(lambda *a, **k: DocsChange())
+    def changed_docs(
+        self, relation: ArcticRelation, model: Mapping[str, Any], for_relation: bool, for_columns: bool
+    ) -> DocsChange:
+        """What of the model's documentation the catalog does not say yet. Read from metadata."""
+        if not (for_relation or for_columns):
+            return DocsChange()
+        name = (relation.schema or "", relation.identifier or "")
+        with as_dbt_errors():
+            table = self.catalog.load_table(*name)
+            if table is not None:
+                comment = table.properties.get("comment", "")
+                return changed_docs(model, comment, table.columns, for_relation, for_columns)
+            view = self.catalog.load_view(*name)
+            if view is None:
+                return DocsChange()
+            return changed_docs(model, view.comment, view.columns, for_relation, for_columns)
+
+    @available.parse(lambda *a, **k: False)
+    def describe_keyed(
+        self, relation: ArcticRelation, model: Mapping[str, Any], for_relation: bool, for_columns: bool
+    ) -> bool:
+        """Write a keyed table's documentation where it changed; ``False`` for any other relation."""
+        with as_dbt_errors():
+            view = self.catalog.load_view(relation.schema or "", relation.identifier or "")
+            if view is None or not is_keyed(view.properties):
+                return False
+            names = [column.name for column in view.columns]
+            found, _ = documented(model.get("columns") or {}, names)
+            comment = str(model.get("description") or "") if for_relation else None
+            describe(self.edge(), relation.name_parts, comment, found if for_columns else {})
+        return True
+
+    @available
+    @classmethod
+    def documented_columns(cls, model: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+        """The descriptions of a model's columns, by the names that its SQL gives them."""
+        return documented(model.get("columns") or {}, names)[0]
+
+    # Grants
+
+    @available
+    @classmethod
+    def refuse_grants(cls, model: Mapping[str, Any]) -> None:
+        with as_dbt_errors():
+            refuse_grants(model)
+
+    # Headers
+
+    @available
+    @classmethod
+    def split_header(cls, header: str | None) -> tuple[list[str], str]:
+        """A ``sql_header`` as statements of their own, and what is left to stand before the main one.
+
+        >>> ModelApi.split_header("SET a = ';'; /* note */")
+        (["SET a = ';'"], '/* note */')
+        """
+        parts = [""]
+        for kind, text in pieces(header or ""):
+            first, *more = text.split(";") if kind is Piece.CODE else [text]
+            parts[-1] += first
+            parts.extend(more)
+        return [part.strip() for part in parts[:-1] if part.strip()], parts[-1].strip()
+
+
+def _is_keyed_model(model: Mapping[str, Any]) -> bool:
+    config = model["config"]
+    strategy = choose_strategy(model["name"], config) if config.get("materialized") == "incremental" else ""
+    return strategy in ("upsert", "microbatch") and bool(config.get("unique_key"))

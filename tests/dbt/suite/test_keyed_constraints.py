@@ -1,0 +1,166 @@
+"""The suite's classes on contracts and constraints once more, with keyed tables."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from dbt.tests.adapter.constraints import fixtures
+from dbt.tests.adapter.constraints.test_constraints import (
+    BaseConstraintQuotedColumn,
+    BaseConstraintsColumnsEqual,
+    BaseConstraintsRollback,
+    BaseConstraintsRuntimeDdlEnforcement,
+    BaseContractSqlHeader,
+    BaseModelConstraintsRuntimeEnforcement,
+    _find_and_replace,
+)
+
+from tests.dbt.suite.test_constraints import SparkTypes, with_header_of_spark
+
+KEYED = "materialized='incremental', unique_key='id', on_schema_change='append_new_columns'"
+
+
+def keyed(model: str, key: str = "id") -> str:
+    """A model of the suite as a keyed one."""
+    select = re.sub(r"^\s*\{\{\s*config\(.*?\)\s*\}\}", "", model, flags=re.DOTALL)
+    return "{{ config(" + KEYED.replace("'id'", f"'{key}'") + ") }}\n" + select
+
+
+class TestKeyedColumnsEqual(SparkTypes, BaseConstraintsColumnsEqual):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model_wrong_order.sql": keyed(fixtures.my_model_wrong_order_sql),
+            "my_model_wrong_name.sql": keyed(fixtures.my_model_wrong_name_sql).replace("'id'", "'error'"),
+            "constraints_schema.yml": fixtures.model_schema_yml,
+        }
+
+
+class TestKeyedRuntimeEnforcement(BaseConstraintsRuntimeDdlEnforcement):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model.sql": keyed(fixtures.my_model_wrong_order_depends_on_fk_sql),
+            "foreign_key_model.sql": fixtures.foreign_key_model_sql,
+            "constraints_schema.yml": fixtures.model_fk_constraint_schema_yml,
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        checks = [("not ((id > 0))", "check on id", "check (id > 0)")]
+        checks += [("not (id >= 1)", "check on id", "check id >= 1")]
+        return filled(
+            checks, ["id", "color", "date_day"], "'blue' as color, 1 as id, '2019-01-01' as date_day"
+        )
+
+
+class TestKeyedModelRuntimeEnforcement(BaseModelConstraintsRuntimeEnforcement):
+    """The primary key of the contract is the unique_key."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model.sql": keyed(fixtures.my_model_wrong_order_depends_on_fk_sql),
+            "foreign_key_model.sql": fixtures.foreign_key_model_sql,
+            "constraints_schema.yml": fixtures.constrained_model_schema_yml,
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        checks = [("not ((id > 0))", "check", "check (id > 0)"), ("not (id >= 1)", "check", "check id >= 1")]
+        return filled(
+            checks, ["id", "color", "date_day"], "'blue' as color, 1 as id, '2019-01-01' as date_day"
+        )
+
+
+class TestKeyedQuotedColumn(BaseConstraintQuotedColumn):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        schema = fixtures.model_quoted_column_schema_yml.replace("      materialized: table\n", "")
+        return {
+            "my_model.sql": keyed(fixtures.my_model_with_quoted_column_name_sql),
+            "constraints_schema.yml": schema.replace('"from"', "`from`"),
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> str:
+        checks = [
+            ("`from` is null", "not_null on from", "not_null on from"),
+            ("not ((`from` = 'blue'))", "check on from", "check (`from` = 'blue')"),
+        ]
+        return filled(
+            checks, ["id", "from", "date_day"], "'blue' as `from`, 1 as id, '2019-01-01' as date_day"
+        )
+
+
+class TestKeyedRollback(BaseConstraintsRollback):
+    """NULL comes into the column that is the key, and a keyed table refuses it with or without a contract."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "my_model.sql": keyed(fixtures.my_model_sql),
+            "constraints_schema.yml": fixtures.model_schema_yml,
+        }
+
+    @pytest.fixture(scope="class")
+    def null_model_sql(self) -> str:
+        return keyed(fixtures.my_model_with_nulls_sql)
+
+    @pytest.fixture(scope="class")
+    def expected_error_messages(self) -> list[str]:
+        return ["AR-303", "a row has NULL in its key"]
+
+
+class TestKeyedContractSqlHeader(BaseContractSqlHeader):
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        model = keyed(fixtures.my_model_contract_sql_header_sql, "column_name")
+        return with_header_of_spark(
+            {
+                "my_model_contract_sql_header.sql": model,
+                "constraints_schema.yml": fixtures.model_contract_header_schema_yml,
+            }
+        )
+
+
+def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) -> str:
+    """The statement that fills a base table whose key is `id`, each check as condition, title and text."""
+    listed = ", ".join(f"`{column}`" for column in columns)
+    row = "replace(left(to_json(struct(`id`)), 300), '|', '/')"
+    where = "|my_model|the model\\'s contract is checked by each write; nothing was written"
+    broken = " ".join(
+        f"WHEN {condition} THEN raise_error(concat('AR-307|a row breaks the constraint {title}: ', {row}, "
+        f"'{where}|correct or filter such rows in the model, or change the constraint: {escaped(text)}'))"
+        for condition, title, text in checks
+    )
+    null_key = (
+        "concat('AR-303|a row has NULL in its key: ', to_json(struct(`id`)), '|my_model|a key must identify "
+        "the row that an update or delete is meant for|filter such rows out in the model, or give them a key "
+        "with coalesce()')"
+    )
+    duplicate = (
+        "concat('AR-304|several rows of one batch have the key ', to_json(struct(`id`)), '|my_model|nothing "
+        "says which of them is the latest|set deduplicate_by to the column that orders them, or make "
+        "unique_key unique in the model')"
+    )
+    depends_on = "-- depends_on: <foreign_key_model_identifier> " if "color" in columns else ""
+    statement = f"""
+INSERT INTO my_model__base_1 WITH (`distribution-mode`='hash', run_of_my_model) ({listed})
+SELECT {listed} FROM (
+  SELECT {listed}, 'U' AS `_action`,
+    CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT)
+    WHEN `_arctic_rows` > 1 THEN CAST(raise_error({duplicate}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
+    CAST(0 AS BIGINT) AS `_txn`
+  FROM (
+    SELECT *, count(*) OVER (PARTITION BY `id`) AS `_arctic_rows`
+    FROM (SELECT {listed} FROM ({depends_on} select {select}) AS model_subq)
+  )
+) WHERE `_offset` = 0 AND `_action` = 'U'
+"""
+    return str(_find_and_replace(statement, "my_model", "<model_identifier>"))
+
+
+def escaped(text: str) -> str:
+    return text.replace("'", "\\'")
