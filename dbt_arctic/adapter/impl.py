@@ -19,6 +19,7 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -57,7 +58,7 @@ class ArcticConfig(AdapterConfig):
     merge_exclude_columns: list[str] | None = None
 
 
-class ArcticAdapter(ModelApi, SQLAdapter):
+class ArcticAdapter(MicrobatchApi, ModelApi, SQLAdapter):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager
@@ -73,7 +74,10 @@ class ArcticAdapter(ModelApi, SQLAdapter):
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
     }
     _capabilities = CapabilityDict(
-        {Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full)}
+        {
+            Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
+            Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
+        }
     )
 
     # Types and names
@@ -125,7 +129,7 @@ class ArcticAdapter(ModelApi, SQLAdapter):
         return f"{add_to} + INTERVAL {number} {interval}"
 
     def valid_incremental_strategies(self) -> list[str]:
-        return ["upsert", "append", "merge", "delete+insert", "insert_overwrite"]
+        return ["upsert", "append", "merge", "delete+insert", "insert_overwrite", "microbatch"]
 
     @available
     @classmethod

@@ -31,9 +31,10 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh import build, plain, pull, upsert
+from dbt_arctic.refresh import build, microbatch, plain, pull, upsert
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
 from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             if known.images == images:
                 return known.sql
         with as_dbt_errors():
+            refuse_pull(model)
             expected = {} if first_run else self._consumed(target)
             edge = self.edge()
             staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
@@ -190,6 +192,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     expected=pulls.expected(unique_id),
                     consumed=pulls.consumed(unique_id),
                 )
+            elif (interval := batch_interval(model)) is not None:
+                outcome = microbatch.replace_keys(edge, this.name_parts, config, sql, interval)
             else:
                 outcome = upsert.upsert(edge, this.name_parts, config, sql)
         return _response(outcome)

@@ -30,6 +30,13 @@ SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
 """Redshift's; a package for several warehouses sets them, and means no `sort_by`."""
 
 
+KEYED_STRATEGIES = ("upsert", "microbatch")
+"""With a ``unique_key``, these make a keyed table."""
+
+PLAIN_SETTINGS = ("merge_update_columns", "merge_exclude_columns", "incremental_predicates", "predicates")
+"""What narrows a statement on a plain table."""
+
+
 @dataclass(frozen=True)
 class KeyedConfig:
     """What a model's config says about its keyed table."""
@@ -66,9 +73,18 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
             why="it replaces rows by key",
             fix="set unique_key, or incremental_strategy='append' for a table without a key",
         )
+    keyed = has_key and strategy in KEYED_STRATEGIES
+    only_plain = [name for name in PLAIN_SETTINGS if config.get(name)]
+    if keyed and only_plain:
+        raise ConfigError(
+            f"{only_plain[0]} has no effect on a keyed table",
+            where=model,
+            why="it narrows a MERGE or DELETE; an upsert writes whole rows, and reads nothing of the table",
+            fix="remove it and produce every column, or use incremental_strategy='merge' on a plain table",
+        )
     # Not the layout: a project may set `+buckets` for all of its models.
     only_keyed = [name for name in ("delete_when", "deduplicate_by") if config.get(name)]
-    if strategy != "upsert" and only_keyed:
+    if not keyed and only_keyed:
         raise ConfigError(
             f"{only_keyed[0]} has no effect with the strategy {strategy!r}",
             where=model,
@@ -76,6 +92,11 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
             fix="remove it, or use incremental_strategy='upsert' with a unique_key",
         )
     return str(strategy)
+
+
+def writes_keyed(model: str, config: Mapping[str, Any]) -> bool:
+    """Whether an incremental model's table is a keyed one."""
+    return choose_strategy(model, config) in KEYED_STRATEGIES and bool(config.get("unique_key"))
 
 
 def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:

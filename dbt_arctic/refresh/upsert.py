@@ -23,7 +23,7 @@ ATTEMPTS = 5
 
 def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     """A blind upsert: one append to the change table, no read of the target."""
-    table, batch = _prepare(edge, name, config, sql)
+    table, batch = prepare(edge, name, config, sql)
     txn = edge.new_txn()
     statement = write.insert_into_change(table, batch, txn, {PROPERTY_RUN: edge.run_id})
     try:
@@ -53,7 +53,7 @@ def pull_upsert(
     :param consumed: what this write consumes.
     :raises ConcurrentRun: another run of the model committed since; nothing was written.
     """
-    table, batch = _prepare(edge, name, config, sql)
+    table, batch = prepare(edge, name, config, sql)
     everything = encode_consumed({**expected, **consumed})
     for _ in range(ATTEMPTS):
         state = load_change(edge.catalog, table)
@@ -66,7 +66,7 @@ def pull_upsert(
             statement = write.insert_into_change(table, batch, txn, properties, branch)
             rows = edge.run("upsert", statement, table)
             if publish(edge, table.change, branch, table):
-                _require_generation(edge, table, config)
+                require_generation(edge, table, config)
                 return Outcome(f"UPSERT {rows}", rows, statement)
     raise ConcurrentRun(
         f"other commits to {name} got in between {ATTEMPTS} times",
@@ -123,7 +123,7 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
             )
 
 
-def _prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
+def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
     table = load_keyed(edge.catalog, name)
     load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
@@ -150,7 +150,7 @@ def _replay_if_retired(edge: Edge, table: KeyedTable, txn: int) -> None:
 def _require_expected(
     edge: Edge, table: KeyedTable, config: KeyedConfig, expected: Mapping[str, Consumed]
 ) -> None:
-    _require_generation(edge, table, config)
+    require_generation(edge, table, config)
     found = consumed_versions(load_change(edge.catalog, table).history())
     if found != dict(expected):
         raise ConcurrentRun(
@@ -161,7 +161,7 @@ def _require_expected(
         )
 
 
-def _require_generation(edge: Edge, table: KeyedTable, config: KeyedConfig) -> None:
+def require_generation(edge: Edge, table: KeyedTable, config: KeyedConfig) -> None:
     if load_keyed(edge.catalog, table.name).generation != table.generation:
         raise ConcurrentRun(
             f"a full refresh replaced {table.name} during this run",

@@ -1,6 +1,7 @@
 {% materialization incremental, adapter='arctic', supported_languages=['sql'] -%}
   {%- do adapter.check_config(model) -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
+  {%- set keyed = adapter.writes_keyed(model) -%}
   {%- if strategy != 'upsert' -%}
     {#- an unknown strategy is an error on the first run already -#}
     {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
@@ -9,7 +10,7 @@
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- set rebuild = should_full_refresh() or kind != ('keyed' if strategy == 'upsert' else 'table') -%}
+  {%- set rebuild = should_full_refresh() or kind != ('keyed' if keyed else 'table') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -25,12 +26,13 @@
     {{ return({'relations': [target_relation]}) }}
   {%- endif -%}
 
-  {%- if strategy == 'upsert' -%}
-    {%- set response = arctic__refresh_keyed(target_relation, compiled_code, rebuild) -%}
+  {%- set model_sql = adapter.batch_sql(model, compiled_code, kind, should_full_refresh()) -%}
+  {%- if keyed -%}
+    {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
   {%- elif rebuild -%}
-    {%- set response = arctic__build_plain(target_relation, compiled_code) -%}
+    {%- set response = arctic__build_plain(target_relation, model_sql) -%}
   {%- else -%}
-    {%- set response = arctic__refresh_plain(strategy, target_relation, compiled_code) -%}
+    {%- set response = arctic__refresh_plain(strategy, target_relation, model_sql) -%}
   {%- endif -%}
   {%- do store_result('main', response=response, agate_table=none) -%}
 
@@ -72,6 +74,24 @@
   {{ return(response) }}
 {%- endmacro %}
 
+{# One batch of a plain microbatch table: its interval is replaced, directly or on a branch. #}
+{% macro arctic__replace_rows(target_relation, source_relation, dest_columns) -%}
+  {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
+  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
+  {%- set arguments = {
+      'target_relation': target_relation,
+      'temp_relation': source_relation,
+      'target_columns': target_columns,
+      'dest_columns': dest_columns,
+      'condition': adapter.batch_condition(model, target_columns),
+  } -%}
+  {%- set on_branch = dict(arguments, target_relation=target_relation.on_branch(write_to.branch)) -%}
+  {%- set direct = get_incremental_microbatch_sql(arguments) | trim -%}
+  {%- do write(direct) -%}
+  {{ return(adapter.replace_rows(write_to, model, direct, arctic__delete_interval_sql(arguments),
+      [arctic__delete_interval_sql(on_branch), arctic__insert_sql(on_branch)])) }}
+{%- endmacro %}
+
 {# One run of a plain incremental table. #}
 {% macro arctic__refresh_plain(strategy, target_relation, compiled_code) -%}
   {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
@@ -85,6 +105,9 @@
   {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
+  {%- endif -%}
+  {%- if strategy == 'microbatch' -%}
+    {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns)) }}
   {%- endif -%}
   {%- set write_to = adapter.begin_plain_write(target_relation, model, 2 if strategy == 'delete+insert' else 1) -%}
   {%- set statements = arctic__incremental_statements(strategy, {

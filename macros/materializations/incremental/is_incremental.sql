@@ -6,6 +6,6 @@
   {%- if not execute or model.config.materialized != 'incremental' or should_full_refresh() -%}
     {{ return(False) }}
   {%- endif -%}
-  {%- set wanted = 'keyed' if adapter.incremental_strategy(model) == 'upsert' else 'table' -%}
+  {%- set wanted = 'keyed' if adapter.writes_keyed(model) else 'table' -%}
   {{ return(adapter.relation_kind(this) == wanted) }}
 {% endmacro %}

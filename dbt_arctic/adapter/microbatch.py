@@ -1,0 +1,80 @@
+"""What macros may ask about the batches of a microbatch model: thin methods over ``refresh.microbatch``.
+
+Which batches there are, and which of them run at once, is dbt's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.meta import AdapterMeta, available
+
+from dbt_arctic.adapter.column import ArcticColumn
+from dbt_arctic.adapter.connections import ArcticResponse
+from dbt_arctic.adapter.keyed_api import _response
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh import microbatch
+from dbt_arctic.refresh.config import writes_keyed
+from dbt_arctic.refresh.interval import batch_interval
+from dbt_arctic.refresh.plain import PlainWrite
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
+else:
+    _Base = object
+
+
+class MicrobatchApi(_Base, metaclass=AdapterMeta):
+    @available.parse(lambda *a, **k: False)
+    def writes_keyed(self, model: Mapping[str, Any]) -> bool:
+        """Whether an incremental model's table is a keyed one."""
+        with as_dbt_errors():
+            return writes_keyed(model["name"], model["config"])
+
+    @available.parse(lambda *a, **k: "")
+    def batch_sql(self, model: Mapping[str, Any], sql: str, kind: str | None, full_refresh: bool) -> str:
+        """A model's SQL, of a microbatch model its batch's rows only.
+
+        :param kind: what is stored under the model's name now.
+        """
+        with as_dbt_errors():
+            interval = batch_interval(model)
+            if interval is None:
+                return sql
+            wanted = "keyed" if writes_keyed(model["name"], model["config"]) else "table"
+            if kind in ("table", "keyed") and kind != wanted and not full_refresh:
+                raise ConfigError(
+                    f"the model makes {_NAMES[wanted]}, and there is {_NAMES[kind]} of its name",
+                    where=model["name"],
+                    why="only the latest batches would be in the new one",
+                    fix=f"build it from all batches: dbt run --full-refresh --select {model['name']}",
+                )
+            columns = self.edge().query_schema(sql)
+            return interval.restrict(sql, interval.condition(model["name"], columns))
+
+    @available.parse(lambda *a, **k: "")
+    def batch_condition(self, model: Mapping[str, Any], columns: Sequence[ArcticColumn]) -> str:
+        """Which rows of a table with these columns belong to the batch."""
+        with as_dbt_errors():
+            interval = batch_interval(model)
+            named = [(column.name, str(column.dtype)) for column in columns]
+            return "" if interval is None else interval.condition(model["name"], named)
+
+    @available.parse(lambda *a, **k: None)
+    def replace_rows(
+        self,
+        write: PlainWrite,
+        model: Mapping[str, Any],
+        direct: str,
+        delete: str,
+        statements: Sequence[str],
+    ) -> ArcticResponse:
+        """One batch of a plain microbatch model."""
+        with as_dbt_errors():
+            edge = self.edge(self._run_id(model["unique_id"]))
+            return _response(microbatch.replace_rows(edge, write, direct, delete, statements))
+
+
+_NAMES = {"table": "a plain table", "keyed": "a keyed table"}

@@ -1,0 +1,111 @@
+"""One batch of a microbatch model: the rows of its interval are replaced, and become visible at once.
+
+Batches may run at the same time, in threads of one dbt run and in several runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable, StatementError
+from dbt_arctic.keyed import replace
+from dbt_arctic.keyed.log import PROPERTY_RUN
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
+from dbt_arctic.refresh.state import columns_at, consistent_pair, head
+from dbt_arctic.refresh.turns import turn
+from dbt_arctic.refresh.upsert import ATTEMPTS, prepare, publish, require_generation
+
+_BY_METADATA = "DeleteFromTable"
+"""Spark's plan of a DELETE that needs no more than to let go of whole files."""
+_NOT_WHOLE_FILES = "some, but not all, rows match filter"
+
+
+def replace_rows(
+    edge: Edge, write: PlainWrite, direct: str, delete: str, statements: Sequence[str]
+) -> Outcome:
+    """Replace the rows of an interval of a plain table.
+
+    Where whole files hold the interval (the table is partitioned by it, or was written batch by batch),
+    that is one statement and one commit, and other batches are not in the way. Else the rows are deleted
+    and inserted on a branch, one batch after the other.
+
+    :param write: its branch is only made where it is needed.
+    :param direct: ``INSERT INTO ... REPLACE WHERE``.
+    :param delete: ``DELETE`` of the interval's rows: how it is planned tells whether files match.
+    :param statements: what to run on the branch instead.
+    """
+    plan = "\n".join(str(row[0]) for row in edge.query(f"EXPLAIN {delete}"))
+    if _BY_METADATA in plan:
+        try:
+            rows = edge.run("write", direct)
+        except StatementError as error:
+            if _NOT_WHOLE_FILES not in str(error):
+                raise
+            # Another writer has put a file across the interval's border since.
+        else:
+            return Outcome(f"OK {rows}", rows, direct)
+    with turn(write.target):
+        return execute_plain_write(edge, write, statements)
+
+
+def replace_keys(edge: Edge, name: Name, config: KeyedConfig, sql: str, interval: Interval) -> Outcome:
+    """Replace the rows of an interval of a keyed table: the batch's upserts, and deletes of the keys that
+    have a row in the interval and none in the batch.
+
+    Which keys are gone depends on the table, so this is a computed write. Where another commit came in
+    between, only that is computed anew: the batch itself is read back from the attempt before.
+
+    :raises ConcurrentRun: others kept committing; nothing was written.
+    """
+    table, batch = prepare(edge, name, config, sql)
+    condition = interval.condition(config.model, [(column.name, column.type) for column in table.columns])
+    with ExitStack() as kept:
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                kept.enter_context(turn(table.change))
+            base, change = consistent_pair(edge.catalog, table)
+            version = Version(table.generation.number, head(change), head(base))
+            known = {
+                **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
+                **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
+            }
+            drop_stale_branches(edge, table.change, change, table)
+            txn = edge.new_txn()
+            branch = branch_name(txn)
+            kept.enter_context(staged(edge, table.change, head(change), branch, table))
+            statement = replace.replace_interval(
+                table, batch, version, condition, txn, {PROPERTY_RUN: edge.run_id}, branch, known
+            )
+            rows = edge.run("upsert", statement, table)
+            with turn(table.change):
+                published = publish(edge, table.change, branch, table)
+            if published:
+                require_generation(edge, table, config)
+                return Outcome(f"REPLACE {rows}", rows, statement)
+            batch = replace.from_attempt(table, batch, _branch_head(edge, table, branch), txn)
+    raise ConcurrentRun(
+        f"other commits to {name} got in between {ATTEMPTS} times",
+        where=config.model,
+        fix="run the batch again with dbt retry, when fewer writers are at work",
+    )
+
+
+def _branch_head(edge: Edge, table: KeyedTable, branch: str) -> int:
+    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    snapshot = None if state is None else state.branches.get(branch)
+    if snapshot is None:
+        raise DamagedKeyedTable(
+            f"the branch {branch} of {table.change} is gone",
+            where=table.name.dotted,
+            why="it was dropped while a batch was being written to it",
+            fix="run the batch again with dbt retry",
+        )
+    return snapshot

@@ -1,0 +1,87 @@
+"""Microbatch models of one's own: an interval is replaced, batches run at once, a failed one is run again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dbt.keyed.conftest import Shop
+
+MODEL = """
+{{{{ config(materialized='incremental', incremental_strategy='microbatch', event_time='at',
+           batch_size='day', begin='2020-01-01', {more}) }}}}
+select id, at, amount from {{{{ source('raw', 'raw_events') }}}}
+"""
+SOURCES = """
+version: 2
+sources:
+  - name: raw
+    schema: {schema}
+    tables:
+      - name: raw_events
+        config: {{event_time: at}}
+"""
+FOUR_DAYS = ("--event-time-start", "2020-01-01", "--event-time-end", "2020-01-05")
+SECOND_DAY = ("--event-time-start", "2020-01-02", "--event-time-end", "2020-01-03")
+KEYED, PLAIN = "unique_key='id', buckets=2", "concurrent_batches=true"
+
+DAYS = "(1L, 1, 10), (2L, 2, 20), (3L, 3, 30), (4L, 4, 40), (5L, 2, 50)"
+
+
+def events(shop: Shop, rows: str) -> None:
+    at = "timestamp'2020-01-01 10:00:00' + make_dt_interval(day - 1)"
+    shop.source("raw_events", f"select id, {at} as at, amount from values {rows} as t(id, day, amount)")
+
+
+def days(shop: Shop) -> list[tuple[int, int, int]]:
+    return sorted(shop.sql("SELECT id, day(at), amount FROM {s}.m"))
+
+
+@pytest.fixture
+def batches(shop: Shop) -> Shop:
+    shop.file("models/sources.yml", SOURCES.format(schema=shop.schema))
+    events(shop, DAYS)
+    return shop
+
+
+@pytest.mark.parametrize("more", [KEYED, PLAIN])
+def test_a_batch_replaces_its_interval_and_nothing_else(batches: Shop, more: str) -> None:
+    batches.model("m", MODEL.format(more=more))
+    batches.dbt("run", *FOUR_DAYS, "--threads", "4")
+    assert days(batches) == [(1, 1, 10), (2, 2, 20), (3, 3, 30), (4, 4, 40), (5, 2, 50)]
+    # Key 5 is gone from the second day, key 6 is new there, and what happened to key 3 is not asked for.
+    events(batches, "(1L, 1, 10), (2L, 2, 22), (6L, 2, 60), (3L, 3, 33), (4L, 4, 40)")
+    batches.dbt("run", *SECOND_DAY)
+    assert days(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40), (6, 2, 60)]
+
+
+def test_files_across_an_intervals_border_are_replaced_on_a_branch(batches: Shop) -> None:
+    batches.model("m", MODEL.format(more=PLAIN))
+    batches.dbt("run", *FOUR_DAYS)
+    assert not [sql for sql in batches.script.ran if "branch_" in sql.lower()]
+    options = "options => map('rewrite-all', 'true')"
+    batches.sql(f"CALL lake.system.rewrite_data_files(table => '{batches.schema}.m', {options})")
+    events(batches, "(2L, 2, 22)")
+    batches.dbt("run", *SECOND_DAY)
+    assert [sql for sql in batches.script.ran if "branch_" in sql.lower()]
+    assert days(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40)]
+
+
+@pytest.mark.parametrize("more", [KEYED, PLAIN])
+def test_a_batch_that_failed_is_run_again_by_dbt_retry(batches: Shop, more: str) -> None:
+    batches.model("m", MODEL.format(more=more).replace("id, at, amount", "id, at, 100 div amount as amount"))
+    events(batches, "(1L, 1, 10), (2L, 2, 20), (3L, 3, 0), (4L, 4, 50)")
+    assert "PARTIAL SUCCESS (3/4)" in batches.fail("run", *FOUR_DAYS)
+    assert days(batches) == [(1, 1, 10), (2, 2, 5), (4, 4, 2)]
+    events(batches, "(1L, 1, 1), (2L, 2, 1), (3L, 3, 1), (4L, 4, 1)")
+    batches.dbt("retry")
+    assert days(batches) == [(1, 1, 10), (2, 2, 5), (3, 3, 100), (4, 4, 2)]
+
+
+def test_a_table_of_the_other_kind_is_not_replaced_by_its_latest_batches(batches: Shop) -> None:
+    batches.model("m", MODEL.format(more=PLAIN))
+    batches.dbt("run", *FOUR_DAYS)
+    batches.model("m", MODEL.format(more=KEYED))
+    batches.fail("run", *SECOND_DAY)
+    assert len(days(batches)) == 5
+    batches.dbt("run", "--full-refresh", *FOUR_DAYS)
+    assert len(days(batches)) == 5

@@ -1,0 +1,23 @@
+"""The suite's microbatch class: on a keyed table (its model has a key), and on plain ones."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.incremental import test_incremental_microbatch as suite
+from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
+
+
+class TestMicrobatchOfKeyedTables(BaseMicrobatch):
+    pass
+
+
+class TestMicrobatch(BaseMicrobatch):
+    @pytest.fixture(scope="class")
+    def microbatch_model_sql(self) -> str:
+        return suite._microbatch_model_sql.replace("unique_key='id', ", "")
+
+
+class TestMicrobatchByPartition(BaseMicrobatch):
+    @pytest.fixture(scope="class")
+    def microbatch_model_sql(self) -> str:
+        return suite._microbatch_model_sql.replace("unique_key='id'", "partition_by='day(event_time)'")

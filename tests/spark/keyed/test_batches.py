@@ -1,0 +1,55 @@
+"""A batch of a keyed table: its interval is replaced in one commit, whatever others commit meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.microbatch import replace_keys
+
+TYPES = {"id": "bigint", "day": "date", "amount": "bigint"}
+
+
+def replace_day(orders: Any, day: int, rows: list[dict[str, Any]], session: Any) -> None:
+    interval = Interval.of("day", f"2020-01-{day:02}", f"2020-01-{day + 1:02}")
+    config = parse_config(orders.name.identifier, orders.config)
+    replace_keys(session.edge, orders.name, config, orders.model(rows), interval)
+
+
+def row(key: int, day: int, amount: int) -> dict[str, Any]:
+    return {"id": key, "day": f"2020-01-{day:02}", "amount": amount}
+
+
+def test_keys_that_are_gone_from_the_interval_are_deleted_in_the_same_commit(shop: Any) -> None:
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3), row(4, 2, 4)])
+    orders.upsert([row(5, 2, 5)])
+    change, _ = orders.commits()
+    replace_day(orders, 2, [row(3, 2, 30), row(6, 2, 60)], shop.main)
+    assert orders.rows() == [row(1, 1, 1), row(2, 1, 2), row(3, 2, 30), row(6, 2, 60)]
+    assert orders.commits()[0] == change + 1
+    orders.compact()
+    assert orders.rows() == [row(1, 1, 1), row(2, 1, 2), row(3, 2, 30), row(6, 2, 60)]
+
+
+def test_a_batch_that_is_overtaken_computes_its_deletes_anew_and_not_its_rows(shop: Any) -> None:
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3)])
+    other = shop.session()
+    steps = shop.main.statements.steps
+    done: list[str] = []
+
+    def overtake(step: str) -> None:
+        if step == "fast_forward" and not done:
+            done.append(step)
+            # Key 2 moves to the other day while the batch that no longer has it is being written.
+            replace_day(orders.on(other), 2, [row(2, 2, 20), row(3, 2, 30)], other)
+
+    shop.main.statements.before = overtake
+    replace_day(orders, 1, [row(1, 1, 10)], shop.main)
+    assert orders.rows() == [row(1, 1, 10), row(2, 2, 20), row(3, 2, 30)]
+    upserts = [made.sql for made in shop.main.statements.ran[len(steps) :] if made.step == "upsert"]
+    assert ["from_json" in sql for sql in upserts] == [True, False]
+    change = orders.table.change
+    assert list(shop.main.catalog.load_table(change.schema, change.identifier).branches) == ["main"]
