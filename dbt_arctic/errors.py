@@ -132,6 +132,11 @@ class ConstraintBroken(ArcticError):
     title = "A row breaks a constraint of the model's contract"
 
 
+class PythonModelFailed(ArcticError):
+    code = "AR-308"
+    title = "A Python model failed, or returned no DataFrame"
+
+
 # 4xx: the keyed table
 
 

@@ -21,6 +21,7 @@ from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.python_models import PythonModels
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
@@ -56,9 +57,10 @@ class ArcticConfig(AdapterConfig):
     predicates: list[str] | None = None
     merge_update_columns: list[str] | None = None
     merge_exclude_columns: list[str] | None = None
+    submission_method: str | None = None
 
 
-class ArcticAdapter(MicrobatchApi, ModelApi, SQLAdapter):
+class ArcticAdapter(PythonModels, MicrobatchApi, ModelApi, SQLAdapter):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager

@@ -1,4 +1,4 @@
-{% materialization table, adapter='arctic', supported_languages=['sql'] -%}
+{% materialization table, adapter='arctic', supported_languages=['sql', 'python'] -%}
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set grant_config = config.get('grants') -%}
@@ -7,19 +7,24 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
+  {%- if model.language == 'python' -%}
+    {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
+  {%- endif -%}
+  {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
+
   {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
   {%- if in_the_way -%}
     {#- built first, so that the name is without a table for two renames and not for the whole build -#}
     {%- set new_relation = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
     {%- call statement('main') -%}
-      {{ get_create_table_as_sql(False, new_relation, compiled_code) }}
+      {{ get_create_table_as_sql(False, new_relation, model_sql) }}
     {%- endcall -%}
     {%- set aside = make_way(this, 'table') -%}
     {%- do arctic__rename_relation(new_relation, target_relation) -%}
     {%- do drop_aside(aside) -%}
   {%- else -%}
     {%- call statement('main') -%}
-      {{ get_create_table_as_sql(False, target_relation, compiled_code) }}
+      {{ get_create_table_as_sql(False, target_relation, model_sql) }}
     {%- endcall -%}
   {%- endif -%}
 

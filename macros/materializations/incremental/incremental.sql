@@ -1,4 +1,4 @@
-{% materialization incremental, adapter='arctic', supported_languages=['sql'] -%}
+{% materialization incremental, adapter='arctic', supported_languages=['sql', 'python'] -%}
   {%- do adapter.check_config(model) -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
   {%- set keyed = adapter.writes_keyed(model) -%}
@@ -26,7 +26,12 @@
     {{ return({'relations': [target_relation]}) }}
   {%- endif -%}
 
-  {%- set model_sql = adapter.batch_sql(model, compiled_code, kind, should_full_refresh()) -%}
+  {%- if model.language == 'python' -%}
+    {#- run here, because dbt allows it nowhere else: its DataFrame becomes a view, and the rest is SQL -#}
+    {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
+  {%- endif -%}
+  {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
+  {%- set model_sql = adapter.batch_sql(model, model_sql, kind, should_full_refresh()) -%}
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
   {%- elif rebuild -%}
