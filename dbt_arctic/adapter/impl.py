@@ -19,6 +19,7 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.python_models import PythonModels
@@ -60,7 +61,7 @@ class ArcticConfig(AdapterConfig):
     submission_method: str | None = None
 
 
-class ArcticAdapter(PythonModels, MicrobatchApi, ModelApi, SQLAdapter):
+class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, SQLAdapter):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager
@@ -79,6 +80,8 @@ class ArcticAdapter(PythonModels, MicrobatchApi, ModelApi, SQLAdapter):
         {
             Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
             Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
         }
     )
 

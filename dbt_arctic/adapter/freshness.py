@@ -1,0 +1,52 @@
+"""``dbt source freshness`` without ``loaded_at_field``: from the catalog's metadata, without Spark."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.base.impl import FreshnessResponse
+from dbt.adapters.base.meta import AdapterMeta
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.contracts.connection import AdapterResponse
+
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.modified import last_modified_ms
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
+else:
+    _Base = object
+
+
+class FreshnessApi(_Base, metaclass=AdapterMeta):
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[BaseRelation], macro_resolver: Any = None
+    ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, FreshnessResponse]]:
+        """Of every source that has a time of its own. dbt asks for the others again, one by one, and
+        then gets the error that belongs to each.
+        """
+        found: dict[BaseRelation, FreshnessResponse] = {}
+        # A catalog that is asked by SQL needs a connection; the embedded one does not, and starts no Spark.
+        with as_dbt_errors(), self.connection_named("freshness"):
+            for source in sources:
+                try:
+                    found[source] = self._freshness(source)
+                except UnknownRelation:
+                    continue
+        return [], found
+
+    def calculate_freshness_from_metadata(
+        self, source: BaseRelation, macro_resolver: Any = None
+    ) -> tuple[AdapterResponse | None, FreshnessResponse]:
+        with as_dbt_errors():
+            return None, self._freshness(source)
+
+    def _freshness(self, source: BaseRelation) -> FreshnessResponse:
+        database = source.database or self.config.credentials.database
+        name = Name(database, source.schema or "", source.identifier or "")
+        at_ms = last_modified_ms(self.catalog, name)
+        at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
+        return self._create_freshness_response(at, datetime.now(timezone.utc))
