@@ -26,15 +26,14 @@ OWN_SETTINGS = (
 )
 """The settings that this adapter reads, besides dbt's own."""
 
-SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
-"""Redshift's; a package for several warehouses sets them, and means no `sort_by`."""
-
-
 KEYED_STRATEGIES = ("upsert", "microbatch")
 """With a ``unique_key``, these make a keyed table."""
 
 PLAIN_SETTINGS = ("merge_update_columns", "merge_exclude_columns", "incremental_predicates", "predicates")
 """What narrows a statement on a plain table."""
+
+SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
+"""Redshift's; a package for several warehouses sets them, and means no `sort_by`."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,16 @@ class KeyedConfig:
     delete_when: str | None = None
     on_schema_change: OnSchemaChange = "ignore"
     tblproperties: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    """What the model's contract asks of each stored row."""
+    required: tuple[str, ...] = ()
+    """The columns that are never NULL by the contract."""
 
 
 def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     """``upsert`` where there is a key, ``append`` where there is none, unless the config says more.
 
     :raises ConfigError: a strategy that needs a key, without one.
-    checks: tuple[Check, ...] = ()
-    """What the model's contract asks of each stored row."""
-    required: tuple[str, ...] = ()
-    """The columns that are never NULL by the contract."""
     """
     strategy = config.get("incremental_strategy") or "default"
     has_key = bool(config.get("unique_key"))

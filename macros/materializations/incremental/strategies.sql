@@ -30,22 +30,6 @@
   from {{ arguments['temp_relation'] }}
 {%- endmacro %}
 
-{#- Takes no list of columns: the query has the table's, in the table's order -#}
-{% macro arctic__get_incremental_microbatch_sql(arguments) -%}
-  {%- set produced = arguments['dest_columns'] | map(attribute='name') | map('lower') | list -%}
-  insert into {{ arguments['target_relation'] }}
-  replace where {{ arguments['condition'] }}
-  select {% for column in arguments['target_columns'] -%}
-    {{ column.quoted if column.name | lower in produced else 'cast(null as ' ~ column.data_type ~ ') as ' ~ column.quoted }}{{ ', ' if not loop.last }}
-  {%- endfor %}
-  from {{ arguments['temp_relation'] }}
-{%- endmacro %}
-
-{% macro arctic__delete_interval_sql(arguments) -%}
-  delete from {{ arguments['target_relation'] }}
-  where {{ arguments['condition'] }}
-{%- endmacro %}
-
 {% macro arctic__get_incremental_merge_sql(arguments) -%}
   {{ return(get_merge_sql(arguments['target_relation'], arguments['temp_relation'], arguments['unique_key'],
       arguments['dest_columns'], arguments['incremental_predicates'])) }}
@@ -73,4 +57,20 @@
   {%- for predicate in arguments['incremental_predicates'] or [] %}
     and {{ predicate }}
   {%- endfor -%}
+{%- endmacro %}
+
+{#- Takes no list of columns: the query has the table's, in the table's order -#}
+{% macro arctic__get_incremental_microbatch_sql(arguments) -%}
+  {%- set produced = arguments['dest_columns'] | map(attribute='name') | map('lower') | list -%}
+  insert into {{ arguments['target_relation'] }}
+  replace where {{ arguments['condition'] }}
+  select {% for column in arguments['target_columns'] -%}
+    {{ column.quoted if column.name | lower in produced else 'cast(null as ' ~ column.data_type ~ ') as ' ~ column.quoted }}{{ ', ' if not loop.last }}
+  {%- endfor %}
+  from {{ arguments['temp_relation'] }}
+{%- endmacro %}
+
+{% macro arctic__delete_interval_sql(arguments) -%}
+  delete from {{ arguments['target_relation'] }}
+  where {{ arguments['condition'] }}
 {%- endmacro %}
