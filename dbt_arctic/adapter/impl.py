@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
+from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.freshness import FreshnessApi
@@ -26,9 +27,11 @@ from dbt_arctic.adapter.python_models import PythonModels
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import hides, is_keyed
+from dbt_arctic.refresh.clone import is_clone
 
 if TYPE_CHECKING:
     import agate
@@ -61,7 +64,7 @@ class ArcticConfig(AdapterConfig):
     submission_method: str | None = None
 
 
-class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, SQLAdapter):
+class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, CloneApi, SQLAdapter):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager
@@ -155,6 +158,18 @@ class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, SQLAdap
         """Properties of a plain table: ours, then the model's."""
         return {**TABLE_DEFAULTS, **{name: str(value) for name, value in (properties or {}).items()}}
 
+    @available.parse(lambda *a, **k: None)
+    def refuse_function(self, model: Mapping[str, Any]) -> None:
+        """:raises ConfigError: always; nothing that Spark could keep is a dbt function."""
+        with as_dbt_errors():
+            raise ConfigError(
+                f"the function {model['name']} cannot be created",
+                where=model["name"],
+                why="an Iceberg catalog holds no functions, and with Iceberg's extensions "
+                "Spark 4.1 creates none from SQL",
+                fix="make it a macro: its SQL then is part of each model that uses it",
+            )
+
     # Seeds
 
     @available.parse(lambda *a, **k: None)
@@ -185,6 +200,7 @@ class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, SQLAdap
                 identifier=entry.name,
                 type=relation_type(entry),
                 is_keyed=is_keyed(entry.properties),
+                is_clone=is_clone(entry.properties),
             )
             for entry in visible(entries)
         ]
@@ -281,7 +297,7 @@ class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, SQLAdap
                 "table_database": database,
                 "table_schema": entry.schema,
                 "table_name": entry.name,
-                "table_type": "keyed table" if is_keyed(entry.properties) else entry.kind,
+                "table_type": table_type(entry),
                 "table_comment": comment or None,
                 "table_owner": "",
                 "column_name": column.name,
@@ -323,7 +339,14 @@ def visible(entries: list[RelationEntry]) -> list[RelationEntry]:
 
 
 def relation_type(entry: RelationEntry) -> RelationType:
-    """A keyed table is a table to dbt, whatever it is stored as."""
-    if entry.kind == "table" or is_keyed(entry.properties):
+    """A keyed table is a table to dbt, whatever it is stored as; a table's clone, too."""
+    if entry.kind == "table" or is_keyed(entry.properties) or is_clone(entry.properties):
         return RelationType.Table
     return RelationType.View
+
+
+def table_type(entry: RelationEntry) -> str:
+    """The kind of a relation in the documentation."""
+    if is_keyed(entry.properties):
+        return "keyed table"
+    return "clone" if is_clone(entry.properties) else entry.kind

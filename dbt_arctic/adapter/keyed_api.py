@@ -31,7 +31,7 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh import build, microbatch, plain, pull, upsert
+from dbt_arctic.refresh import build, clone, microbatch, plain, pull, swaps, upsert
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
@@ -110,8 +110,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             }
             settings = list(model["config"])
             reject_misspelled(model["name"], settings, sorted(known))
-
             refuse_grants(model)
+
     @available.parse(lambda *a, **k: "")
     def incremental_pull(
         self,
@@ -126,7 +126,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """SQL of what changed upstream since this model's last commit; remembered for its commit."""
         key = (unique_key,) if isinstance(unique_key, str) else tuple(unique_key or ())
         target = this.name_parts
-        upstream = relation.name_parts
+        upstream = clone.origin(self.catalog, relation.name_parts)
         earlier = self._pulls().find(model["unique_id"], upstream) if running else []
         for known in earlier:
             if known.images == images:
@@ -136,16 +136,23 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             expected = {} if first_run else self._consumed(target)
             edge = self.edge()
             staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
-            planned = pull.plan_pull(
-                self.catalog,
-                upstream,
-                expected.get(upstream.dotted),
-                model=model["name"],
-                key=key,
-                images=images,
-                pin=earlier[0].consumed if earlier else None,
-                staging=staging,
-            )
+            cloned = self._cloned_from(upstream, expected)
+            pin = earlier[0].consumed if earlier else None
+            if cloned is not None:
+                planned = pull.pull_since_clone(
+                    self.catalog, upstream, *cloned, model=model["name"], images=images, pin=pin
+                )
+            else:
+                planned = pull.plan_pull(
+                    self.catalog,
+                    upstream,
+                    expected.get(upstream.dotted),
+                    model=model["name"],
+                    key=key,
+                    images=images,
+                    pin=pin,
+                    staging=staging,
+                )
             if running:
                 self._pulls().add(model["unique_id"], expected, planned)
                 if planned.stage is not None:
@@ -167,6 +174,11 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         edge = self.edge(self._run_id(unique_id))
         with as_dbt_errors():
             config = parse_config(model["name"], model["config"])
+            contract = read_contract(model, config.unique_key)
+            if contract is not None:
+                warn_of_ignored(contract, self.type())
+                config = replace(config, checks=contract.checks, required=contract.required)
+                sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
             if rebuild:
                 _, outcome = build.build_generation(
                     edge,
@@ -176,11 +188,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     pulls.consumed(unique_id),
                     owner=unique_id,
                     comment=_table_comment(model),
-            contract = read_contract(model, config.unique_key)
-            if contract is not None:
-                warn_of_ignored(contract, self.type())
-                config = replace(config, checks=contract.checks, required=contract.required)
-                sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
                     column_comments=_column_comments(model),
                 )
             elif pulls.consumed(unique_id):
@@ -249,25 +256,25 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     @available.parse(lambda *a, **k: "")
     def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:
         with as_dbt_errors():
-            return pull.plan_merge_on_read(self.catalog, relation.name_parts, version, where)
+            return pull.plan_merge_on_read(self.catalog, self._origin(relation), version, where)
 
     @available.parse(lambda *a, **k: "")
     def read_optimized_sql(self, relation: ArcticRelation) -> str:
         with as_dbt_errors():
-            return read.read_optimized(load_keyed(self.catalog, relation.name_parts))
+            return read.read_optimized(load_keyed(self.catalog, self._origin(relation)))
 
     @available.parse(lambda *a, **k: "")
     def changes_sql(
         self, relation: ArcticRelation, before: str, after: str | None, images: read.Images, where: str
     ) -> str:
         with as_dbt_errors():
-            return pull.plan_changes(self.catalog, relation.name_parts, before, after, images, where)
+            return pull.plan_changes(self.catalog, self._origin(relation), before, after, images, where)
 
     @available.parse(lambda *a, **k: "")
     def table_version(self, relation: ArcticRelation) -> str:
         """The current version of a keyed table, as a text to keep and compare."""
         with as_dbt_errors():
-            return current_version(self.catalog, load_keyed(self.catalog, relation.name_parts)).token
+            return current_version(self.catalog, load_keyed(self.catalog, self._origin(relation))).token
 
     # Operations
 
@@ -284,20 +291,19 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: None)
     def relation_kind(self, relation: ArcticRelation) -> str | None:
-        """What is stored under a name now: ``table``, ``view``, ``keyed`` or ``None``."""
+        """What is stored under a name now: ``table``, ``view``, ``keyed``, ``clone`` or ``None``."""
         with as_dbt_errors():
-            schema, identifier = relation.schema or "", relation.identifier or ""
-            if self.catalog.load_table(schema, identifier) is not None:
-                return "table"
-            view = self.catalog.load_view(schema, identifier)
-            if view is None:
-                return None
-            return "view" if find_keyed(self.catalog, relation.name_parts) is None else "keyed"
+            return swaps.kind_of(self.catalog, relation.name_parts)
+
+    @available.parse(lambda *a, **k: None)
+    def standing_kind(self, relation: ArcticRelation) -> str | None:
+        """The same, as it is once the run has put right what an interrupted swap left."""
+        with as_dbt_errors():
+            return swaps.kind_of(self.catalog, swaps.standing(self.catalog, relation.name_parts))
 
     @available.parse(lambda *a, **k: [])
     def set_aside(self, relation: ArcticRelation) -> list[ArcticRelation]:
         """What an interrupted swap left: relations under the names that swaps use."""
-        prefix = f"{relation.identifier}__arctic_"
         with as_dbt_errors():
             return [
                 ArcticRelation.create(
@@ -306,8 +312,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     identifier=entry.name,
                     type=RelationType.Table if entry.kind == "table" else RelationType.View,
                 )
-                for entry in self.catalog.list_relations(relation.schema or "")
-                if entry.name.startswith((prefix + "old_", prefix + "new_"))
+                for entry in swaps.set_aside(self.catalog, relation.name_parts)
             ]
 
     @available.parse(lambda *a, **k: "")
@@ -335,12 +340,24 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         pulls: ModelPulls = self._thread_pulls.pulls
         return pulls
 
-    def _consumed(self, target: Name) -> dict[str, Consumed]:
+    def _consumed(self, name: Name) -> dict[str, Consumed]:
+        target = clone.origin(self.catalog, swaps.standing(self.catalog, name))
         table = find_keyed(self.catalog, target)
         if table is not None:
             return consumed_versions(load_change(self.catalog, table).history())
         state = self.catalog.load_table(target.schema, target.identifier)
         return {} if state is None else consumed_versions(state.history())
+
+    def _origin(self, relation: ArcticRelation) -> Name:
+        return clone.origin(self.catalog, relation.name_parts)
+
+    def _cloned_from(self, upstream: Name, expected: Mapping[str, Consumed]) -> tuple[Name, Consumed] | None:
+        """What the model read before its upstream, a keyed table by now, was cloned from there."""
+        view = self.catalog.load_view(upstream.schema, upstream.identifier)
+        source = clone.began_as(view.properties) if view is not None else None
+        if source is None or upstream.dotted in expected or source.dotted not in expected:
+            return None
+        return source, expected[source.dotted]
 
     def _run_id(self, unique_id: str) -> str:
         return f"{get_invocation_id()}:{unique_id}"

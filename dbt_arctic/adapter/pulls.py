@@ -25,6 +25,9 @@ class ModelPulls:
         """The pulls of that upstream that the model made already: one run sees one state of it."""
         return [pull for pull in self._pulls.get(model, []) if pull.upstream == upstream]
 
+    def upstreams(self, model: str) -> set[Name]:
+        return {pull.upstream for pull in self._pulls.get(model, [])}
+
     def consumed(self, model: str) -> dict[str, Consumed]:
         """What the model's commit consumes, by upstream."""
         return {pull.upstream.dotted: pull.consumed for pull in self._pulls.get(model, [])}

@@ -31,6 +31,8 @@ class ArcticRelation(BaseRelation):
 
     ``is_keyed``: stored as a view over base and change table. dbt sees a keyed table as a table, because
     ``is_incremental()`` and others decide by that.
+    ``is_clone``: a view over a table elsewhere, which becomes a table of its own with its first write;
+    to dbt a table, for the same reason.
     ``branch``: the Iceberg branch that a write goes to, instead of main.
     """
 
@@ -38,6 +40,7 @@ class ArcticRelation(BaseRelation):
     include_policy: Policy = field(default_factory=lambda: ArcticIncludePolicy())
     quote_character: str = "`"
     is_keyed: bool = False
+    is_clone: bool = False
     branch: str | None = None
     require_alias: bool = False
     renameable_relations: Any = field(

@@ -114,6 +114,46 @@ def _pull_keyed(
     return Pull(table.name, sql, consumed, True, images)
 
 
+def pull_since_clone(
+    catalog: CatalogReader,
+    upstream: Name,
+    source: Name,
+    last: Consumed,
+    *,
+    model: str,
+    images: Images,
+    pin: Consumed | None,
+) -> Pull:
+    """What a model reads of an upstream that was cloned from the table that the model last read.
+
+    The two have no common log, so their states are compared: once, since the next commit of the model
+    records a version of the upstream itself.
+    """
+    check_images(images, model)
+    table, origin = load_keyed(catalog, upstream), load_keyed(catalog, source)
+    before = Version.parse(last.version, where=model)
+    generations = [origin.generation, *([origin.previous] if origin.previous else [])]
+    if (before.generation, last.table_id) not in [(made.number, made.change_id) for made in generations]:
+        raise VersionUnavailable(
+            f"{source} was rebuilt more than once since the clone of this model was computed from it",
+            where=model,
+            why=f"generation {before.generation} is gone; the current one is {origin.generation.number}",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    present = set(origin.column_names)
+    selected = ", ".join(
+        quote(column.name)
+        if column.name in present
+        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        for column in table.columns
+    )
+    state_before = f"SELECT {selected}\nFROM (\n{plan_merge_on_read(catalog, source, before.token, model)}\n)"
+    now = current_version(catalog, table) if pin is None else _pinned(table, pin, model)
+    state_now = plan_merge_on_read(catalog, upstream, now.token, model)
+    sql = read.difference(state_before, state_now, table.key, table.column_names, images)
+    return Pull(upstream, sql, Consumed(table.generation.change_id, now.token), True, images)
+
+
 def _pinned(table: KeyedTable, pin: Consumed, model: str) -> Version:
     if pin.table_id != table.generation.change_id:
         raise VersionUnavailable(

@@ -11,11 +11,12 @@
 {%- endmacro %}
 
 {% macro arctic__drop_relation(relation) -%}
-  {%- if adapter.relation_kind(relation) == 'keyed' -%}
+  {%- set kind = adapter.relation_kind(relation) -%}
+  {%- if kind == 'keyed' -%}
     {%- do adapter.drop_keyed(relation) -%}
   {%- else -%}
     {%- call statement('drop_relation', auto_begin=False) -%}
-      {{ arctic__get_drop_sql(relation) }}
+      {{ arctic__get_drop_sql(relation.incorporate(type='view') if kind == 'clone' else relation) }}
     {%- endcall -%}
   {%- endif -%}
 {%- endmacro %}
@@ -23,7 +24,7 @@
 {% macro arctic__rename_relation(from_relation, to_relation) -%}
   {%- call statement('rename_relation') -%}
     {#- Iceberg takes the new name of a table without the catalog -#}
-    alter {{ 'view' if from_relation.is_view or from_relation.is_keyed else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}
+    alter {{ 'view' if from_relation.is_view or from_relation.is_keyed or from_relation.is_clone else 'table' }} {{ from_relation.render() }} rename to {{ to_relation.include(database=false).render() }}
   {%- endcall -%}
 {%- endmacro %}
 
@@ -86,8 +87,8 @@
   create or replace view {{ relation }}
   {%- if config.persist_column_docs() %} {{ arctic__view_columns(sql) }}{% endif %}
   {{ arctic__comment_clause() }}
-  {#- replacing a view keeps the properties of the old one, those of a keyed table too #}
-  tblproperties ('arctic.protocol' = '')
+  {#- replacing a view keeps the properties of the old one, those of a keyed table and of a clone too #}
+  tblproperties ('arctic.protocol' = '', 'arctic.clone' = '')
   as
   {{ sql }}
 {%- endmacro %}

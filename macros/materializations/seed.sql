@@ -13,7 +13,7 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
-  {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
+  {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
   {%- set built = target_relation -%}
   {%- if in_the_way -%}
     {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}

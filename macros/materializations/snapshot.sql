@@ -7,6 +7,7 @@
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set grant_config = config.get('grants') -%}
+  {%- do recover_swap(this) -%}
   {%- set kind = adapter.relation_kind(this) -%}
   {%- if kind in ('view', 'keyed') -%}
     {%- do exceptions.relation_wrong_type(this.incorporate(type='view'), 'table', model) -%}
@@ -14,6 +15,9 @@
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
+  {%- if kind == 'clone' -%}
+    {%- do arctic__own_the_clone(target_relation, false) -%}
+  {%- endif -%}
 
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}

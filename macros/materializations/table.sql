@@ -12,7 +12,7 @@
   {%- endif -%}
   {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
 
-  {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
+  {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
   {%- if in_the_way -%}
     {#- built first, so that the name is without a table for two renames and not for the whole build -#}
     {%- set new_relation = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}

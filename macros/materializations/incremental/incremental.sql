@@ -10,7 +10,7 @@
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}
   {%- set kind = adapter.relation_kind(this) -%}
-  {%- set rebuild = should_full_refresh() or kind != ('keyed' if keyed else 'table') -%}
+  {%- set rebuild = should_full_refresh() or kind not in ('keyed' if keyed else 'table', 'clone') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -26,12 +26,17 @@
     {{ return({'relations': [target_relation]}) }}
   {%- endif -%}
 
+  {%- if kind == 'clone' and not rebuild -%}
+    {%- do arctic__own_the_clone(target_relation, keyed) -%}
+    {%- set kind = 'keyed' if keyed else 'table' -%}
+  {%- endif -%}
   {%- if model.language == 'python' -%}
     {#- run here, because dbt allows it nowhere else: its DataFrame becomes a view, and the rest is SQL -#}
     {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
   {%- endif -%}
   {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
   {%- set model_sql = adapter.batch_sql(model, model_sql, kind, should_full_refresh()) -%}
+
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
   {%- elif rebuild -%}
@@ -63,7 +68,7 @@
 
 {# First build and full refresh of a plain table, in one atomic statement. #}
 {% macro arctic__build_plain(target_relation, compiled_code) -%}
-  {%- set in_the_way = adapter.relation_kind(this) in ('view', 'keyed') -%}
+  {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
   {%- set built = target_relation -%}
   {%- if in_the_way -%}
     {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
@@ -77,24 +82,6 @@
     {%- do drop_aside(aside) -%}
   {%- endif -%}
   {{ return(response) }}
-{%- endmacro %}
-
-{# One batch of a plain microbatch table: its interval is replaced, directly or on a branch. #}
-{% macro arctic__replace_rows(target_relation, source_relation, dest_columns) -%}
-  {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
-  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
-  {%- set arguments = {
-      'target_relation': target_relation,
-      'temp_relation': source_relation,
-      'target_columns': target_columns,
-      'dest_columns': dest_columns,
-      'condition': adapter.batch_condition(model, target_columns),
-  } -%}
-  {%- set on_branch = dict(arguments, target_relation=target_relation.on_branch(write_to.branch)) -%}
-  {%- set direct = get_incremental_microbatch_sql(arguments) | trim -%}
-  {%- do write(direct) -%}
-  {{ return(adapter.replace_rows(write_to, model, direct, arctic__delete_interval_sql(arguments),
-      [arctic__delete_interval_sql(on_branch), arctic__insert_sql(on_branch)])) }}
 {%- endmacro %}
 
 {# One run of a plain incremental table. #}
@@ -124,4 +111,22 @@
   }) -%}
   {%- do write(statements | join(';\n')) -%}
   {{ return(adapter.execute_plain_write(write_to, model, statements)) }}
+{%- endmacro %}
+
+{# One batch of a plain microbatch table: its interval is replaced, directly or on a branch. #}
+{% macro arctic__replace_rows(target_relation, source_relation, dest_columns) -%}
+  {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
+  {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
+  {%- set arguments = {
+      'target_relation': target_relation,
+      'temp_relation': source_relation,
+      'target_columns': target_columns,
+      'dest_columns': dest_columns,
+      'condition': adapter.batch_condition(model, target_columns),
+  } -%}
+  {%- set on_branch = dict(arguments, target_relation=target_relation.on_branch(write_to.branch)) -%}
+  {%- set direct = get_incremental_microbatch_sql(arguments) | trim -%}
+  {%- do write(direct) -%}
+  {{ return(adapter.replace_rows(write_to, model, direct, arctic__delete_interval_sql(arguments),
+      [arctic__delete_interval_sql(on_branch), arctic__insert_sql(on_branch)])) }}
 {%- endmacro %}

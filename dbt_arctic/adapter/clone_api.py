@@ -1,0 +1,78 @@
+"""What macros may ask of clones. As in ``keyed_api``, no decision is made here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dbt.adapters.base.meta import available
+
+from dbt_arctic.adapter.connections import ArcticResponse
+from dbt_arctic.adapter.constraints import read_contract
+from dbt_arctic.adapter.keyed_api import KeyedApi, _column_comments, _response, _table_comment
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.refresh import build, clone, plain
+from dbt_arctic.refresh.config import parse_config
+
+
+class CloneApi(KeyedApi):
+    @available.parse(lambda *a, **k: "")
+    def clone_property(self, source: ArcticRelation, model: Mapping[str, Any]) -> str:
+        """The property that makes a view over ``source`` a clone; empty where it is an ordinary view's."""
+        if source.database != self.config.credentials.database:
+            return ""
+        with as_dbt_errors():
+            return clone.property_for(self.catalog, source.name_parts, model["name"])
+
+    @available.parse(lambda *a, **k: None)
+    def cloned_rows(self, this: ArcticRelation, model: Mapping[str, Any]) -> clone.ClonedRows:
+        """The rows with which a clone becomes a table of its own, at one version."""
+        with as_dbt_errors():
+            rows = clone.cloned_rows(self.catalog, this.name_parts, model["name"])
+            expected = self._pulls().expected(model["unique_id"])
+            strange = [
+                upstream
+                for upstream in self._pulls().upstreams(model["unique_id"])
+                if upstream.dotted not in expected and self._cloned_from(upstream, expected) is None
+            ]
+            clone.reject_other_upstreams(rows, strange, model["name"])
+            return rows
+
+    @available.parse(lambda *a, **k: None)
+    def build_keyed_from_clone(
+        self, this: ArcticRelation, model: Mapping[str, Any], rows: clone.ClonedRows
+    ) -> ArcticResponse:
+        """The first generation of a clone that becomes a keyed table."""
+        with as_dbt_errors():
+            # The cloned rows are merged already: no deletes among them, and one row a key.
+            config = replace(
+                parse_config(model["name"], model["config"]), delete_when=None, deduplicate_by=()
+            )
+            contract = read_contract(model, config.unique_key)
+            if contract is not None:
+                # What the model computes by now may have columns that the cloned rows have not.
+                columns = {column.name.lower() for column in self._schema(rows.sql)}
+                required = tuple(name for name in contract.required if name.lower() in columns)
+                config = replace(config, required=required)
+            _, outcome = build.build_generation(
+                self.edge(self._run_id(model["unique_id"])),
+                this.name_parts,
+                config,
+                rows.sql,
+                rows.consumed,
+                owner=model["unique_id"],
+                comment=_table_comment(model),
+                column_comments=_column_comments(model),
+            )
+        return _response(outcome)
+
+    @available.parse(lambda *a, **k: None)
+    def build_plain_from_clone(
+        self, model: Mapping[str, Any], rows: clone.ClonedRows, statement: str
+    ) -> ArcticResponse:
+        """Create the table that takes a clone's place, with what its source had consumed."""
+        with as_dbt_errors():
+            edge = self.edge(self._run_id(model["unique_id"]))
+            return _response(plain.execute_first_build(edge, rows.consumed, statement))

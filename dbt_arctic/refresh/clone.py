@@ -1,0 +1,121 @@
+"""Clones: a view over another relation, which becomes a table of its own with its first write.
+
+A clone is described by one property of its view. Nothing here writes to what a clone was made from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.keyed.table import is_keyed
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.pull import plan_merge_on_read
+from dbt_arctic.refresh.state import current_version, find_keyed, load_change
+
+PROPERTY_CLONE = "arctic.clone"
+"""On a view: the name of what it was cloned from. It stays when a keyed table takes the view's place."""
+
+
+@dataclass(frozen=True)
+class ClonedRows:
+    """The rows of a clone at one version of its source, and what that version was computed from."""
+
+    source: Name
+    sql: str
+    consumed: Mapping[str, Consumed]
+
+
+def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
+    """The property of a view that is to be a clone of a table; empty where the source is a view itself.
+
+    :raises UnknownRelation: there is nothing to clone.
+    """
+    view = catalog.load_view(source.schema, source.identifier)
+    if view is None and catalog.load_table(source.schema, source.identifier) is None:
+        raise UnknownRelation(
+            f"{source} does not exist, so it cannot be cloned",
+            where=model,
+            why="the state that --state names speaks of it",
+            fix="build it where that state was made, or choose what to clone with --select",
+        )
+    if view is not None and not is_keyed(view.properties) and not is_clone(view.properties):
+        return ""
+    return json.dumps([source.catalog, source.schema, source.identifier])
+
+
+def began_as(properties: Mapping[str, str]) -> Name | None:
+    """What a view with these properties was once cloned from."""
+    text = properties.get(PROPERTY_CLONE)
+    return Name(*json.loads(text)) if text else None
+
+
+def is_clone(properties: Mapping[str, str]) -> bool:
+    """Whether a view with these properties is a clone that nothing was written to yet."""
+    return not is_keyed(properties) and began_as(properties) is not None
+
+
+def origin(catalog: CatalogReader, name: Name) -> Name:
+    """Where the rows of a name are: of a clone its source, and of any other relation itself."""
+    seen = [name]
+    while True:
+        view = catalog.load_view(seen[-1].schema, seen[-1].identifier)
+        source = began_as(view.properties) if view is not None and is_clone(view.properties) else None
+        if source is None:
+            return seen[-1]
+        if source in seen:
+            raise UnknownRelation(
+                f"{name} is a clone of itself",
+                where=name.dotted,
+                why=" -> ".join(part.dotted for part in [*seen, source]),
+                fix="build it: dbt run --full-refresh",
+            )
+        seen.append(source)
+
+
+def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
+    """The rows with which a clone becomes a table of its own.
+
+    One version is pinned, so that rows and consumed versions belong together whatever is written to
+    the source meanwhile.
+    """
+    source = origin(catalog, clone)
+    table = find_keyed(catalog, source)
+    if table is not None:
+        version = current_version(catalog, table)
+        history = load_change(catalog, table).history(version.change_snapshot)
+        sql = plan_merge_on_read(catalog, source, version.token, model)
+        return ClonedRows(source, sql, consumed_versions(history))
+    state = catalog.load_table(source.schema, source.identifier)
+    if state is None:
+        raise UnknownRelation(
+            f"{source} is gone, of which {clone} is a clone",
+            where=model,
+            why="a clone owns no rows until its first write",
+            fix=f"build it: dbt run --full-refresh --select {clone.identifier}",
+        )
+    columns = quote_all(column.name for column in state.columns)
+    sql = f"SELECT {columns}\nFROM {source.at(state.current_snapshot_id)}"
+    return ClonedRows(source, sql, consumed_versions(state.history()))
+
+
+def reject_other_upstreams(rows: ClonedRows, strange: Sequence[Name], model: str) -> None:
+    """A clone goes on from its source's last commit only where the model pulls what that commit pulled.
+
+    :param strange: upstreams of the model that the source's last commit says nothing of.
+    :raises ConfigError: asks for a full refresh, since what changed there since then cannot be told.
+    """
+    if strange:
+        raise ConfigError(
+            f"what changed in {', '.join(sorted(name.dotted for name in strange))} since {rows.source} was "
+            "computed cannot be told",
+            where=model,
+            why=f"the model is a clone of {rows.source}, which was not computed from there",
+            fix=f"build it from all rows: dbt run --full-refresh --select {model}; "
+            "or run with --defer, so that it pulls from what its source pulls from",
+        )

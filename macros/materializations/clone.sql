@@ -1,0 +1,70 @@
+{#
+  A clone is a view over its source, and owns nothing. Iceberg on Spark has no safe copy of a table without its
+  files: a second table over the same files breaks when the first one expires or drops them. A clone of a table is
+  marked as such, and dbt sees it as a table: the first write to it makes it one, from the rows that it shows.
+#}
+{% materialization clone, adapter='arctic' -%}
+  {%- if not defer_relation -%}
+    {%- do log('No relation found in state manifest for ' ~ model.unique_id, info=true) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
+  {%- do recover_swap(this) -%}
+  {%- if adapter.relation_kind(this) is not none and not flags.FULL_REFRESH -%}
+    {%- do log('Relation ' ~ this ~ ' already exists', info=true) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
+  {%- set property = adapter.clone_property(defer_relation, model) -%}
+  {%- if this.render() == defer_relation.render() -%}
+    {%- do log('Target relation and defer relation are the same, skipping clone for relation: ' ~ this.render()) -%}
+    {{ return({'relations': []}) }}
+  {%- endif -%}
+
+  {%- set target_relation = this.incorporate(type='table' if property and can_clone_table() else 'view') -%}
+  {%- set replaced = adapter.keyed_table(this) -%}
+  {%- set aside = make_way(this, 'view') -%}
+  {%- call statement('main') -%}
+    {{ arctic__create_clone(target_relation, defer_relation, '' if target_relation.is_view else property) }}
+  {%- endcall -%}
+  {%- do drop_aside(aside) -%}
+  {%- if replaced is not none -%}
+    {%- do adapter.drop_side_tables(replaced) -%}
+  {%- endif -%}
+
+  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=True) -%}
+  {{ return({'relations': [target_relation]}) }}
+{%- endmaterialization %}
+
+{% macro arctic__can_clone_table() -%}
+  {{ return(True) }}
+{%- endmacro %}
+
+{% macro arctic__create_clone(relation, source, property) -%}
+  create or replace view {{ relation }}
+  {{ arctic__comment_clause() }}
+  tblproperties ('arctic.protocol' = '', 'arctic.clone' = {{ adapter.string_literal(property) }})
+  as select * from {{ source }}
+{%- endmacro %}
+
+{# Turn a clone into a table of its own, keyed or plain, before the first write to it. #}
+{% macro arctic__own_the_clone(target_relation, keyed) -%}
+  {%- set rows = adapter.cloned_rows(this, model) -%}
+  {%- if keyed -%}
+    {%- do adapter.build_keyed_from_clone(this, model, rows) -%}
+  {%- else -%}
+    {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}
+    {#- not create_table_as, which is for the model's own rows: a contract may ask of them what these have not -#}
+    {%- set statement_sql -%}
+      create table {{ built }}
+      using iceberg
+      {{ arctic__partition_clause() }}
+      {{ arctic__comment_clause() }}
+      {{ arctic__table_properties_clause() }}
+      as
+      {{ rows.sql }}
+    {%- endset -%}
+    {%- do adapter.build_plain_from_clone(model, rows, statement_sql) -%}
+    {%- set aside = make_way(this, 'table') -%}
+    {%- do arctic__rename_relation(built, target_relation) -%}
+    {%- do drop_aside(aside) -%}
+  {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,98 @@
+"""dbt's commands and flags on keyed models: retry, show, `--empty`, `--defer`."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.dbt.keyed.conftest import Shop
+
+ORDERS = """{{ config(materialized='incremental', unique_key='id', delete_when='gone') }}
+select id, amount, gone from {{ source('raw', 'raw_orders') }}"""
+DOUBLED = """{{ config(materialized='incremental', unique_key='id') }}
+select id, EXPRESSION as twice, _action from {{ incremental_pull(ref('orders')) }}"""
+
+
+@pytest.fixture
+def layers(shop: Shop) -> Shop:
+    """A keyed model, and one that pulls from it."""
+    shop.source("raw_orders", "select col1 id, col2 amount, false gone from values (1L, 10), (2L, 20)")
+    shop.model("orders", ORDERS)
+    shop.model("doubled", DOUBLED.replace("EXPRESSION", "amount * 2"))
+    return shop
+
+
+def statuses(results: Any) -> dict[str, str]:
+    return {result.node.name: str(result.status) for result in results.results}
+
+
+def test_a_retry_takes_up_what_failed_and_nothing_else(layers: Shop) -> None:
+    shop = layers
+    shop.dbt("run")
+    shop.source("raw_orders", "select 1L id, 11 amount, false gone union all select 2L, 0, true")
+    shop.model("doubled", DOUBLED.replace("EXPRESSION", "cast(assert_true(false) as int)"))
+    shop.fail("run")
+    commits = len(shop.log("orders"))
+
+    shop.model("doubled", DOUBLED.replace("EXPRESSION", "amount * 2"))
+    assert statuses(shop.dbt("retry")) == {"doubled": "success"}
+    assert shop.rows("doubled", "id, twice") == [(1, 22)]
+    assert len(shop.log("orders")) == commits
+
+
+def test_show_reads_the_merged_rows_and_commits_nothing(layers: Shop) -> None:
+    shop = layers
+    shop.dbt("run")
+    commits = len(shop.log("doubled"))
+    shop.source("raw_orders", "select 1L id, 11 amount, false gone")
+    shop.dbt("run", "--select", "orders")
+
+    def shown(*arguments: str) -> list[tuple[Any, ...]]:
+        table = shop.dbt("show", *arguments).results[0].agate_table
+        return sorted(tuple(row.values()) for row in table.rows)
+
+    assert shown("--inline", "select id, amount from {{ ref('orders') }}") == [(1, 11), (2, 20)]
+    assert len(shown("--inline", "select id from {{ ref('orders') }}", "--limit", "1")) == 1
+    # What the model's own next run would get: the change only.
+    assert shown("--select", "doubled") == [(1, 22, "U")]
+    assert len(shop.log("doubled")) == commits
+
+
+def test_a_first_build_with_empty_is_filled_by_the_next_run(layers: Shop) -> None:
+    shop = layers
+    shop.dbt("run", "--empty")
+    assert (shop.rows("orders"), shop.rows("doubled")) == ([], [])
+    shop.dbt("run")
+    assert shop.rows("doubled", "id, twice") == [(1, 20), (2, 40)]
+
+
+def test_a_deferred_model_pulls_from_the_keyed_table_of_another_schema(layers: Shop) -> None:
+    shop = layers
+    shop.dbt("run", "--select", "orders")
+    shutil.copytree(shop.folder / "target", shop.folder / "state")
+    profile = yaml.safe_load((shop.folder / "profiles.yml").read_text())
+    profile["shop"]["outputs"]["ci"] = {**profile["shop"]["outputs"]["dev"], "schema": f"{shop.schema}_ci"}
+    shop.file("profiles.yml", yaml.safe_dump(profile))
+
+    def run_in_ci() -> tuple[str, list[tuple[Any, ...]]]:
+        arguments = (
+            "--select",
+            "doubled",
+            "--target",
+            "ci",
+            "--defer",
+            "--state",
+            str(shop.folder / "state"),
+        )
+        results = shop.dbt("run", *arguments)
+        rows = shop.sql(f"SELECT id, twice FROM lake.{shop.schema}_ci.doubled")
+        return results.results[0].adapter_response["_message"], sorted(rows)
+
+    assert run_in_ci()[1] == [(1, 20), (2, 40)]
+    shop.source("raw_orders", "select 1L id, 11 amount, false gone union all select 2L, 0, true")
+    shop.dbt("run", "--select", "orders")
+    assert run_in_ci() == ("UPSERT 2", [(1, 22)])
+    assert not shop.catalog.list_relations(f"{shop.schema}_ci")[0].name.startswith("orders")

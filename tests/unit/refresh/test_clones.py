@@ -1,0 +1,110 @@
+"""Where the rows of a clone are, and what stands under a name while a swap is cut off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from dbt_arctic.catalog.api import CatalogColumn, DataFile, RelationEntry, Snapshot, TableState, ViewState
+from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh import clone, swaps
+
+CONSUMED = '{"lake.prod.orders": ["an-id", "7"]}'
+
+
+@dataclass
+class Catalog:
+    """Names and what they are: a table's snapshot, or a view's properties."""
+
+    tables: dict[tuple[str, str], int] = field(default_factory=dict)
+    views: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+
+    def list_schemas(self) -> list[str]:
+        return sorted({schema for schema, _ in [*self.tables, *self.views]})
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        tables = [RelationEntry(at, name, "table") for at, name in self.tables if at == schema]
+        return [*tables, *(RelationEntry(at, name, "view") for at, name in self.views if at == schema)]
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        snapshot = self.tables.get((schema, name))
+        if snapshot is None:
+            return None
+        made = Snapshot(snapshot, None, 1, 0, "append", {"arctic.consumed": CONSUMED})
+        columns = (CatalogColumn("id", "bigint"), CatalogColumn("a`b", "string"))
+        return TableState(schema, name, "file:/t", {}, columns, (made,), snapshot, {"main": snapshot})
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        properties = self.views.get((schema, name))
+        return None if properties is None else ViewState(schema, name, properties, (), "")
+
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+        return ["id", "a`b"]
+
+    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
+        return []
+
+
+def name(schema: str, identifier: str = "orders") -> Name:
+    return Name("lake", schema, identifier)
+
+
+def cloned_from(schema: str) -> dict[str, str]:
+    return {clone.PROPERTY_CLONE: f'["lake", "{schema}", "orders"]', "arctic.protocol": ""}
+
+
+def test_a_clone_of_a_table_is_marked_and_one_of_a_view_is_an_ordinary_view() -> None:
+    catalog = Catalog({("prod", "orders"): 7}, {("prod", "seen"): {}, ("ci", "orders"): cloned_from("prod")})
+    assert clone.property_for(catalog, name("prod"), "m") == '["lake", "prod", "orders"]'
+    assert clone.property_for(catalog, name("ci"), "m") == '["lake", "ci", "orders"]'
+    assert clone.property_for(catalog, name("prod", "seen"), "m") == ""
+    with pytest.raises(UnknownRelation, match=r"lake\.prod\.gone does not exist"):
+        clone.property_for(catalog, name("prod", "gone"), "m")
+
+
+def test_a_clone_of_a_clone_leads_to_the_table() -> None:
+    catalog = Catalog(
+        {("prod", "orders"): 7},
+        {("ci", "orders"): cloned_from("prod"), ("mine", "orders"): cloned_from("ci")},
+    )
+    assert clone.origin(catalog, name("mine")) == name("prod")
+    assert clone.origin(catalog, name("prod")) == name("prod")
+    rows = clone.cloned_rows(catalog, name("mine"), "orders")
+    assert rows.sql == "SELECT `id`, `a``b`\nFROM `lake`.`prod`.`orders` VERSION AS OF 7"
+    assert rows.consumed["lake.prod.orders"].version == "7"
+
+
+def test_a_clone_whose_source_is_gone_says_so() -> None:
+    catalog = Catalog({}, {("ci", "orders"): cloned_from("prod")})
+    with pytest.raises(UnknownRelation, match="--full-refresh --select orders"):
+        clone.cloned_rows(catalog, name("ci"), "orders")
+
+
+def test_clones_in_a_circle_are_an_error() -> None:
+    catalog = Catalog({}, {("a", "orders"): cloned_from("b"), ("b", "orders"): cloned_from("a")})
+    with pytest.raises(UnknownRelation, match="a clone of itself"):
+        clone.origin(catalog, name("a"))
+
+
+def test_a_keyed_table_that_began_as_a_clone_is_none_any_more() -> None:
+    properties = {**cloned_from("prod"), "arctic.protocol": "1"}
+    assert not clone.is_clone(properties)
+    assert clone.began_as(properties) == name("prod")
+
+
+def test_a_pull_from_elsewhere_than_the_source_pulled_is_refused() -> None:
+    rows = clone.ClonedRows(name("prod"), "", {})
+    clone.reject_other_upstreams(rows, [], "orders")
+    with pytest.raises(ConfigError, match=r"what changed in lake\.raw\.orders"):
+        clone.reject_other_upstreams(rows, [name("raw")], "orders")
+
+
+def test_what_an_interrupted_swap_left_stands_for_a_name_that_is_free() -> None:
+    catalog = Catalog({("ci", "orders__arctic_new_1"): 1}, {("ci", "orders__arctic_old_2"): {}})
+    assert swaps.standing(catalog, name("ci")) == name("ci", "orders__arctic_new_1")
+    catalog.views["ci", "orders"] = cloned_from("prod")
+    assert swaps.standing(catalog, name("ci")) == name("ci")
+    assert swaps.kind_of(catalog, name("ci")) == "clone"
+    assert swaps.standing(catalog, name("ci", "other")) == name("ci", "other")
