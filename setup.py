@@ -26,7 +26,7 @@ DEPENDENCIES = [
     "dbt-spark>=1.11,<1.12",
     "packaging>=24",
     "pyiceberg[pyarrow,pyiceberg-core,sql-sqlite]>=0.12,<0.13",
-    "pyspark>=4.1.4,<4.2",
+    "pyspark[connect]>=4.1.4,<4.2",
     "rich>=14,<16",
     "sqlglot>=30.30,<31",
 ]
@@ -40,6 +40,7 @@ DEVELOPMENT = [
     "duckdb-extension-iceberg==1.5.5",
     "hypothesis>=6.140,<7",
     "mypy>=1.19,<2",
+    "pandas>=2.2,<3",  # pandas-on-Spark of pyspark 4.1 does not know pandas 3
     "pytest>=9,<10",
     "pytest-timeout>=2.4,<3",
     "pytest-xdist>=3.8,<4",

@@ -54,6 +54,7 @@ def test_a_wrong_value_is_named(config: dict[str, Any], words: list[str]) -> Non
         ({"unique_key": "id", "incremental_strategy": "merge"}, "merge"),
         ({"unique_key": "id", "incremental_strategy": "default"}, "upsert"),
         ({"buckets": 8}, "append"),
+        ({"unique_key": "id", "incremental_strategy": "microbatch", "delete_when": "gone"}, "microbatch"),
     ],
     ids=str,
 )
@@ -69,6 +70,11 @@ def test_a_key_decides_the_strategy_unless_the_config_does(config: dict[str, Any
         {"incremental_strategy": "delete+insert"},
         {"delete_when": "gone"},
         {"unique_key": "id", "incremental_strategy": "merge", "deduplicate_by": "at"},
+        {"incremental_strategy": "microbatch", "delete_when": "gone"},
+        {"unique_key": "id", "merge_update_columns": ["name"]},
+        {"unique_key": "id", "merge_exclude_columns": ["name"]},
+        {"unique_key": "id", "incremental_predicates": ["id > 1"]},
+        {"unique_key": "id", "incremental_strategy": "microbatch", "predicates": ["id > 1"]},
     ],
     ids=str,
 )
