@@ -84,7 +84,12 @@ PLAIN = """
           unique_key=KEY) }}
 select id, name, gone, at from {{ source('raw', 'raw_orders') }}
 """
-STRATEGIES = {"appended": "append", "merged": "merge", "replaced": "delete+insert", "over": "insert_overwrite"}
+STRATEGIES = {
+    "appended": "append",
+    "merged": "merge",
+    "replaced": "delete+insert",
+    "over": "insert_overwrite",
+}
 
 
 def test_a_plain_table_keeps_its_rows_when_one_breaks_a_constraint(shop: Shop) -> None:
@@ -108,7 +113,8 @@ def test_only_rows_that_are_written_are_checked(shop: Shop) -> None:
     shop.model(
         "orders",
         "{{ config(materialized='table') }} select o.id, o.name, o.gone, o.at"
-        " from {{ source('raw', 'raw_orders') }} as o join {{ source('raw', 'raw_events') }} as e on o.id = e.id",
+        " from {{ source('raw', 'raw_orders') }} as o"
+        " join {{ source('raw', 'raw_events') }} as e on o.id = e.id",
     )
     shop.file("models/orders.yml", contract("orders", name=NOT_NULL))
     rows = "(1, 'a', false, 1), (2, cast(null as string), false, 1)"
@@ -118,7 +124,7 @@ def test_only_rows_that_are_written_are_checked(shop: Shop) -> None:
     assert shop.rows("orders", "id") == [(1,)]
 
 
-TEXT = "It's \"quoted\", a \\back\\slash, ${spark.app.name}, ünï 🧊\nand two lines -- no /* comment"
+TEXT = 'It\'s "quoted", a \\back\\slash, ${spark.app.name}, ünï 🧊\nand two lines -- no /* comment'
 
 
 @pytest.mark.parametrize("kind", ["keyed", "incremental", "view"])

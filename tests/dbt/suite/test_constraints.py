@@ -196,4 +196,4 @@ class TestIncrementalContractSqlHeader(BaseIncrementalContractSqlHeader):
 
 
 class TestIncrementalForeignKey(BaseIncrementalForeignKeyConstraint):
-    """Its model has a unique_key, so it is a keyed table here; nothing enforces the foreign key, as dbt warns."""
+    """Its model has a unique_key, so its table is keyed. Nothing enforces a foreign key, as dbt warns."""
