@@ -30,7 +30,7 @@ from dbt_arctic.catalog.api import RelationEntry
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import literal, quote
-from dbt_arctic.keyed.table import hides, is_keyed
+from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
 
 if TYPE_CHECKING:
@@ -331,11 +331,8 @@ def seed_text(value: Any) -> str | None:
 def visible(entries: list[RelationEntry]) -> list[RelationEntry]:
     """A listing without the side tables of its keyed views."""
     keyed = [entry.properties for entry in entries if entry.kind == "view" and is_keyed(entry.properties)]
-    return [
-        entry
-        for entry in entries
-        if entry.kind == "view" or not any(hides(properties, entry.name) for properties in keyed)
-    ]
+    roots = {side_root(properties.get("arctic.base", "")) for properties in keyed} - {None}
+    return [entry for entry in entries if entry.kind == "view" or side_root(entry.name) not in roots]
 
 
 def relation_type(entry: RelationEntry) -> RelationType:

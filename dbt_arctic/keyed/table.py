@@ -142,9 +142,18 @@ def hides(properties: Mapping[str, str], identifier: str) -> bool:
 
     Of whatever generation: one that the view does not name is a build under way, or an abandoned one.
     """
+    root = side_root(identifier)
+    return root is not None and root == side_root(properties.get("arctic.base", ""))
+
+
+def side_root(identifier: str) -> str | None:
+    """What an identifier is a side table of, by its name; ``None`` where it is none.
+
+    >>> side_root("orders__change_3"), side_root("orders")
+    ('orders', None)
+    """
     match = _SIDE.fullmatch(identifier)
-    current = _SIDE.fullmatch(properties.get("arctic.base", ""))
-    return match is not None and current is not None and match.group("of") == current.group("of")
+    return None if match is None else match.group("of")
 
 
 def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Column, ...]) -> KeyedTable:
