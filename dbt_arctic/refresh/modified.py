@@ -7,6 +7,7 @@ from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_CREATED
+from dbt_arctic.refresh.clone import origin
 from dbt_arctic.refresh.state import find_keyed, load_change
 
 _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
@@ -15,10 +16,12 @@ _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added
 def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
     """Milliseconds since the epoch of the last commit that changed rows; ``None`` where none ever did.
 
-    Of a keyed table that is its last upsert, or its build: compaction only moves rows.
+    Of a keyed table that is its last upsert, or its build: compaction only moves rows. Of a clone it is
+    that of what it shows.
 
     :raises UnknownRelation: there is no table of that name.
     """
+    name = origin(catalog, name)
     state = catalog.load_table(name.schema, name.identifier)
     if state is not None:
         return next((entry.timestamp_ms for entry in state.history() if _changed_rows(entry)), None)

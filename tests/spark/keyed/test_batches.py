@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
@@ -53,3 +55,19 @@ def test_a_batch_that_is_overtaken_computes_its_deletes_anew_and_not_its_rows(sh
     assert ["from_json" in sql for sql in upserts] == [True, False]
     change = orders.table.change
     assert list(shop.main.catalog.load_table(change.schema, change.identifier).branches) == ["main"]
+
+
+def test_a_batch_that_is_cut_off_anywhere_is_all_there_or_not_at_all(shop: Any, cut_off: Any) -> None:
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3)])
+    before, after = orders.rows(), [row(1, 1, 10), row(3, 2, 3), row(4, 1, 4)]
+    found = []
+    for at in range(4):
+        process = shop.session()
+        process.statements.die(at)
+        with pytest.raises(cut_off):
+            replace_day(orders.on(process), 1, [row(1, 1, 10), row(4, 1, 4)], process)
+        found.append(orders.rows())
+    assert found == [before, before, before, after]
+    replace_day(orders, 1, [row(1, 1, 10), row(4, 1, 4)], shop.main)
+    assert orders.rows() == after
