@@ -71,6 +71,16 @@ class SparkStartError(ArcticError):
     title = "Spark did not start"
 
 
+class ServerUnreachable(ArcticError):
+    code = "AR-106"
+    title = "The Spark Connect server cannot be reached or does not fit"
+
+
+class ServerError(ArcticError):
+    code = "AR-107"
+    title = "The project's own server cannot be started or stopped"
+
+
 # 2xx: a statement
 
 
@@ -92,6 +102,11 @@ class CommitStateUnknown(ArcticError):
 class StatementCancelled(ArcticError):
     code = "AR-204"
     title = "The statement was cancelled"
+
+
+class ConnectionLost(ArcticError):
+    code = "AR-205"
+    title = "The connection to Spark was lost while a statement ran"
 
 
 # 3xx: a model

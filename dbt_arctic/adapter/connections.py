@@ -13,9 +13,9 @@ from dbt.adapters.sql.connections import SQLConnectionManager
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
-from dbt_arctic.engine.session import SessionEngine
 
 
 @dataclass
@@ -53,11 +53,10 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @classmethod
     def engine(cls, credentials: ArcticCredentials) -> Engine:
-        settings = credentials.spark_settings(cls._project_root)
-        identity = repr(settings)
+        identity = (repr(credentials), cls._project_root)
         with cls._engines_lock:
             if identity not in cls._engines:
-                cls._engines[identity] = SessionEngine(settings)
+                cls._engines[identity] = choose_engine(credentials, cls._project_root).engine
             return cls._engines[identity]
 
     @contextmanager

@@ -10,10 +10,21 @@ from typing import Any, ClassVar
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_arctic.engine.connect_settings import (
+    DEFAULT_PORT,
+    DEFAULT_TIMEOUT_S,
+    ConnectSettings,
+    connect_conf,
+    parsed_host,
+)
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ProfileError
 
-METHODS = ("session",)
+METHODS = ("session", "connect")
+DEFAULT_WAREHOUSE = "./lake"
+
+_OF_CONNECT = ("host", "port", "token", "user_id", "use_ssl", "tls_ca", "connect_timeout")
+_OF_SESSION = ("master", "driver_memory", "java_home", "packages", "repositories", "use_server")
 
 
 @dataclass
@@ -23,7 +34,7 @@ class ArcticCredentials(Credentials):
     database: str = "lake"
     schema: str = "default"
     method: str = "session"
-    warehouse: str = "./lake"
+    warehouse: str | None = None
     master: str = "local[*]"
     driver_memory: str = "2g"
     java_home: str | None = None
@@ -31,6 +42,14 @@ class ArcticCredentials(Credentials):
     repositories: list[str] = field(default_factory=list)
     spark_conf: dict[str, Any] = field(default_factory=dict)
     catalog_properties: dict[str, Any] = field(default_factory=dict)
+    use_server: bool = True
+    host: str | None = None
+    port: int | None = None
+    token: str | None = None
+    user_id: str | None = None
+    use_ssl: bool = False
+    tls_ca: str | None = None
+    connect_timeout: int = DEFAULT_TIMEOUT_S
 
     _ALIASES: ClassVar[dict[str, str]] = {"catalog": "database"}
 
@@ -48,7 +67,8 @@ class ArcticCredentials(Credentials):
                 why=f"this dbt-arctic knows: {', '.join(METHODS)}",
                 fix=f"write method: {METHODS[0]}",
             )
-        if not self.warehouse.strip():
+        self._check_settings_of_the_method()
+        if self.warehouse is not None and not self.warehouse.strip():
             raise ProfileError(
                 "warehouse is empty",
                 where="profiles.yml, warehouse",
@@ -64,16 +84,45 @@ class ArcticCredentials(Credentials):
                     fix=f"write the whole name, for instance {nested[0]}.something: value",
                 )
 
+    def _check_settings_of_the_method(self) -> None:
+        defaults = {name: spec.default for name, spec in type(self).__dataclass_fields__.items()}
+        defaults["repositories"] = []  # made by a factory
+        strange = _OF_CONNECT if self.method == "session" else _OF_SESSION
+        found = [name for name in strange if getattr(self, name) != defaults[name]]
+        if found:
+            other = next(method for method in METHODS if method != self.method)
+            raise ProfileError(
+                f"{found[0]} has no meaning with method: {self.method}",
+                where=f"profiles.yml, {found[0]}",
+                why=f"it belongs to method: {other}",
+                fix=f"remove it, or write method: {other}",
+            )
+        if self.method == "connect" and not (self.host or "").strip():
+            raise ProfileError(
+                "host is missing",
+                where="profiles.yml, host",
+                why="method: connect needs the address of a Spark Connect server",
+                fix="write for instance host: sc://spark.example.com:15002",
+            )
+
     @property
     def type(self) -> str:
         return "arctic"
 
     @property
     def unique_field(self) -> str:
-        return self.warehouse
+        return self.warehouse or self.host or DEFAULT_WAREHOUSE
 
     def _connection_keys(self) -> tuple[str, ...]:
+        # What `dbt debug` shows: never token, whose place may also be in the host's parameters.
+        if self.method == "connect":
+            return ("method", "database", "schema", "endpoint", "user_id", "use_ssl", "tls_ca", "warehouse")
         return ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
+
+    @property
+    def endpoint(self) -> str:
+        """The server's address without its parameters."""
+        return self.connect_settings().endpoint
 
     def spark_settings(self, project_root: str | None = None) -> SparkSettings:
         """Settings of the embedded Spark. A relative warehouse belongs to the project's folder.
@@ -83,8 +132,8 @@ class ArcticCredentials(Credentials):
         return SparkSettings(
             catalog=self.database,
             warehouse=self.resolved_warehouse(project_root),
-            catalog_properties={key: _text(value) for key, value in self.catalog_properties.items()},
-            spark_conf={key: _text(value) for key, value in self.spark_conf.items()},
+            catalog_properties=self.iceberg_properties,
+            spark_conf=_texts(self.spark_conf),
             master=self.master,
             driver_memory=self.driver_memory,
             packages=None if self.packages is None else tuple(self.packages),
@@ -92,12 +141,41 @@ class ArcticCredentials(Credentials):
             java_home=self.java_home,
         )
 
+    def connect_settings(self) -> ConnectSettings:
+        """Settings of sessions on the Spark Connect server that the profile names.
+
+        :raises ProfileError: the host is no address, or the catalog's name cannot be used.
+        """
+        name, port, parameters = parsed_host(self.host or "")
+        use_ssl = self.use_ssl or parameters.pop("use_ssl", "false").lower() == "true"
+        spark_conf = _texts(self.spark_conf)
+        return ConnectSettings(
+            host=name,
+            port=self.port or port or DEFAULT_PORT,
+            use_ssl=use_ssl,
+            token=self.token or parameters.pop("token", None),
+            user_id=self.user_id or parameters.pop("user_id", None),
+            parameters=parameters,
+            tls_ca=Path(self.tls_ca).expanduser() if self.tls_ca else None,
+            catalog=self.database,
+            conf=connect_conf(self.database, self.warehouse, self.iceberg_properties, spark_conf),
+            timeout_s=self.connect_timeout,
+        )
+
+    @property
+    def iceberg_properties(self) -> dict[str, str]:
+        """``catalog_properties`` as Iceberg reads them."""
+        return _texts(self.catalog_properties)
+
     def resolved_warehouse(self, project_root: str | None = None) -> str:
-        if "://" in self.warehouse or self.warehouse.startswith("file:"):
-            return self.warehouse
-        return str(Path(project_root or os.getcwd(), os.path.expanduser(self.warehouse)).resolve())
+        warehouse = self.warehouse or DEFAULT_WAREHOUSE
+        if "://" in warehouse or warehouse.startswith("file:"):
+            return warehouse
+        return str(Path(project_root or os.getcwd(), os.path.expanduser(warehouse)).resolve())
 
 
-def _text(value: Any) -> str:
+def _texts(values: dict[str, Any]) -> dict[str, str]:
     """YAML's booleans and numbers as Spark writes them."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()
+    }

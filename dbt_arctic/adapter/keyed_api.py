@@ -18,12 +18,12 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.docs import persists
+from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pulls import ModelPulls
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.catalog.open import open_catalog
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.keyed import create, read
@@ -58,11 +58,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     def catalog(self) -> CatalogReader:
         with self._catalog_lock:
             if self._catalog is None:
-                credentials = self.config.credentials
-                settings = credentials.spark_settings(getattr(self.config, "project_root", None))
-                self._catalog = open_catalog(
-                    settings.catalog, settings.warehouse, settings.catalog_properties, self._rows
-                )
+                project_root = getattr(self.config, "project_root", None)
+                self._catalog = choose_catalog(self.config.credentials, project_root, self._rows)
             return self._catalog
 
     def edge(self, run_id: str = "") -> Edge:
@@ -353,9 +350,11 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def _cloned_from(self, upstream: Name, expected: Mapping[str, Consumed]) -> tuple[Name, Consumed] | None:
         """What the model read before its upstream, a keyed table by now, was cloned from there."""
+        if not expected or upstream.dotted in expected:
+            return None
         view = self.catalog.load_view(upstream.schema, upstream.identifier)
         source = clone.began_as(view.properties) if view is not None else None
-        if source is None or upstream.dotted in expected or source.dotted not in expected:
+        if source is None or source.dotted not in expected:
             return None
         return source, expected[source.dotted]
 

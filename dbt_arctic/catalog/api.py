@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,9 @@ class DataFile:
 
 class CatalogReader(Protocol):
     """Reads metadata; never writes. Every method sees the catalog as it is now (no cache)."""
+
+    needs_spark: ClassVar[bool]
+    """Whether a question costs statements on Spark."""
 
     def list_schemas(self) -> list[str]: ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dbt_arctic.catalog.api import (
     CatalogColumn,
@@ -33,6 +33,8 @@ class SqlCatalog:
 
     :param run: executes one statement and returns its rows; its errors pass through.
     """
+
+    needs_spark: ClassVar[bool] = True
 
     def __init__(self, catalog_name: str, run: Run) -> None:
         self._catalog = catalog_name

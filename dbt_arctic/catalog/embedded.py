@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from dbt_arctic.catalog.api import DataFile, RelationEntry, TableState, ViewState
 from dbt_arctic.catalog.damage import unreadable_metadata
@@ -34,6 +34,8 @@ class EmbeddedCatalog:
     :param properties: pyiceberg FileIO properties, for tables whose location is not on this machine.
     :raises CatalogUnavailable: (any method) the catalog or a metadata file cannot be read.
     """
+
+    needs_spark: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt_arctic.catalog.api import DataFile, RelationEntry, TableState, ViewState
 from dbt_arctic.catalog.by_sql import SqlCatalog
@@ -40,6 +40,8 @@ class RemoteCatalog:
     :param views_by_sql: pyiceberg cannot read the views of this kind of catalog.
     :raises CatalogUnavailable: (any method) the catalog or a file of it cannot be reached or read.
     """
+
+    needs_spark: ClassVar[bool] = False
 
     def __init__(
         self, name: str, properties: Mapping[str, Any], by_sql: SqlCatalog, *, views_by_sql: bool

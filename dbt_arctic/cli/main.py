@@ -7,13 +7,27 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
+from typing import Any
 
 import click
 
 from dbt_arctic.cli.doctor import examine
+from dbt_arctic.cli.server import server
+from dbt_arctic.errors import ArcticError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Our errors on the terminal as they are, without Python's traceback."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except ArcticError as error:
+            click.echo(str(error), err=True)
+            context.exit(2)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("dbt-arctic"), prog_name="dbt-arctic")
 def main() -> None:
     """Look after the keyed tables of a dbt project."""
@@ -29,3 +43,6 @@ def doctor() -> None:
             click.echo(f"    fix: {check.fix}")
     if not all(check.ok for check in checks):
         sys.exit(1)
+
+
+main.add_command(server)

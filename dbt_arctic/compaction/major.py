@@ -16,6 +16,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed
 from dbt_arctic.refresh.upsert import publish
 
@@ -123,7 +124,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
             # A column that was added after the last commit is not in the snapshot yet.
             known = columns_at(edge.catalog, table.change, (plan.change_snapshot,))
             statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch, known)
-            rows = edge.run("merge", statement, table)
+            rows = rows_written(edge, edge.run("merge", statement, table), table.base, branch=branch)
         finally:
             # Left in place, the property would be committed with every later write of the session.
             edge.run("reset_merged", compact.reset_merged_property(), table)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from dbt_arctic.engine.api import Connection
+from dbt_arctic.engine.connect import ConnectEngine
+from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings, catalog_conf, packages
@@ -25,39 +27,71 @@ class Check(NamedTuple):
 
 
 def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Check]:
-    """The checks in the order of a run: java, jars, spark, catalog, write.
+    """The checks of an embedded Spark in the order of a run: java, jars, spark, catalog, write.
 
     The first one that fails is the last one in the list: the others need what it lacks.
     """
     if java_home is not None:
         settings = dataclasses.replace(settings, java_home=java_home)
+
+    def java() -> list[Check]:
+        found = find_java(settings.java_home)
+        return [Check("java", True, f"Java {found.version}, {found.home}")]
+
+    def spark() -> list[Check]:
+        version = _spark_version(connection)
+        return [
+            Check("jars", True, ", ".join(packages(settings)) or "none of ours are wanted"),
+            Check("spark", True, f"Spark {version}, {settings.master}"),
+        ]
+
+    with contextlib.closing(SessionEngine(settings).connect()) as connection:
+        stored = _of_the_catalog(connection, settings.catalog, _kind(settings), settings.warehouse)
+        return _until_one_fails([("java", java), ("spark", spark), *stored])
+
+
+def diagnose_server(settings: ConnectSettings, description: str) -> list[Check]:
+    """The checks of a Spark Connect server: spark, catalog, write; see ``diagnose``."""
+
+    def spark() -> list[Check]:
+        return [Check("spark", True, f"Spark {_spark_version(connection)}, {description}")]
+
+    with contextlib.closing(ConnectEngine(settings).connect()) as connection:
+        stored = _of_the_catalog(connection, settings.catalog, "as the server has it", settings.catalog)
+        return _until_one_fails([("spark", spark), *stored])
+
+
+_Step = tuple[str, Callable[[], list[Check]]]
+
+
+def _of_the_catalog(connection: Connection, catalog: str, kind: str, place: str) -> list[_Step]:
+    def listed() -> list[Check]:
+        schemas = _rows(connection, f"SHOW SCHEMAS IN `{catalog}`")
+        return [Check("catalog", True, f"{catalog} ({kind}), {len(schemas)} schemas")]
+
+    def written() -> list[Check]:
+        with _scratch_schema(connection, catalog) as schema:
+            _write_and_read(connection, f"{schema}.written")
+        return [Check("write", True, f"a table can be made, read and dropped in {place}")]
+
+    return [("catalog", listed), ("write", written)]
+
+
+def _until_one_fails(steps: list[_Step]) -> list[Check]:
     checks: list[Check] = []
-    name = "java"
-    try:
-        java = find_java(settings.java_home)
-        checks.append(Check(name, True, f"Java {java.version}, {java.home}"))
-        name = "spark"
-        connection = SessionEngine(settings).connect()
-        with contextlib.closing(connection):
-            version = _rows(connection, "SELECT split(version(), ' ')[0]")[0][0]
-            checks.append(Check("jars", True, ", ".join(packages(settings)) or "none of ours are wanted"))
-            checks.append(Check(name, True, f"Spark {version}, {settings.master}"))
-            name = "catalog"
-            schemas = _rows(connection, f"SHOW SCHEMAS IN `{settings.catalog}`")
-            checks.append(
-                Check(name, True, f"{settings.catalog} ({_kind(settings)}), {len(schemas)} schemas")
-            )
-            name = "write"
-            with _scratch_schema(connection, settings.catalog) as schema:
-                _write_and_read(connection, f"{schema}.written")
-            checks.append(Check(name, True, f"a table can be made, read and dropped in {settings.warehouse}"))
-    except ArcticError as error:
-        failed = "jars" if isinstance(error, DependencyError) else name
-        detail = " ".join(part for part in (error.what, error.where, error.why) if part)
-        checks.append(
-            Check(failed, False, detail, error.fix or f"Look up {error.code} in the documentation.")
-        )
+    for name, check in steps:
+        try:
+            checks.extend(check())
+        except ArcticError as error:
+            failed = "jars" if isinstance(error, DependencyError) else name
+            detail = " ".join(part for part in (error.what, error.where, error.why) if part)
+            fix = error.fix or f"Look up {error.code} in the documentation."
+            return [*checks, Check(failed, False, detail, fix)]
     return checks
+
+
+def _spark_version(connection: Connection) -> str:
+    return str(_rows(connection, "SELECT split(version(), ' ')[0]")[0][0])
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import shutil
 import sys
@@ -19,17 +18,17 @@ from typing import Any
 
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import (
+    ICEBERG_CATALOG,
     ICEBERG_EXTENSIONS,
     SparkSettings,
-    is_embedded,
-    local_warehouse,
     session_conf,
 )
 from dbt_arctic.engine.startup import log_tail, start_error
-from dbt_arctic.errors import CatalogUnavailable, SparkStartError
+from dbt_arctic.engine.warehouse import prepare_warehouse
+from dbt_arctic.errors import SparkStartError
 
-_ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _lock = threading.RLock()
 _running: SparkProcess | None = None
 
@@ -141,29 +140,13 @@ def stop() -> None:
         _forget()
 
 
-def prepare_warehouse(settings: SparkSettings) -> None:
-    """Make the embedded catalog's folder: SQLite creates its file, but no folder above it."""
-    folder = local_warehouse(settings)
-    if folder is None or not is_embedded(settings):
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CatalogUnavailable(
-            "The warehouse folder cannot be made.",
-            where=str(folder),
-            why=str(error),
-            fix="Choose a folder that you may write to: `warehouse` in the profile.",
-        ) from error
-
-
 def _started(settings: SparkSettings) -> SparkProcess:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    _silence_pyspark()
+    silence_pyspark()
     java = find_java(settings.java_home)
     described = f"Java {java.version} at {java.home}"
     wanted = session_conf(settings)
@@ -210,7 +193,7 @@ def _adopted() -> SparkProcess | None:
     if ICEBERG_EXTENSIONS not in conf.get("spark.sql.extensions", ""):
         lacking.append(f"spark.sql.extensions={ICEBERG_EXTENSIONS}")
     try:
-        SparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_ICEBERG_CATALOG)
+        SparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(ICEBERG_CATALOG)
     except Exception:  # py4j wraps ClassNotFoundException; whatever the reason, the class cannot be had
         lacking.append("Iceberg's runtime jar")
     if lacking:
@@ -243,14 +226,6 @@ def _forget() -> None:
         process = getattr(gateway, "proc", None)
         if process is not None:
             process.stdin.close()  # a JVM that still lives ends with its input
-
-
-def _silence_pyspark() -> None:
-    # pyspark prints each failed query on the terminal as JSON, besides raising it.
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _is_stopped(context: Any) -> bool:

@@ -12,6 +12,7 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.statement import RunningStatement
+from dbt_arctic.engine.temp_view import create_temp_view
 from dbt_arctic.engine.translate import translated
 
 
@@ -81,19 +82,9 @@ class SessionConnection:
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A temporary view over literal rows, every column a string (or NULL)."""
-        import pyarrow as pa  # type: ignore[import-untyped] # it has no type information
-
         session = self.session
-        arrays = [
-            pa.array([None if row[at] is None else str(row[at]) for row in rows], pa.string())
-            for at in range(len(columns))
-        ]
         with translated(f"temporary view {name}", self.process):
-            from pyspark.sql.types import StringType, StructField, StructType
-
-            schema = StructType([StructField(column, StringType()) for column in columns])
-            frame = session.createDataFrame(pa.table(arrays, names=list(columns)), schema)
-            frame.createOrReplaceTempView("`" + name.replace("`", "``") + "`")
+            create_temp_view(session, name, columns, rows)
 
     def cancel(self) -> None:
         """Stop the statement that runs now; it fails with ``StatementCancelled``."""

@@ -20,9 +20,24 @@ ICEBERG_RUNTIMES: Mapping[str, str] = {
 """Spark's minor version to the Iceberg runtime that was tested with it."""
 
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
+ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SQLITE_BUSY_TIMEOUT_MS = 5_000
 """How long one SQLite call waits for another process's lock; loading a table takes about five calls."""
+
+SESSION_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # Storage-partitioned joins: tables bucketed alike are joined where they lie.
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    # 4 buckets beside 8 as well. Not allowJoinKeysSubsetOfPartitionKeys: it shuffles joins on more
+    # columns than the bucket's, which need no shuffle without it (Spark 4.1.4).
+    "spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled": "true",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+"""What every session of ours is set to, whichever Spark it is a session of."""
 
 _LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?$")
 
@@ -53,13 +68,23 @@ class SparkSettings:
     java_home: str | None = None
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z_]\w*", self.catalog):
-            raise ProfileError(
-                f"The catalog's name {self.catalog!r} cannot be used.",
-                where="profile: catalog",
-                why="Spark takes it as a part of a conf key: letters, digits and underscores only.",
-                fix="Choose a name such as `lake`.",
-            )
+        check_catalog_name(self.catalog)
+
+
+def check_catalog_name(name: str) -> None:
+    """Raises ``ProfileError`` where Spark could not take the name as a part of a conf key."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ProfileError(
+            f"The catalog's name {name!r} cannot be used.",
+            where="profile: catalog",
+            why="Spark takes it as a part of a conf key: letters, digits and underscores only.",
+            fix="Choose a name such as `lake`.",
+        )
+
+
+def catalog_prefix(name: str) -> str:
+    """The key that makes a name a catalog to Spark; its properties follow below it."""
+    return f"spark.sql.catalog.{name}"
 
 
 def is_embedded(settings: SparkSettings) -> bool:
@@ -138,7 +163,7 @@ def local_cores(master: str) -> int | None:
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
     """Every Spark conf of a session: ours, then the catalog's, then the user's, the later one winning."""
-    prefix = f"spark.sql.catalog.{settings.catalog}"
+    prefix = catalog_prefix(settings.catalog)
     conf = {
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
@@ -148,17 +173,8 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
         "spark.sql.catalogImplementation": "in-memory",  # Hive's would leave metastore_db behind
         "spark.sql.defaultCatalog": settings.catalog,
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.session.timeZone": "UTC",
-        # Storage-partitioned joins: tables bucketed alike are joined where they lie.
-        "spark.sql.sources.v2.bucketing.enabled": "true",
-        "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
-        # 4 buckets beside 8 as well. Not allowJoinKeysSubsetOfPartitionKeys: it shuffles joins on more
-        # columns than the bucket's, which need no shuffle without it (Spark 4.1.4).
-        "spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled": "true",
-        "spark.sql.iceberg.planning.preserve-data-grouping": "true",
-        "spark.sql.requireAllClusterKeysForCoPartition": "false",
-        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        **SESSION_DEFAULTS,
+        prefix: ICEBERG_CATALOG,
     }
     jars = packages(settings)
     if jars:

@@ -25,6 +25,7 @@ from dbt_arctic.keyed.write import fill_base, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import find_keyed
 
 ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000
@@ -89,7 +90,7 @@ def build_generation(
             fix="wait for the other run to end, then run again if this one is still needed",
         ) from error
     edge.run("order_base", create.order_base(table), table)
-    rows = edge.run("fill_base", fill, table)
+    rows = rows_written(edge, edge.run("fill_base", fill, table), table.base)
     edge.run("create_change", create.create_change(table, created), table)
     properties = {PROPERTY_RUN: edge.run_id}
     if consumed:
@@ -98,7 +99,11 @@ def build_generation(
     edge.run("keep_statistics", create.keep_statistics(table), table)
     _publish(edge, table, comment)
     _drop_abandoned(edge, table, found)
-    return table, Outcome(f"BUILD generation {number} ({rows} rows)", rows, fill)
+    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
+
+
+def _in_brackets(rows: int) -> str:
+    return f" ({rows} rows)" if rows >= 0 else ""
 
 
 def _publish(edge: Edge, table: KeyedTable, comment: str) -> None:

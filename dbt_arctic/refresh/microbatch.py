@@ -19,6 +19,7 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
+from dbt_arctic.refresh.rows import counted, rows_written
 from dbt_arctic.refresh.state import columns_at, consistent_pair, head
 from dbt_arctic.refresh.turns import turn
 from dbt_arctic.refresh.upsert import ATTEMPTS, prepare, publish, require_generation
@@ -51,7 +52,7 @@ def replace_rows(
                 raise
             # Another writer has put a file across the interval's border since.
         else:
-            return Outcome(f"OK {rows}", rows, direct)
+            return Outcome(counted("OK", rows), rows, direct)
     with turn(write.target):
         return execute_plain_write(edge, write, statements)
 
@@ -84,12 +85,13 @@ def replace_keys(edge: Edge, name: Name, config: KeyedConfig, sql: str, interval
             statement = replace.replace_interval(
                 table, batch, version, condition, txn, {PROPERTY_RUN: edge.run_id}, branch, known
             )
-            rows = edge.run("upsert", statement, table)
+            told = edge.run("upsert", statement, table)
+            rows = rows_written(edge, told, table.change, txn=txn, branch=branch)
             with turn(table.change):
                 published = publish(edge, table.change, branch, table)
             if published:
                 require_generation(edge, table, config)
-                return Outcome(f"REPLACE {rows}", rows, statement)
+                return Outcome(counted("REPLACE", rows), rows, statement)
             batch = replace.from_attempt(table, batch, _branch_head(edge, table, branch), txn)
     raise ConcurrentRun(
         f"other commits to {name} got in between {ATTEMPTS} times",

@@ -15,6 +15,7 @@ from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import evolve, relax
+from dbt_arctic.refresh.rows import counted, rows_written
 from dbt_arctic.refresh.state import head, load_change, load_keyed
 
 ATTEMPTS = 5
@@ -27,7 +28,7 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     txn = edge.new_txn()
     statement = write.insert_into_change(table, batch, txn, {PROPERTY_RUN: edge.run_id})
     try:
-        rows = edge.run("upsert", statement, table)
+        rows = rows_written(edge, edge.run("upsert", statement, table), table.change, txn=txn)
     except CommitStateUnknown:
         # The catalog did not answer; the log knows whether the commit landed.
         landed = find_transaction(load_change(edge.catalog, table).history(), txn)
@@ -35,7 +36,7 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
             raise
         rows = int(landed.summary.get("added-records", "0"))
     _replay_if_retired(edge, table, txn)
-    return Outcome(f"UPSERT {rows}", rows, statement)
+    return Outcome(counted("UPSERT", rows), rows, statement)
 
 
 def pull_upsert(
@@ -64,10 +65,11 @@ def pull_upsert(
         branch = branch_name(txn)
         with staged(edge, table.change, head(state), branch, table):
             statement = write.insert_into_change(table, batch, txn, properties, branch)
-            rows = edge.run("upsert", statement, table)
+            told = edge.run("upsert", statement, table)
+            rows = rows_written(edge, told, table.change, txn=txn, branch=branch)
             if publish(edge, table.change, branch, table):
                 require_generation(edge, table, config)
-                return Outcome(f"UPSERT {rows}", rows, statement)
+                return Outcome(counted("UPSERT", rows), rows, statement)
     raise ConcurrentRun(
         f"other commits to {name} got in between {ATTEMPTS} times",
         where=config.model,

@@ -24,7 +24,8 @@
   {%- for relation in found -%}
     {%- set result = adapter.compact_table(relation, trim_grace) -%}
     {%- do log(
-      result.table ~ ': ' ~ result.outcome ~ ' (' ~ result.merged ~ ' commits merged, ' ~ result.merged_rows ~ ' rows; '
+      result.table ~ ': ' ~ result.outcome ~ ' (' ~ result.merged ~ ' commits merged, '
+      ~ (result.merged_rows ~ ' rows; ' if result.merged_rows >= 0 else '')
       ~ result.trimmed ~ ' trimmed, ' ~ result.pending ~ ' still in the change table)', info=true) -%}
   {%- endfor -%}
   {%- if found | length == 0 -%}

@@ -1,0 +1,56 @@
+"""Which Spark a profile means: decided here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.by_sql import Run, SqlCatalog
+from dbt_arctic.catalog.open import open_catalog
+from dbt_arctic.engine import server
+from dbt_arctic.engine.api import Engine
+from dbt_arctic.engine.connect import ConnectEngine
+from dbt_arctic.engine.session import SessionEngine
+
+logger = AdapterLogger("Arctic")
+
+
+class Chosen(NamedTuple):
+    """An engine, and what it is in words."""
+
+    engine: Engine
+    description: str
+
+
+def choose_engine(credentials: ArcticCredentials, project_root: str | None) -> Chosen:
+    """The server that the profile names; else the project's own, if it runs; else a Spark in this process."""
+    if credentials.method == "connect":
+        settings = credentials.connect_settings()
+        return Chosen(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
+    embedded = credentials.spark_settings(project_root)
+    running = server.usable(project_folder(project_root), embedded) if credentials.use_server else None
+    if running is not None:
+        described = f"the project's own server, process {running.pid}"
+        logger.debug(f"Spark: {described}")
+        return Chosen(ConnectEngine(running.connect_settings(embedded)), described)
+    return Chosen(SessionEngine(embedded), f"Spark in this process, {embedded.master}")
+
+
+def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run: Run) -> CatalogReader:
+    """A reader of the profile's catalog. On a server whose catalog the profile does not describe: by SQL."""
+    properties = credentials.iceberg_properties
+    if credentials.method == "connect":
+        if not properties:
+            return SqlCatalog(credentials.database, run)
+        return open_catalog(credentials.database, credentials.warehouse or "", properties, run)
+    settings = credentials.spark_settings(project_root)
+    return open_catalog(settings.catalog, settings.warehouse, settings.catalog_properties, run)
+
+
+def project_folder(project_root: str | None) -> Path:
+    """The folder that a server belongs to."""
+    return Path(project_root or ".").resolve()

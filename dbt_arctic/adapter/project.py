@@ -1,0 +1,59 @@
+"""The dbt project and target that a command of ours is about, found and read as dbt finds and reads them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import NamedTuple
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.errors import ProfileError
+
+
+class Target(NamedTuple):
+    """A project's folder and one target of its profile."""
+
+    project_root: Path
+    name: str
+    credentials: ArcticCredentials
+
+
+def load_target(
+    project_dir: Path | None = None, profiles_dir: Path | None = None, target: str | None = None
+) -> Target:
+    """The target that dbt would use from this folder.
+
+    :raises ProfileError: there is no project, no profile, or the target is not of type ``arctic``.
+    """
+    from dbt.cli.resolvers import default_profiles_dir, default_project_dir
+    from dbt.config.runtime import load_profile
+    from dbt.flags import set_from_args
+
+    root = Path(project_dir or default_project_dir()).resolve()
+    if not (root / "dbt_project.yml").exists():
+        raise ProfileError(
+            "There is no dbt project here.",
+            where=str(root),
+            why="dbt_project.yml was not found in this folder or one above it",
+            fix="change into the project's folder, or name it: --project-dir path/to/project",
+        )
+    folder = Path(profiles_dir or default_profiles_dir())
+    set_from_args(argparse.Namespace(PROJECT_DIR=str(root), PROFILES_DIR=str(folder)), None)
+    try:
+        profile = load_profile(str(root), {}, None, target)
+    except DbtRuntimeError as error:
+        raise ProfileError(
+            "The project's profile cannot be read.",
+            where=str(folder / "profiles.yml"),
+            why=str(error).strip(),
+            fix="dbt debug tells more",
+        ) from error
+    if not isinstance(profile.credentials, ArcticCredentials):
+        raise ProfileError(
+            f"The target {profile.target_name!r} is of type {profile.credentials.type!r}.",
+            where=str(folder / "profiles.yml"),
+            fix="name a target of type arctic: --target NAME",
+        )
+    return Target(root, profile.target_name, profile.credentials)

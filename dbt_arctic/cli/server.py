@@ -1,0 +1,115 @@
+"""``dbt-arctic server``: keeps a warm Spark for a project, so that `dbt run` need not start one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from dbt_arctic.engine import server as servers
+from dbt_arctic.engine.connect import ConnectEngine
+from dbt_arctic.engine.server import Server
+from dbt_arctic.errors import ProfileError
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """dbt's own options that say which project and which target are meant."""
+
+    @click.option("--project-dir", type=_FOLDER, help="Folder of dbt_project.yml.")
+    @click.option("--profiles-dir", type=_FOLDER, help="Folder of profiles.yml.")
+    @click.option("--target", "-t", help="Target of the profile.")
+    @functools.wraps(command)
+    def with_target(
+        *args: Any, project_dir: Path | None, profiles_dir: Path | None, target: str | None, **kwargs: Any
+    ) -> Any:
+        from dbt_arctic.adapter.project import load_target  # imports dbt, which takes a second
+
+        return command(*args, load_target(project_dir, profiles_dir, target), **kwargs)
+
+    return with_target
+
+
+@click.group()
+def server() -> None:
+    """Keep a warm Spark for this project: `dbt run` uses it and starts in a second."""
+
+
+@server.command()
+@project_options
+def start(target: Target) -> None:
+    """Start the project's server with the settings of a target."""
+    credentials = target.credentials
+    if credentials.method != "session":
+        raise ProfileError(
+            "The target already uses a Spark Connect server.",
+            where=f"profiles.yml, target {target.name}",
+            why="a server of the project's own stands in for the Spark of method: session",
+            fix="name a target with method: session: --target NAME",
+        )
+    console = Console(stderr=True)
+    settings = credentials.spark_settings(str(target.project_root))
+    with console.status("Starting Spark"):
+        running = servers.start(target.project_root, settings)
+        # The first statement of a Spark loads most of its classes; nobody should wait for that later.
+        connection = ConnectEngine(running.connect_settings(settings)).connect()
+        connection.cursor().execute(f"SHOW SCHEMAS IN `{settings.catalog}`")
+        connection.close()
+    click.echo(f"Server of target {target.name} runs: process {running.pid}, port {running.port}.")
+    click.echo("dbt uses it from now on. End it with: dbt-arctic server stop")
+
+
+@server.command()
+@project_options
+def stop(target: Target) -> None:
+    """Stop the project's server."""
+    ended = servers.stop(target.project_root)
+    click.echo("No server runs for this project." if ended is None else f"Stopped process {ended.pid}.")
+
+
+@server.command()
+@project_options
+@click.pass_context
+def status(context: click.Context, target: Target) -> None:
+    """Show the project's server. Exits with 1 where the target has none to use."""
+    project = target.project_root
+    found = servers.read(project)
+    if found is None or not found.is_alive():
+        click.echo("No server runs for this project. Start one with: dbt-arctic server start")
+        context.exit(1)
+    settings = target.credentials.spark_settings(str(target.project_root))
+    is_used = target.credentials.use_server and servers.usable(project, settings) is not None
+    Console().print(_described(found, target, is_used))
+    if not is_used:
+        click.echo(
+            "It was started with other settings than this target has: "
+            "dbt-arctic server stop, then dbt-arctic server start"
+        )
+        context.exit(1)
+
+
+def _described(found: Server, target: Target, is_used: bool) -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    started = dt.datetime.fromtimestamp(found.started_at).astimezone()
+    for name, value in (
+        ("project", found.project),
+        ("used by", f"target {target.name}" if is_used else f"not by target {target.name}"),
+        ("process", str(found.pid)),
+        ("port", str(found.port)),
+        ("since", f"{started:%Y-%m-%d %H:%M:%S}"),
+        ("warehouse", found.warehouse),
+        ("master", f"{found.master}, {found.driver_memory} of memory"),
+        ("log", found.log),
+    ):
+        table.add_row(name, value)
+    return table

@@ -1,0 +1,101 @@
+"""The cursor of a Spark Connect session: one call for a command, two for a query.
+
+What a command returned comes with its first answer; pyspark's own ``collect`` and ``schema`` would ask the
+server for it again, a call each. Row counts of writes and Spark's job numbers do not travel over Connect.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from dbt_arctic.engine.connect_faults import is_lost
+from dbt_arctic.engine.cursor import SparkCursor, described
+from dbt_arctic.engine.faults import Fault
+from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.rows import plain_rows
+from dbt_arctic.engine.statement import Statement
+
+if TYPE_CHECKING:
+    from dbt_arctic.engine.connect import ConnectConnection
+
+CANCEL_TRIES = 40
+CANCEL_PAUSE_S = 0.05
+
+# Statements that leave something in the session which later statements may rely on.
+_TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", re.IGNORECASE)
+_STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD"}
+
+
+class ConnectCursor(SparkCursor):
+    """See ``dbt_arctic.engine.api.Cursor``."""
+
+    def __init__(self, connection: ConnectConnection) -> None:
+        super().__init__(connection.running)
+        self._connection = connection
+
+    @property
+    def job_count(self) -> int | None:
+        return None
+
+    def _prepared(self, sql: str) -> Statement:
+        session = self._connection.session
+
+        def stop(statement: Statement) -> None:
+            # Between two calls of one statement the server knows of nothing to interrupt.
+            for _ in range(CANCEL_TRIES):
+                try:
+                    if session.interruptTag(statement.id) or statement.ended.wait(CANCEL_PAUSE_S):
+                        return
+                except Exception as error:
+                    if is_lost(error):  # so is the statement, and it says so itself
+                        return
+                    raise
+
+        return Statement(sql, stop)
+
+    def _run(self, statement: Statement) -> None:
+        session = self._connection.session
+        session.addTag(statement.id)
+        try:
+            if statement.verb in _STATEFUL or _TEMPORARY.match(without_comments(statement.sql)):
+                self._connection.remember_state()
+            frame = session.sql(statement.sql)
+            if not statement.cancelled.is_set():
+                self._keep(session, frame)
+            else:
+                raise InterruptedError("cancelled between two calls")
+        finally:
+            session.removeTag(statement.id)
+
+    def _keep(self, session: Any, frame: Any) -> None:
+        from pyspark.sql.conversion import ArrowTableToRowsConversion
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        table = _returned(session, frame)
+        schema = None
+        if table is None:
+            table, schema = frame._to_table()
+        if schema is None:
+            schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+        if not schema.fields:
+            return
+        rows = ArrowTableToRowsConversion.convert(table, schema, binary_as_bytes=True)
+        has_instants = "timestamp" in schema.simpleString()
+        time_zone = session.conf.get("spark.sql.session.timeZone") if has_instants else "UTC"
+        self._rows = plain_rows(rows, schema, time_zone)
+        self._description = described(schema)
+        self._rowcount = len(self._rows)
+
+    def _fault(self, error: Exception, statement: Statement) -> Fault | None:
+        return self._connection.fault(error, statement)
+
+
+def _returned(session: Any, frame: Any) -> Any:
+    """The Arrow table that came with a command's answer; ``None`` of a query, which has yet to run."""
+    import pyarrow as pa  # type: ignore[import-untyped] # it has no type information
+
+    relation = frame._plan.to_proto(session.client).root
+    if relation.WhichOneof("rel_type") != "local_relation":
+        return None
+    return pa.ipc.open_stream(relation.local_relation.data).read_all()

@@ -1,0 +1,111 @@
+"""From an exception of the Connect client to one of our errors; tells a lost connection from a refusal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbt_arctic.engine.faults import Cause, Fault, Reaction, classify, shortened
+from dbt_arctic.engine.statement import Statement
+from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable
+
+_QUERIES = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
+_LOST_CONDITIONS = ("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "INVALID_CURSOR")
+_LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
+_REFUSED_CODES = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
+_CAUSED_BY = re.compile(r"^Caused by: ", re.MULTILINE)
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether the session is gone: no answer from the server, or a server that does not know it any more."""
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        # A stream that breaks off reaches us as gRPC's own error.
+        return _grpc_code(error) in _LOST_CODES
+    condition = error.getCondition() or ""
+    return condition.startswith(_LOST_CONDITIONS) or _grpc_code(error) in _LOST_CODES
+
+
+def connect_fault(
+    error: Exception, statement: Statement, endpoint: str, *, repeatable: bool, is_opening: bool = False
+) -> Fault | None:
+    """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours.
+
+    :param repeatable: whether the lost session held nothing that the statement may rely on.
+    :param is_opening: whether it was the first call of a session.
+    """
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, ArcticError):
+        return Fault(error)
+    if _grpc_code(error) in _REFUSED_CODES:
+        return Fault(
+            ServerUnreachable(
+                "The Spark Connect server refused the connection.",
+                where=endpoint,
+                why=_first_line(error),
+                fix="Check token, user_id and use_ssl in the profile.",
+            )
+        )
+    if is_lost(error):
+        if is_opening:
+            return Fault(_unreachable(error, endpoint))
+        return _lost(error, statement, endpoint, repeatable)
+    if not isinstance(error, PySparkException):
+        return None
+    return classify(list(_causes(error)), statement.sql)
+
+
+def _unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
+    return ServerUnreachable(
+        "No Spark Connect server answers.",
+        where=endpoint,
+        why=_first_line(error),
+        fix="Check host, port and use_ssl in the profile, and that the server runs; "
+        "connect_timeout says for how many seconds it is waited for.",
+    )
+
+
+def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: bool) -> Fault:
+    if statement.verb in _QUERIES:
+        lost = ConnectionLost(
+            "The connection to Spark was lost while a query ran.",
+            where=f"{endpoint}: {shortened(statement.sql)}",
+            why=_first_line(error),
+            fix="Run again; nothing was changed.",
+        )
+        return Fault(lost, Reaction.RETRY_ANEW if repeatable else Reaction.RAISE)
+    return Fault(
+        ConnectionLost(
+            "The connection to Spark was lost; whether the statement has finished is not known.",
+            where=f"{endpoint}: {shortened(statement.sql)}",
+            why=_first_line(error),
+            fix="Run the model again: a keyed table looks first whether its write has landed; "
+            "of an append to a plain table look at its newest snapshot.",
+        )
+    )
+
+
+def _causes(error: Exception) -> Iterator[Cause]:
+    """The chain of Java causes as the server's stack trace tells it, the outermost first."""
+    message = getattr(error, "_message", None) or str(error)
+    first, *others = _CAUSED_BY.split(getattr(error, "_stacktrace", None) or type(error).__name__)
+    yield Cause(first.split("\n", 1)[0].strip(), message)
+    for other in others:
+        java_class, _, rest = other.partition(": ")
+        yield Cause(java_class, rest.split("\n\tat ", 1)[0])
+
+
+def _grpc_code(error: Exception) -> str:
+    told = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    code = told() if callable(told) else None
+    return str(getattr(code, "name", ""))
+
+
+def _first_line(error: Exception) -> str:
+    details = getattr(error, "details", None)
+    text = str(details()) if callable(details) else getattr(error, "_message", None) or str(error)
+    line = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    told = re.search(r'details = "([^"]*)"', text)
+    return told.group(1) if told else line

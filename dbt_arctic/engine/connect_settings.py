@@ -1,0 +1,131 @@
+"""From a profile's values to a Spark Connect client's: pure functions, nothing is opened here.
+
+This module must not import pyspark or grpc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from dbt_arctic.engine.settings import (
+    ICEBERG_CATALOG,
+    SESSION_DEFAULTS,
+    catalog_prefix,
+    check_catalog_name,
+)
+from dbt_arctic.errors import ProfileError
+
+DEFAULT_PORT = 15002
+DEFAULT_TIMEOUT_S = 60
+_SECRET = {"token"}
+
+
+@dataclass(frozen=True)
+class ConnectSettings:
+    """Where a Spark Connect server is, how to be let in, and what a session there is set to.
+
+    :param parameters: the parameters of the connection string besides ``use_ssl``, ``token`` and
+        ``user_id``; Spark's client sends them as gRPC metadata.
+    :param tls_ca: a PEM file of certificate authorities to trust instead of the machine's.
+    :param conf: Spark SQL conf of each session.
+    :param server_id: the value of ``SERVER_ID_KEY`` that the server has to have; empty for any server.
+    :param timeout_s: seconds for which a server that does not answer is asked again.
+    """
+
+    host: str
+    catalog: str
+    port: int = DEFAULT_PORT
+    use_ssl: bool = False
+    token: str | None = field(default=None, repr=False)
+    user_id: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tls_ca: Path | None = None
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    server_id: str = ""
+    timeout_s: int = DEFAULT_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        check_catalog_name(self.catalog)
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port, for people: no secret is in it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"sc://{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The connection string of Spark's client, secrets included: never shown."""
+        given = {
+            **self.parameters,
+            "use_ssl": "true" if self.use_ssl or self.tls_ca else None,
+            "token": self.token,
+            "user_id": self.user_id,
+        }
+        parameters = "".join(f";{key}={quote(value, safe='')}" for key, value in given.items() if value)
+        return f"{self.endpoint}/{parameters}"
+
+
+SERVER_ID_KEY = "spark.dbt_arctic.server"
+
+
+def parsed_host(host: str) -> tuple[str, int | None, dict[str, str]]:
+    """Host, port and parameters of a ``host`` of a profile: a connection string or a bare name.
+
+    >>> parsed_host("sc://spark.example.com:443/;use_ssl=true;token=a%3D")
+    ('spark.example.com', 443, {'use_ssl': 'true', 'token': 'a='})
+    """
+    text = host if "://" in host else f"sc://{host}"
+    address, _, tail = text.partition(";")
+    try:
+        split = urlsplit(address)
+        name, port = split.hostname, split.port
+    except ValueError as error:
+        raise _wrong_host(host, str(error)) from error
+    if split.scheme != "sc" or not name or split.path not in ("", "/") or split.username:
+        raise _wrong_host(host, "it has to be sc://name:port, parameters after a slash and a semicolon")
+    parameters = {}
+    for part in filter(None, tail.split(";")):
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise _wrong_host(host, f"the parameter {key!r} has no value")
+        parameters[key] = unquote(value)
+    return name, port, parameters
+
+
+def connect_conf(
+    catalog: str,
+    warehouse: str | None,
+    catalog_properties: Mapping[str, str],
+    spark_conf: Mapping[str, str],
+) -> dict[str, str]:
+    """The conf of a session on a server that is not ours: ours, then the catalog's, then the user's.
+
+    Without properties in the profile the catalog is the server's own: only the cache is turned off,
+    because a cached table is an old version of it.
+    """
+    prefix = catalog_prefix(catalog)
+    conf = {
+        **SESSION_DEFAULTS,
+        "spark.sql.defaultCatalog": catalog,
+        f"{prefix}.cache-enabled": "false",
+    }
+    if catalog_properties:
+        conf[prefix] = ICEBERG_CATALOG
+        if warehouse:
+            conf[f"{prefix}.warehouse"] = warehouse
+        conf |= {f"{prefix}.{key}": value for key, value in catalog_properties.items()}
+    return conf | dict(spark_conf)
+
+
+def _wrong_host(host: str, why: str) -> ProfileError:
+    # Whatever follows the first semicolon may hold a token.
+    return ProfileError(
+        "host is not the address of a Spark Connect server",
+        where=f"profiles.yml, host: {host.partition(';')[0]}",
+        why=why,
+        fix="write for instance host: sc://spark.example.com:15002",
+    )

@@ -1,0 +1,285 @@
+"""The project's own server: an embedded Spark Connect server that stays, so that runs start warm.
+
+A server belongs to one project folder and to exactly the settings that it was started with. What is known
+of it stands in a file of the user's state folder that nobody else may read, since its token is in there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
+from dbt_arctic.engine.jars import fetching
+from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.settings import SparkSettings, session_conf
+from dbt_arctic.engine.startup import start_error
+from dbt_arctic.engine.warehouse import prepare_warehouse
+from dbt_arctic.errors import ServerError
+
+START_TIMEOUT_S = 600
+"""The first start of a machine downloads the jars."""
+
+STOP_TIMEOUT_S = 20
+_MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as its file tells of it. ``started_at``: seconds since the epoch."""
+
+    project: str
+    pid: int
+    port: int
+    id: str
+    token: str
+    fingerprint: str
+    warehouse: str
+    master: str
+    driver_memory: str
+    log: str
+    started_at: float
+
+    def is_alive(self) -> bool:
+        """Whether its process runs: one with its number, and its id on the command line."""
+        return _process_exists(self.pid) and self.id in _command_line(self.pid)
+
+    def connect_settings(self, settings: SparkSettings) -> ConnectSettings:
+        """How its sessions are reached. Nothing has to be set there: the server has the same settings."""
+        return ConnectSettings(
+            # Spark's client sends a token without TLS to this very name only.
+            host="localhost",
+            port=self.port,
+            token=self.token,
+            catalog=settings.catalog,
+            server_id=self.id,
+        )
+
+
+def fingerprint(settings: SparkSettings) -> str:
+    """What tells servers of different settings or versions apart."""
+    conf = {key: value for key, value in session_conf(settings).items() if key != "spark.app.name"}
+    told = [sorted(conf.items()), settings.java_home, importlib.metadata.version("pyspark"), sys.executable]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def read(project: Path) -> Server | None:
+    """The server of a project folder, running or not; ``None`` where none was started or it was stopped."""
+    path = _state_file(project)
+    try:
+        if path.stat().st_uid != os.getuid():
+            return None  # put there by somebody else
+        return Server(**json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None  # a file of another version is no server of ours
+
+
+def usable(project: Path, settings: SparkSettings) -> Server | None:
+    """The project's server, if it runs with exactly these settings."""
+    server = read(project)
+    if server is None or server.fingerprint != fingerprint(settings) or not server.is_alive():
+        return None
+    return server
+
+
+def start(project: Path, settings: SparkSettings) -> Server:
+    """Start the project's server and wait until it answers; one that runs with these settings is kept.
+
+    Raises ``ServerError`` where one runs with other settings, and the errors of starting a Spark.
+    """
+    with _locked(_state_file(project).with_suffix(".lock")):
+        running = read(project)
+        if running is not None and running.is_alive():
+            if running.fingerprint == fingerprint(settings):
+                return running
+            raise ServerError(
+                "The project's server runs with other settings.",
+                where=f"{project}; warehouse {running.warehouse}, process {running.pid}",
+                why="A server has the settings of the target that it was started with.",
+                fix="dbt-arctic server stop, then dbt-arctic server start",
+            )
+        prepare_warehouse(settings)
+        server = _started(project, settings, _state_folder())
+        _write_private(_state_file(project), json.dumps(asdict(server)))
+        return server
+
+
+def stop(project: Path) -> Server | None:
+    """End the project's server; ``None`` where none runs. Statements that run there fail."""
+    with _locked(_state_file(project).with_suffix(".lock")):
+        server = read(project)
+        if server is None:
+            return None
+        was_alive = server.is_alive()
+        if was_alive:
+            _end(server)
+        _state_file(project).unlink(missing_ok=True)
+        Path(server.log).unlink(missing_ok=True)
+        return server if was_alive else None
+
+
+def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
+    from pyspark.find_spark_home import _find_spark_home
+
+    java = find_java(settings.java_home)
+    wanted = session_conf(settings)
+    server_id = f"dbt-arctic-server-{secrets.token_hex(8)}"
+    token = secrets.token_hex(32)
+    port = _free_port()
+    log = folder / f"{server_id}.log"
+    conf_file = folder / f"{server_id}.conf"
+    conf = wanted | {
+        "spark.app.name": server_id,
+        "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.authenticate.token": token,
+        SERVER_ID_KEY: server_id,
+    }
+    # Catalog properties hold secrets: the command line can be read by every user of the machine.
+    _write_private(conf_file, "".join(f"{key}={_escaped(value)}\n" for key, value in conf.items()))
+    environment = {
+        **os.environ,
+        "JAVA_HOME": java.home,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    submit = Path(_find_spark_home(), "bin", "spark-submit")  # type: ignore[no-untyped-call] # pyspark's
+    command = [str(submit), "--name", server_id, "--properties-file", str(conf_file), "--class", _MAIN_CLASS]
+    try:
+        with fetching(wanted), log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # a Ctrl-C of the terminal is not meant for it
+            )
+            answered = _wait_for(process, port)
+    finally:
+        conf_file.unlink(missing_ok=True)
+    if not answered:
+        if process.poll() is None:
+            process.kill()
+        raise start_error(log.read_text(errors="replace"), str(log), settings, f"Java {java.version}")
+    return Server(
+        project=str(project),
+        pid=process.pid,
+        port=port,
+        id=server_id,
+        token=token,
+        fingerprint=fingerprint(settings),
+        warehouse=settings.warehouse,
+        master=settings.master,
+        driver_memory=settings.driver_memory,
+        log=str(log),
+        started_at=time.time(),
+    )
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether the process came to listen before it ended or the time was over."""
+    until = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < until and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def _end(server: Server) -> None:
+    os.kill(server.pid, signal.SIGTERM)
+    until = time.monotonic() + STOP_TIMEOUT_S
+    while server.is_alive():
+        if time.monotonic() > until:
+            os.kill(server.pid, signal.SIGKILL)
+        _reap(server.pid)
+        time.sleep(_POLL_S)
+
+
+def _process_exists(pid: int) -> bool:
+    _reap(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's process has the number by now
+        return False
+    return True
+
+
+def _command_line(pid: int) -> str:
+    listed = Path(f"/proc/{pid}/cmdline")
+    if listed.exists():
+        return listed.read_text(errors="replace")
+    shown = ["ps", "-ww", "-p", str(pid), "-o", "command="]
+    return subprocess.run(shown, capture_output=True, text=True, check=False).stdout
+
+
+def _reap(pid: int) -> None:
+    """Let a server go that this very process started and that has ended: it would stay as a zombie."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _escaped(value: str) -> str:
+    """A value of a Java properties file."""
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return "".join(char if ord(char) < 128 else _unicode_escapes(char) for char in text)
+
+
+def _unicode_escapes(char: str) -> str:
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _state_folder() -> Path:
+    root = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(root, "dbt-arctic", "servers")
+
+
+def _state_file(project: Path) -> Path:
+    name = hashlib.sha256(str(project.resolve()).encode()).hexdigest()[:16]
+    return _state_folder() / f"{name}.json"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One start or stop of a project's server at a time."""
+    import fcntl
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, all at once."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,34 @@
+"""How many rows a write wrote, for people: Spark's own number, or the commit's where Spark does not tell."""
+
+from __future__ import annotations
+
+from dbt_arctic.keyed.log import find_transaction
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.edge import Edge
+
+
+def rows_written(edge: Edge, told: int, target: Name, *, txn: int | None = None, branch: str = "main") -> int:
+    """The rows of the commit just made to a table; -1 where nobody knows.
+
+    Spark Connect does not tell, the commit's summary does. It is read where that costs no statement.
+
+    :param told: what the statement returned; -1 for unknown.
+    :param txn: the commit's transaction, where other writers may have committed since.
+    """
+    if told >= 0 or edge.catalog.needs_spark:
+        return told
+    state = edge.catalog.load_table(target.schema, target.identifier)
+    if state is None or branch not in state.branches:
+        return told
+    history = state.history(state.branches[branch])
+    commit = history[0] if txn is None else find_transaction(history, txn)
+    return told if commit is None else int(commit.summary.get("added-records", "0"))
+
+
+def counted(what: str, rows: int) -> str:
+    """A message with its number of rows, if that is known.
+
+    >>> counted("UPSERT", 3), counted("UPSERT", -1)
+    ('UPSERT 3', 'UPSERT')
+    """
+    return f"{what} {rows}" if rows >= 0 else what
