@@ -20,7 +20,7 @@
     {%- call noop_statement('main', 'SKIP (no upstream change)', 'SKIP', 0) -%}
       -- nothing to do: no upstream of {{ this }} has changed since its last commit
     {%- endcall -%}
-    {%- do persist_docs(target_relation, model) -%}
+    {%- do persist_docs(target_relation, model) if kind != 'clone' -%}
     {{ run_hooks(post_hooks, inside_transaction=True) }}
     {{ run_hooks(post_hooks, inside_transaction=False) }}
     {{ return({'relations': [target_relation]}) }}
