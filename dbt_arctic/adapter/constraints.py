@@ -5,6 +5,7 @@ It runs no SQL. Which constraints are enforced, and by what: docs/reference/cons
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from dbt_arctic.keyed.table import ACTION
 
 _SHOWN = 8
 """How many columns of a row an error shows where there is no key."""
+_LONG = re.compile(r"array|map|struct|variant|binary|interval|geo", re.IGNORECASE)
+"""Types whose values are not worth a line of an error, or have no form as JSON."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,14 @@ class Contract:
     :param checks: what each write makes sure of.
     :param required: columns that are never NULL.
     :param ignored: constraints that nothing enforces.
+    :param shown: the columns that an error shows of a row without a key.
     """
 
     columns: tuple[str, ...]
     checks: tuple[Check, ...] = ()
     required: tuple[str, ...] = ()
     ignored: tuple[ModelLevelConstraint, ...] = ()
+    shown: tuple[str, ...] = ()
 
 
 def read_contract(model: Mapping[str, Any], key: Sequence[str] = ()) -> Contract | None:
@@ -79,7 +84,9 @@ def read_contract(model: Mapping[str, Any], key: Sequence[str] = ()) -> Contract
                 ignored.append(constraint)
         else:
             ignored.append(constraint)
-    return Contract(columns, tuple(checks), tuple(dict.fromkeys(required)), tuple(ignored))
+    return Contract(
+        columns, tuple(checks), tuple(dict.fromkeys(required)), tuple(ignored), _shown(model, columns)
+    )
 
 
 def contracted_select(
@@ -96,7 +103,7 @@ def contracted_select(
         sql,
         contract.columns,
         contract.checks,
-        shown=_matching(unique_key, contract.columns) or contract.columns[:_SHOWN],
+        shown=_matching(unique_key, contract.columns) or contract.shown,
         carrier=_carrier(contract.columns, stored, {*unique_key, *layout}),
         where=str(model["name"]),
     )
@@ -177,6 +184,15 @@ def _existing(model: str, constraint: ModelLevelConstraint, columns: Sequence[st
             fix="correct the constraint's columns",
         )
     return _matching(constraint.columns, columns)
+
+
+def _shown(model: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    types = {
+        str(column["name"]): str(column.get("data_type") or "")
+        for column in model.get("columns", {}).values()
+    }
+    short = [column for column in columns if not _LONG.match(types[column].strip())]
+    return tuple((short or columns)[:_SHOWN])
 
 
 def _carrier(columns: Sequence[str], stored: Sequence[str] | None, avoided: set[str]) -> str:

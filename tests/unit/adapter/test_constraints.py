@@ -85,3 +85,11 @@ def test_a_contract_agrees_with_a_query_of_another_order_and_case() -> None:
     assert mismatch is not None
     assert [column["name"] for column in mismatch[1]] == ["id", "name", "_action"]
     assert contract_mismatch(declared, [("id", "bigint"), ("name", "string")], keyed=False) is not None
+
+
+def test_an_error_shows_what_fits_on_a_line() -> None:
+    described = model({"items": [], "id": []})
+    described["columns"]["items"]["data_type"] = "array<string>"
+    assert read(described).shown == ("id",)
+    del described["columns"]["id"]
+    assert read(described).shown == ("items",)

@@ -1,0 +1,47 @@
+"""Checks as SQL: where they stand, and whom they spare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt_arctic.keyed.checks import Check, checked_select, when_broken
+from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import Column, Generation, KeyedTable
+from dbt_arctic.keyed.write import Batch, replay
+
+POSITIVE = Check("a|b", "check a > 0 || b", "NOT (a > 0)")
+TABLE = KeyedTable(
+    name=Name("lake", "shop", "orders"),
+    generation=Generation(2, "b", "c"),
+    key=("id",),
+    layout=Layout(8, "id"),
+    columns=(Column("id", "int"), Column("a", "int")),
+)
+
+
+def test_without_checks_a_query_only_has_its_columns_ordered() -> None:
+    sql = checked_select("select 1", ["b", "a"], (), (), "", "m")
+    assert sql == "SELECT\n  `b`,\n  `a`\nFROM (\nselect 1\n) AS model_subq"
+
+
+def test_the_parts_of_an_error_stay_apart() -> None:
+    (branch,) = when_broken([POSITIVE], ["id"], "m")
+    what, where, why, fix = branch.split("AR-307|")[1].replace("'|', '/'", "").split("|", 3)
+    assert "constraint a/b: " in what
+    assert (where, why.split(";")[0]) == ("m", "the model\\'s contract is checked by each write")
+    assert fix.endswith("check a > 0 || b'))")
+
+
+def test_a_delete_is_not_checked() -> None:
+    batch = Batch("m", "select 1", ("id",), ("id", "a"), ("id", "a"), checks=(POSITIVE,))
+    assert "WHEN NOT (a > 0) THEN" in batch.collapsed(7)
+    with_deletes = replace(batch, delete_when="gone").collapsed(7)
+    assert "WHEN (CASE WHEN (gone) THEN 'D' ELSE 'U' END = 'U') AND (NOT (a > 0)) THEN" in with_deletes
+
+
+def test_rows_that_move_to_a_stricter_generation_are_checked_again() -> None:
+    source = TABLE.name.sibling("orders__change_1")
+    assert "raise_error" not in replay(source, 1, 2, TABLE, 3, {})
+    strict = replay(source, 1, 2, replace(TABLE, required=("a",)), 3, {})
+    assert "CASE WHEN (`_action` = 'U') AND (`a` IS NULL) THEN raise_error(" in strict
