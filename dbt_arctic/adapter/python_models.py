@@ -76,7 +76,8 @@ class PythonModels(_Base, metaclass=AdapterMeta):
         with as_dbt_errors():
             check_config(parsed_model["name"], parsed_model["config"])
             file = Path(getattr(self.config, "project_root", None) or "") / path
-            session: Any = getattr(self._handle(), "session")  # noqa: B009  # no part of the contract
+            handle = self._handle()
+            session = handle.session
             code = "\n" * leading_lines(file) + compiled_code
             last_line = len(code.splitlines()) - len(compiled_code.splitlines())
             last_line += len(parsed_model["raw_code"].splitlines())
@@ -86,6 +87,7 @@ class PythonModels(_Base, metaclass=AdapterMeta):
                     take_up(session, path)
                 frame = run_code(path, code, session, last_line)
                 self._thread_views.last = session, view_name(parsed_model)
+                handle.remember_state()
                 keep_frame(path, session, view_name(parsed_model), frame)
         return ArcticResponse(_message="OK", code="OK")
 
@@ -98,7 +100,8 @@ class PythonModels(_Base, metaclass=AdapterMeta):
         """Let go of the model's view, and with it of its data."""
         session, view = getattr(self._thread_views, "last", (None, ""))
         self._thread_views.last = (None, "")
-        if session is not None:
+        # Of a session that is lost the view is, too.
+        if session is not None and (handle := self._handle()).is_open and handle.session is session:
             session.catalog.dropTempView(view)
         super().post_model_hook(config, context)
 

@@ -52,6 +52,20 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """One Spark session of its own: conf and temporary views are not shared with others."""
 
+    @property
+    def session(self) -> Any:
+        """The pyspark session, for the code of Python models; the first use starts or opens it."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a session exists already."""
+        ...
+
+    def remember_state(self) -> None:
+        """Told by who makes something in ``session`` that a new session would lack."""
+        ...
+
     def cursor(self) -> Cursor: ...
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:

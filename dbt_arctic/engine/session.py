@@ -64,6 +64,9 @@ class SessionConnection:
         """Whether a session exists already."""
         return self._session is not None
 
+    def remember_state(self) -> None:
+        """Nothing to remember: the session lives as long as its Spark, and no statement is run on another."""
+
     def cursor(self) -> SessionCursor:
         return SessionCursor(self)
 
