@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.errors import DuplicateKey, NullKey
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
@@ -71,3 +72,13 @@ def test_a_batch_that_is_cut_off_anywhere_is_all_there_or_not_at_all(shop: Any, 
     assert found == [before, before, before, after]
     replace_day(orders, 1, [row(1, 1, 10), row(4, 1, 4)], shop.main)
     assert orders.rows() == after
+
+
+def test_a_batch_is_checked_like_every_other(shop: Any) -> None:
+    orders = shop.table(types=TYPES)
+    orders.build([row(1, 1, 1)])
+    with pytest.raises(DuplicateKey):
+        replace_day(orders, 1, [row(2, 1, 2), row(2, 1, 3)], shop.main)
+    with pytest.raises(NullKey):
+        replace_day(orders, 1, [{**row(2, 1, 2), "id": None}], shop.main)
+    assert orders.rows() == [row(1, 1, 1)]
