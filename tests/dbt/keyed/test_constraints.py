@@ -124,6 +124,18 @@ def test_only_rows_that_are_written_are_checked(shop: Shop) -> None:
     assert shop.rows("orders", "id") == [(1,)]
 
 
+def test_constraints_cost_no_spark_job(shop: Shop) -> None:
+    shop.model("orders", KEYED)
+    shop.model("built", "{{ config(materialized='table') }} select * from {{ source('raw', 'raw_orders') }}")
+    shop.source("raw_orders", f"SELECT * FROM VALUES (1, 'a', false, 1), (2, 'b', false, 1) {COLUMNS}")
+    shop.dbt("run")
+    shop.dbt("run")
+    without = (len(shop.script.ran), shop.script.jobs)
+    shop.file("models/orders.yml", contract("orders", "built", name=NOT_NULL, constraints=SHORT))
+    shop.dbt("run")
+    assert (len(shop.script.ran), shop.script.jobs) == without
+
+
 TEXT = 'It\'s "quoted", a \\back\\slash, ${spark.app.name}, ünï 🧊\nand two lines -- no /* comment'
 
 

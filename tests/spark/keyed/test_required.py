@@ -1,0 +1,65 @@
+"""Columns that the base declares NOT NULL: compaction still merges in place, and reads join in place."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConstraintBroken
+from dbt_arctic.keyed.write import replay
+from dbt_arctic.refresh.state import load_keyed
+
+
+@pytest.fixture
+def required(monkeypatch: pytest.MonkeyPatch, shop: Any) -> Any:
+    """Models whose contract declares these columns NOT NULL; as without one when the set is empty."""
+    columns = {"id", "amount"}
+    module = sys.modules[type(shop.table("any", {"id": "int"})).__module__]
+    parse = module.parse_config
+    monkeypatch.setattr(
+        module, "parse_config", lambda *config: replace(parse(*config), required=tuple(sorted(columns)))
+    )
+    return columns
+
+
+def test_reads_and_merges_stay_in_place(shop: Any, required: set[str]) -> None:
+    session = shop.main
+    session.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
+    orders = shop.table("orders", {"id": "bigint", "amount": "int"}, buckets=4)
+    orders.build_sql("SELECT id, CAST(id AS INT) AS amount FROM range(3000)")
+    orders.upsert_sql("SELECT id, CAST(id + 1 AS INT) AS amount FROM range(700)")
+    orders.upsert_sql("SELECT id, CAST(NULL AS INT) AS amount, 'D' AS _action FROM range(100)")
+    plans = [session.query(f"EXPLAIN SELECT * FROM {orders.name.sql}")[0][0]]
+    run = session.edge.run
+
+    def explained(step: str, sql: str, table: Any = None) -> int:
+        if step == "merge":
+            plans.append(session.query(f"EXPLAIN {sql}")[0][0])
+        return int(run(step, sql, table))
+
+    session.edge = replace(session.edge, run=explained)
+    orders.compact()
+    assert len(plans) == 2
+    for plan in plans:
+        assert "Join" in plan
+        assert "Exchange" not in plan
+    assert len(orders.base_rows()) == 2900
+
+
+def test_rows_of_a_looser_generation_are_not_taken_over_unchecked(shop: Any, required: set[str]) -> None:
+    orders = shop.table("orders", {"id": "bigint", "amount": "int"}, buckets=1)
+    asked = set(required)
+    required.clear()
+    orders.build([{"id": 1, "amount": 1}])
+    orders.upsert([{"id": 2, "amount": None}])
+    loose = load_keyed(shop.main.edge.catalog, orders.name)
+    change = shop.main.edge.catalog.load_table(loose.change.schema, loose.change.identifier)
+    txn = int(change.history()[0].summary["arctic.txn"])
+    required.update(asked)
+    orders.build([{"id": 1, "amount": 1}])
+    strict = load_keyed(shop.main.edge.catalog, orders.name)
+    with pytest.raises(ConstraintBroken, match=r'not_null on amount: \{"id":2\}'):
+        shop.main.query(replay(loose.change, change.current_snapshot_id, txn, strict, txn + 1, {}))
