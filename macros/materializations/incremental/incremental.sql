@@ -35,6 +35,10 @@
     {%- call statement('python_model', language='python') -%}{{ compiled_code }}{%- endcall -%}
   {%- endif -%}
   {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
+  {%- if strategy == 'microbatch' -%}
+    {#- the interval is compared with a column of the model's SQL, which may need what its header makes -#}
+    {%- do arctic__run_sql_header() -%}
+  {%- endif -%}
   {%- set model_sql = adapter.batch_sql(model, model_sql, kind, should_full_refresh()) -%}
 
   {%- if keyed -%}
