@@ -10,7 +10,6 @@ import atexit
 import functools
 import threading
 import time
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +27,9 @@ from dbt_arctic.errors import ServerUnreachable
 IDLE_S = 300
 """Servers close sessions that are idle for long; after this many seconds one is asked before it is used."""
 
-_open_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+# Strong references: a session that the garbage collector ends may be ended in one of pyspark's own threads,
+# which then waits for itself.
+_open_sessions: set[Any] = set()
 
 _FIRST_WAIT_S = 0.05
 _WAIT_GROWS_BY = 4
@@ -194,15 +195,25 @@ def _release(session: Any) -> None:
     """End a session on the server and close its channel. One short try: the server may be gone."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    _open_sessions.discard(session)
     session.client.set_retry_policies([DefaultPolicy(max_retries=1)])
     session.stop()
+    _forget(session)
 
 
 def _let_go(session: Any) -> None:
     """Close the channel of a session that is lost."""
-    _open_sessions.discard(session)
     session.client.close()
+    _forget(session)
+
+
+def _forget(session: Any) -> None:
+    # It would be closed once more when it is collected, in whatever thread that happens.
+    session.client.close = _nothing
+    _open_sessions.discard(session)
+
+
+def _nothing() -> None:
+    return None
 
 
 @functools.cache

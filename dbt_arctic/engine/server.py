@@ -69,6 +69,13 @@ class Server:
         )
 
 
+class _Detached(subprocess.Popen[bytes]):
+    """A process that is meant to outlive this one: nobody is to be warned that it still runs."""
+
+    def __del__(self) -> None:
+        self.returncode = self.returncode if self.returncode is not None else 0
+
+
 def fingerprint(settings: SparkSettings) -> str:
     """What tells servers of different settings or versions apart."""
     conf = {key: value for key, value in session_conf(settings).items() if key != "spark.app.name"}
@@ -160,7 +167,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
     command = [str(submit), "--name", server_id, "--properties-file", str(conf_file), "--class", _MAIN_CLASS]
     try:
         with fetching(wanted), log.open("wb") as output:
-            process = subprocess.Popen(
+            process = _Detached(
                 command,
                 cwd=folder,
                 env=environment,
@@ -170,11 +177,12 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
                 start_new_session=True,  # a Ctrl-C of the terminal is not meant for it
             )
             answered = _wait_for(process, port)
+            if not answered:
+                process.kill()
+                process.wait()
     finally:
         conf_file.unlink(missing_ok=True)
     if not answered:
-        if process.poll() is None:
-            process.kill()
         raise start_error(log.read_text(errors="replace"), str(log), settings, f"Java {java.version}")
     return Server(
         project=str(project),

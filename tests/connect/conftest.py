@@ -1,0 +1,84 @@
+"""A Spark Connect server that the tests start themselves: the project's own, one for each test worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_arctic.engine import server as servers
+from dbt_arctic.engine.connect import ConnectConnection, ConnectEngine
+from dbt_arctic.engine.connect_settings import ConnectSettings
+from dbt_arctic.engine.server import Server
+from dbt_arctic.engine.settings import SparkSettings
+from tests.spark.keyed.conftest import cut_off, schema, shop  # noqa: F401  # the same stories, told to a server
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds the server's tables and its catalog."""
+    return tmp_path_factory.mktemp("connect_warehouse")
+
+
+@pytest.fixture(scope="session")
+def server_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the project that the server belongs to."""
+    return tmp_path_factory.mktemp("connect_project")
+
+
+@pytest.fixture(scope="session")
+def server_settings(warehouse: Path) -> SparkSettings:
+    return SparkSettings(
+        catalog="lake",
+        warehouse=str(warehouse),
+        master="local[2]",
+        driver_memory="1g",
+        spark_conf={"spark.sql.shuffle.partitions": "2"},
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is known of servers is kept in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def server(_own_state: None, server_project: Path, server_settings: SparkSettings) -> Iterator[Server]:
+    """The running server."""
+    yield servers.start(server_project, server_settings)
+    servers.stop(server_project)
+
+
+@pytest.fixture(scope="session")
+def connect_settings(server: Server, server_settings: SparkSettings) -> ConnectSettings:
+    return server.connect_settings(server_settings)
+
+
+@pytest.fixture(scope="session")
+def engine(connect_settings: ConnectSettings) -> ConnectEngine:
+    return ConnectEngine(connect_settings)
+
+
+@pytest.fixture
+def connection(engine: ConnectEngine) -> Iterator[ConnectConnection]:
+    """A session of its own for one test."""
+    made = engine.connect()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def sql(connection: ConnectConnection) -> Callable[..., list[tuple[Any, ...]]]:
+    """Run a statement and get its rows."""
+
+    def run(text: str, bindings: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        cursor = connection.cursor()
+        cursor.execute(text, bindings)
+        return cursor.fetchall()
+
+    return run

@@ -1,0 +1,26 @@
+"""The smoke part of dbt's suite on a Spark Connect server: the profile names the server and no catalog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_arctic.engine.server import Server
+from tests.dbt.suite.conftest import *  # noqa: F403
+
+del pytest_collection_modifyitems  # it is about that folder  # noqa: F821
+
+
+@pytest.fixture(scope="class")
+def dbt_profile_target(server: Server) -> dict[str, Any]:
+    return {
+        "type": "arctic",
+        "method": "connect",
+        "host": "sc://localhost",
+        "port": server.port,
+        "token": server.token,
+        "catalog": "lake",
+        "threads": 2,
+        "spark_conf": {"spark.sql.shuffle.partitions": 2},
+    }
