@@ -20,7 +20,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.engine.frames import register_frame, take_up
+from dbt_arctic.engine.frames import functions_of, register_frame, take_up
 from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.refresh.config import choose_strategy
@@ -82,7 +82,7 @@ class PythonModels(_Base, metaclass=AdapterMeta):
             last_line = len(code.splitlines()) - len(compiled_code.splitlines())
             last_line += len(parsed_model["raw_code"].splitlines())
             looks_up = bool(_LOOKS_UP_A_SESSION.search(compiled_code))
-            with _running.alone() if looks_up else _running.together():
+            with _running.alone() if looks_up else _running.together(), functions_of(session):
                 if looks_up:
                     take_up(session, path)
                 frame = run_code(path, code, session, last_line)

@@ -5,6 +5,10 @@ Uses only what pyspark's two kinds of session have in common: the one of this pr
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt_arctic.errors import PythonModelFailed
@@ -32,6 +36,50 @@ def register_frame(session: Any, name: str, frame: Any, model: str) -> None:
     spark_frame.createOrReplaceTempView(quoted)
 
 
+class _RemoteFunctions:
+    """How many blocks of code run now whose columns are for a Spark Connect session."""
+
+    _SWITCH = "SPARK_CONNECT_MODE_ENABLED"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._before: str | None = None
+
+    @contextmanager
+    def of(self, session: Any) -> Iterator[None]:
+        if not is_remote_session(session):
+            yield
+            return
+        with self._lock:
+            if self._count == 0:
+                self._before = os.environ.get(self._SWITCH)
+                os.environ[self._SWITCH] = "1"
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                if self._count == 0:
+                    os.environ.pop(self._SWITCH)
+                    if self._before is not None:
+                        os.environ[self._SWITCH] = self._before
+
+
+_remote_functions = _RemoteFunctions()
+
+
+def functions_of(session: Any) -> AbstractContextManager[None]:
+    """Inside, `pyspark.sql.functions` makes columns for this kind of session: it asks the environment."""
+    return _remote_functions.of(session)
+
+
+def is_remote_session(session: Any) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return ".connect." in type(session).__module__
+
+
 def take_up(session: Any, model: str) -> None:
     """Make the session the active one: pandas-on-Spark is not handed a session, it looks for that one.
 
@@ -40,8 +88,7 @@ def take_up(session: Any, model: str) -> None:
     from pyspark.sql.utils import is_remote
 
     session.createDataFrame([], "x INT")  # with pyspark of this process: this is what sets it
-    remote = ".connect." in type(session).__module__
-    if remote is not is_remote() or type(session).getActiveSession() is not session:
+    if is_remote_session(session) is not is_remote() or type(session).getActiveSession() is not session:
         raise PythonModelFailed(
             "pandas-on-Spark cannot find the model's Spark session",
             where=model,
@@ -59,7 +106,9 @@ def _to_spark(session: Any, frame: Any, model: str) -> Any:
         return frame.spark.frame()  # to_spark() warns that the index is left out, as pandas' is too
     try:
         if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
-            table = pa.Table.from_pandas(frame.rename(columns=str), preserve_index=False)
+            plain = frame.rename(columns=str)
+            plain.attrs = {}  # what Connect's toPandas() leaves there cannot be stored, and Arrow warns
+            table = pa.Table.from_pandas(plain, preserve_index=False)
         elif hasattr(frame, "__arrow_c_stream__"):
             table = pa.table(frame)
         else:

@@ -12,6 +12,7 @@ from dbt.tests.adapter.basic.test_incremental import BaseIncremental
 from dbt.tests.adapter.basic.test_snapshot_check_cols import BaseSnapshotCheckCols
 from dbt.tests.adapter.basic.test_validate_connection import BaseValidateConnection
 from dbt.tests.adapter.python_model.test_python_model import BasePythonIncrementalTests, BasePythonModelTests
+from dbt.tests.util import run_dbt
 
 # The suite defines fixtures in a way that pytest 10 will no longer accept.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestRemovedIn10Warning")
@@ -53,3 +54,32 @@ class TestPythonModel(BasePythonModelTests):
 
 class TestPythonIncremental(BasePythonIncrementalTests):
     pass
+
+
+FUNCTIONS = """
+from pyspark.sql import functions
+
+def model(dbt, session):
+    dbt.config(materialized="table")
+    doubled = functions.udf(lambda number: number * 2, "bigint")
+    numbers = session.range(3)
+    return numbers.select(functions.col("id"), doubled("id").alias("twice"), functions.lit("x").alias("text"))
+"""
+PANDAS = """
+def model(dbt, session):
+    return dbt.ref("functions").toPandas()
+"""
+
+
+class TestPythonModelOnConnect:
+    """What code usually imports works there too: functions, UDFs, pandas."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"functions.py": FUNCTIONS, "copied.py": PANDAS}
+
+    def test_functions_and_pandas(self, project: Any) -> None:
+        results = run_dbt(["run"])
+        assert [result.status for result in results] == ["success", "success"]
+        rows = project.run_sql("select * from {schema}.copied order by id", fetch="all")
+        assert rows == [(0, 0, "x"), (1, 2, "x"), (2, 4, "x")]
