@@ -47,6 +47,7 @@ DEVELOPMENT = [
     "ruff>=0.14,<1",
     "setuptools>=77",
     "tpchgen-cli>=4,<5",
+    "trustme>=1.2,<2",
 ]
 
 

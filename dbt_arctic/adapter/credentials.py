@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,8 +117,13 @@ class ArcticCredentials(Credentials):
     def _connection_keys(self) -> tuple[str, ...]:
         # What `dbt debug` shows: never token, whose place may also be in the host's parameters.
         if self.method == "connect":
-            return ("method", "database", "schema", "endpoint", "user_id", "use_ssl", "tls_ca", "warehouse")
+            return ("method", "database", "schema", "user_id", "use_ssl", "tls_ca", "warehouse")
         return ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
+
+    def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
+        yield from super().connection_info(with_aliases=with_aliases)
+        if self.method == "connect":
+            yield "endpoint", self.endpoint
 
     @property
     def endpoint(self) -> str:

@@ -1,0 +1,96 @@
+"""What a profile may say, for each way to reach Spark, and what it never shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.engine.connect_settings import connect_conf, parsed_host
+from dbt_arctic.errors import ProfileError
+
+
+def profile(**settings: Any) -> ArcticCredentials:
+    return ArcticCredentials.from_dict({"database": "lake", "schema": "dev", **settings})
+
+
+def test_a_server_is_named_by_a_host_or_a_connection_string() -> None:
+    plain = profile(method="connect", host="spark.example.com").connect_settings()
+    assert (plain.host, plain.port, plain.url) == (
+        "spark.example.com",
+        15002,
+        "sc://spark.example.com:15002/",
+    )
+    full = profile(method="connect", host="sc://h:443/;use_ssl=true;token=a%3Db;x-tenant=t", user_id="me")
+    settings = full.connect_settings()
+    assert (settings.use_ssl, settings.token, settings.parameters) == (True, "a=b", {"x-tenant": "t"})
+    assert settings.url == "sc://h:443/;x-tenant=t;use_ssl=true;token=a%3Db;user_id=me"
+    given = profile(method="connect", host="sc://[::1]:1/", port=2, token="t").connect_settings()
+    assert (given.endpoint, given.token) == ("sc://[::1]:2", "t")
+
+
+@pytest.mark.parametrize(
+    "host", ["https://h", "sc://", "sc://h:port", "sc://h/path", "sc://me:secret@h", "sc://h/;token"]
+)
+def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) -> None:
+    with pytest.raises(ProfileError) as raised:
+        parsed_host(host + ";token=s3cret")
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"method": "connect"}, "host is missing"),
+        ({"method": "connect", "host": "h", "driver_memory": "4g"}, "driver_memory has no meaning"),
+        ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no meaning"),
+        ({"host": "h"}, "host has no meaning with method: session"),
+        ({"token": "t"}, "write method: connect"),
+        ({"method": "thrift"}, "session, connect"),
+        ({"warehouse": " "}, "warehouse is empty"),
+        ({"spark_conf": {"spark": {"x": 1}}}, "nested value"),
+    ],
+)
+def test_a_setting_without_effect_is_an_error(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(DbtRuntimeError, match=told):
+        profile(**settings)
+
+
+def test_what_dbt_debug_shows_has_no_secret() -> None:
+    shown = profile(
+        method="connect",
+        host="sc://h:1/;token=s3cret;x-key=s3cret",
+        token="s3cret",
+        catalog_properties={"type": "rest", "uri": "u", "credential": "s3cret"},
+    )
+    assert "s3cret" not in str(dict(shown.connection_info(with_aliases=True)))
+    assert dict(shown.connection_info())["endpoint"] == "sc://h:1"
+
+
+def test_a_catalog_of_the_server_is_not_set_up_again_but_never_cached() -> None:
+    conf = connect_conf("lake", None, {}, {})
+    assert {key: value for key, value in conf.items() if ".catalog." in key} == {
+        "spark.sql.catalog.lake.cache-enabled": "false"
+    }
+
+
+def test_a_catalog_of_the_profile_is_set_up_in_each_session() -> None:
+    settings = profile(
+        method="connect",
+        host="h",
+        warehouse="s3://bucket",
+        catalog_properties={"type": "rest", "uri": "u", "x": True},
+        spark_conf={"spark.sql.ansi.enabled": False},
+    ).connect_settings()
+    assert settings.conf["spark.sql.catalog.lake"] == "org.apache.iceberg.spark.SparkCatalog"
+    assert settings.conf["spark.sql.catalog.lake.warehouse"] == "s3://bucket"
+    assert settings.conf["spark.sql.catalog.lake.x"] == "true"
+    assert settings.conf["spark.sql.ansi.enabled"] == "false"
+
+
+def test_the_folder_of_tables_belongs_to_the_project(tmp_path: Path) -> None:
+    assert profile().resolved_warehouse(str(tmp_path)) == str(tmp_path / "lake")
+    assert profile(warehouse="s3://bucket/w").resolved_warehouse(str(tmp_path)) == "s3://bucket/w"
