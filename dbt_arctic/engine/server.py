@@ -263,7 +263,7 @@ def _unicode_escapes(char: str) -> str:
 
 
 def _state_folder() -> Path:
-    root = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    root = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(root, "dbt-arctic", "servers")
 
 

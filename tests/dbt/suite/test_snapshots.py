@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pytest
 from dbt.tests.adapter.simple_snapshot import test_various_configs as various
 from dbt.tests.adapter.simple_snapshot.new_record_check_mode import BaseSnapshotNewRecordCheckMode
 from dbt.tests.adapter.simple_snapshot.new_record_dbt_valid_to_current import (
@@ -98,6 +99,46 @@ class TestSnapshotNewColumnSpecificCheckCols(BaseSnapshotNewColumnSpecificCheckC
 
 class TestSnapshotNewColumnWithDeletes(BaseSnapshotNewColumnWithDeletes):
     pass
+
+
+SOURCE = "{{ config(materialized='table') }} select id, 'x' as v from range({{ var('rows', 2) }})"
+
+
+class TestEachModeOfHardDeletes:
+    """What is left of a row that the source no longer has, and comes back as."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {"source_rows.sql": SOURCE}
+
+    @pytest.fixture(scope="class")
+    def snapshots(self) -> dict[str, str]:
+        entries = [
+            f"  - name: snapshot_{mode}\n    relation: ref('source_rows')\n    config: {{unique_key: id, "
+            f"strategy: check, check_cols: all, hard_deletes: {mode}}}\n"
+            for mode in ("ignore", "invalidate", "new_record")
+        ]
+        return {"snapshots.yml": "snapshots:\n" + "".join(entries)}
+
+    def test_a_row_goes_and_comes_back(self, project: Any) -> None:
+        for rows in (2, 1, 2):
+            run_dbt(["build", "--vars", f"rows: {rows}"])
+        closed_and_open = (
+            "select count(dbt_valid_to), count(*) - count(dbt_valid_to) from {schema}.%s where id = 1"
+        )
+
+        def history(mode: str) -> tuple[int, int]:
+            found: tuple[int, int] = project.run_sql(closed_and_open % f"snapshot_{mode}", fetch="one")
+            return found
+
+        assert history("ignore") == (0, 1)
+        assert history("invalidate") == (1, 1)
+        # The row, its deletion, and the row again.
+        assert history("new_record") == (2, 1)
+        deleted = (
+            "select dbt_is_deleted from {schema}.snapshot_new_record where id = 1 order by dbt_valid_from"
+        )
+        assert [row[0] for row in project.run_sql(deleted, fetch="all")] == ["False", "True", "False"]
 
 
 def utc(value: dt.datetime) -> dt.datetime:
