@@ -40,7 +40,8 @@ class Dbt:
 
         :raises DbtFailed: the command, or one of its nodes, failed.
         """
-        places = ["--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT)]
+        profiles = os.environ.get("DBT_PROFILES_DIR", str(PROJECT))
+        places = ["--project-dir", str(PROJECT), "--profiles-dir", profiles]
         places += ["--target-path", str(self.target(purpose)), "--log-path", str(self.log.parent)]
         done = dbtRunner(callbacks=[self._tell]).invoke(
             [*command, *places, "--log-level", "none", "--log-level-file", "debug"]
