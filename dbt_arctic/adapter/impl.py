@@ -23,6 +23,7 @@ from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.python_models import PythonModels
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -64,7 +65,7 @@ class ArcticConfig(AdapterConfig):
     submission_method: str | None = None
 
 
-class ArcticAdapter(PythonModels, FreshnessApi, MicrobatchApi, ModelApi, CloneApi, SQLAdapter):
+class ArcticAdapter(PythonModels, PackagesApi, FreshnessApi, MicrobatchApi, ModelApi, CloneApi, SQLAdapter):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager
