@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make demo SCALE=0.1 ROUNDS=5      a larger demo"
 	@echo "  make test TESTS=tests/unit        one folder, file or test"
@@ -42,6 +42,10 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/unit -q
+
+.PHONY: dbt-utils
+dbt-utils: java ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout
+	@$(BIN)/python benchmarks/dbt_utils.py "$(DIR)"
 
 .PHONY: clean
 clean: ## Remove what was built, cached and loaded; the environment .venv stays
