@@ -152,6 +152,11 @@ class PythonModelFailed(ArcticError):
     title = "A Python model failed, or returned no DataFrame"
 
 
+class NoSequence(ArcticError):
+    code = "AR-309"
+    title = "A row has NULL in the column that orders the changes of its key"
+
+
 # 4xx: the keyed table
 
 

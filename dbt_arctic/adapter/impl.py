@@ -57,6 +57,8 @@ class ArcticConfig(AdapterConfig):
     partition_by: str | list[str] | None = None
     delete_when: str | None = None
     deduplicate_by: str | list[str] | None = None
+    sequence_by: str | None = None
+    tombstone_retention: str | int | None = None
     tblproperties: dict[str, str] | None = None
     incremental_predicates: list[str] | None = None
     predicates: list[str] | None = None

@@ -8,8 +8,10 @@ compaction goes on from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
@@ -37,6 +39,8 @@ class CompactionPlan:
     """Of these, not yet in the base."""
     trim: frozenset[int]
     """Of these, merged for longer than the grace."""
+    forget: frozenset[int] = frozenset()
+    """With a sequence: merged for longer than deletes are kept, so that these go too."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,33 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
     pending = pending_transactions(edge, table, head(change))
     history = base.history()
     settled = merged_transactions(history, before_ms=edge.now_ms() - int(trim_grace_seconds * 1000))
+    trim, forget = _plan_trim(edge, table, history, head(change), pending & settled)
     return CompactionPlan(
         table=table,
         base_snapshot=head(base),
         change_snapshot=head(change),
         pending=pending,
         merge=pending - merged_transactions(history),
-        trim=pending & settled,
+        trim=trim,
+        forget=forget,
     )
+
+
+def _plan_trim(
+    edge: Edge,
+    table: KeyedTable,
+    history: Sequence[Snapshot],
+    change_snapshot: int,
+    settled: frozenset[int],
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Of what may be trimmed: what to trim, and of what to let go of the deletes as well."""
+    if not table.sequence_by or not settled:
+        return settled, frozenset()
+    expired_ms = edge.now_ms() - table.tombstone_retention_s * 1000
+    forget = settled & merged_transactions(history, before_ms=expired_ms)
+    rows = edge.query(compact.list_kept_rows(table, change_snapshot))
+    trimmable = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes}
+    return (settled & trimmable) - forget, forget
 
 
 def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
@@ -100,12 +123,14 @@ def compact_major(
         rows = merged_rows
         if trim_grace_seconds <= 0:
             plan = _plan_trim_again(edge, plan)
+    keep_deletes = plan.table.sequence_by is not None
     if plan.trim:
-        edge.run("trim", compact.trim(plan.table, plan.trim), plan.table)
-    outcome = "compacted" if plan.merge or plan.trim else "nothing to do"
-    return CompactionResult(
-        name.dotted, len(plan.merge), rows, len(plan.trim), len(plan.pending) - len(plan.trim), outcome
-    )
+        edge.run("trim", compact.trim(plan.table, plan.trim, keep_deletes), plan.table)
+    if plan.forget:
+        edge.run("forget", compact.trim(plan.table, plan.forget), plan.table)
+    trimmed = len(plan.trim) + len(plan.forget)
+    outcome = "compacted" if plan.merge or trimmed else "nothing to do"
+    return CompactionResult(name.dotted, len(plan.merge), rows, trimmed, len(plan.pending) - trimmed, outcome)
 
 
 def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
@@ -135,7 +160,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
 
 def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:
     """Without a grace, what was merged just now is trimmed at once."""
-    merged = merged_transactions(load_base(edge.catalog, plan.table).history())
-    return CompactionPlan(
-        plan.table, plan.base_snapshot, plan.change_snapshot, plan.pending, plan.merge, plan.pending & merged
-    )
+    history = load_base(edge.catalog, plan.table).history()
+    settled = plan.pending & merged_transactions(history)
+    trim, forget = _plan_trim(edge, plan.table, history, plan.change_snapshot, settled)
+    return replace(plan, trim=trim, forget=forget)

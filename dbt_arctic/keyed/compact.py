@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.read import NEWEST_FIRST, ColumnsAt, key_equality, select_columns
+from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
 from dbt_arctic.keyed.table import ACTION, TXN, KeyedTable
 
 _RANK = quote("_arctic_rank")
@@ -43,28 +43,35 @@ def merge_changes(
 ) -> str:
     """Merge the latest change of each key into a branch of the base.
 
-    Only transactions that no earlier compaction merged: they are the latest of their keys, because
-    what was merged before is a prefix of the commit order.
+    Only transactions that no earlier compaction merged: in commit order they are the latest of their
+    keys, because what was merged before is a prefix of it. With a sequence, a late change may have lost:
+    to a row of the base, or to a change that was merged before and is still here, a tombstone above all.
     """
     listed = ", ".join(str(txn) for txn in sorted(transactions))
     columns = table.column_names
     assignments = ", ".join(f"b.{quote(column)} = c.{quote(column)}" for column in columns)
     values = ", ".join(f"c.{quote(column)}" for column in columns)
+    wins, of_all = "", f"{quote(TXN)} IN ({listed}) AND "
+    picked = ""
+    if table.sequence_by:
+        sequence = quote(table.sequence_by)
+        wins = f" AND c.{sequence} >= b.{sequence}"
+        of_all, picked = "", f" AND {quote(TXN)} IN ({listed})"
     return f"""\
 MERGE INTO {table.base.branch(branch)} AS b
 USING (
   SELECT {quote_all(columns)}, {quote(ACTION)}
   FROM (
-    SELECT {select_columns(table, change_snapshot, known or {})}, {quote(ACTION)},
-      row_number() OVER (PARTITION BY {quote_all(table.key)} ORDER BY {NEWEST_FIRST}) AS {_RANK}
+    SELECT {select_columns(table, change_snapshot, known or {})}, {quote(ACTION)}, {quote(TXN)},
+      row_number() OVER (PARTITION BY {quote_all(table.key)} ORDER BY {newest_first(table)}) AS {_RANK}
     FROM {table.change.at(change_snapshot)}
-    WHERE {quote(TXN)} IN ({listed}) AND {quote(ACTION)} <> '-U'
+    WHERE {of_all}{quote(ACTION)} <> '-U'
   )
-  WHERE {_RANK} = 1
+  WHERE {_RANK} = 1{picked}
 ) AS c
   ON {key_equality("b", "c", table.key)}
-WHEN MATCHED AND c.{quote(ACTION)} = 'D' THEN DELETE
-WHEN MATCHED THEN UPDATE SET {assignments}
+WHEN MATCHED AND c.{quote(ACTION)} = 'D'{wins} THEN DELETE
+WHEN MATCHED{wins} THEN UPDATE SET {assignments}
 WHEN NOT MATCHED AND c.{quote(ACTION)} <> 'D' THEN INSERT ({quote_all(columns)}) VALUES ({values})"""
 
 
@@ -73,14 +80,25 @@ def list_transactions(table: KeyedTable, change_snapshot: int) -> str:
     return f"SELECT DISTINCT {quote(TXN)}\nFROM {table.change.at(change_snapshot)}"
 
 
-def trim(table: KeyedTable, transactions: Iterable[int]) -> str:
+def list_kept_rows(table: KeyedTable, change_snapshot: int) -> str:
+    """For each transaction in the change table, whether it still has rows besides its deletes."""
+    return (
+        f"SELECT {quote(TXN)}, bool_or({quote(ACTION)} <> 'D')\n"
+        f"FROM {table.change.at(change_snapshot)}\nGROUP BY {quote(TXN)}"
+    )
+
+
+def trim(table: KeyedTable, transactions: Iterable[int], keep_deletes: bool = False) -> str:
     """Remove merged transactions from the change table.
 
     A data file holds one transaction, so this drops whole files by metadata alone. Always a list,
     never a range: commits do not land in ``_txn`` order.
+
+    :param keep_deletes: deletes stay, because an older row of their keys may still come.
     """
     listed = ", ".join(str(txn) for txn in sorted(transactions))
-    return f"DELETE FROM {table.change.sql}\nWHERE {quote(TXN)} IN ({listed})"
+    kept = f" AND {quote(ACTION)} <> 'D'" if keep_deletes else ""
+    return f"DELETE FROM {table.change.sql}\nWHERE {quote(TXN)} IN ({listed}){kept}"
 
 
 def _session_property() -> str:

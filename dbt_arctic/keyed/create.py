@@ -12,6 +12,7 @@ from dbt_arctic.keyed.table import (
     PROPERTY_CREATED,
     PROPERTY_ID,
     PROPERTY_OF,
+    PROPERTY_TOMBSTONES,
     TXN,
     Column,
     KeyedTable,
@@ -73,6 +74,12 @@ def publish_view(table: KeyedTable, comment: str = "", properties: Mapping[str, 
         f"CREATE OR REPLACE VIEW {table.name.sql} ({columns}){described}\n"
         f"TBLPROPERTIES ({_property_list(everything)})\nAS\n{merge_on_read(table)}"
     )
+
+
+def set_retention(table: KeyedTable) -> str:
+    """How long deletes are kept: no reader sees it, so the view stays as it is."""
+    properties = {PROPERTY_TOMBSTONES: str(table.tombstone_retention_s)}
+    return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({_property_list(properties)})"
 
 
 def add_columns(table: Name, columns: Sequence[Column]) -> str:

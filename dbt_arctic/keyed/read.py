@@ -22,9 +22,20 @@ ColumnsAt = Mapping[int, frozenset[str]]
 
 _SEQUENCE = quote("_last_updated_sequence_number")
 NEWEST_FIRST = f"{_SEQUENCE} DESC, {quote(OFFSET)} DESC"
-"""The total order of changes: commit order, then the place inside the commit."""
+"""The order of changes as they arrived: commit order, then the place inside the commit."""
 
 _RANK = quote("_arctic_rank")
+
+
+def newest_first(table: KeyedTable) -> str:
+    """The total order of a key's changes: its sequence, if it has one; then the order of arrival.
+
+    Of one sequence, a delete comes after an upsert, whichever arrived first: deletes outlive the upserts
+    that were merged with them, so arrival could not be told any more.
+    """
+    if not table.sequence_by:
+        return NEWEST_FIRST
+    return f"{quote(table.sequence_by)} DESC, {quote(ACTION)} = 'D' DESC, {NEWEST_FIRST}"
 
 
 def key_equality(left: str, right: str, key: Sequence[str]) -> str:
@@ -50,30 +61,42 @@ def merge_on_read(table: KeyedTable, version: Version | None = None, known: Colu
     its key in a commit, so both sides may leave it out; and it is a filter that stays above the scan,
     without which adaptive execution can crash on a join of two such views (Spark 4.1).
     """
-    columns = quote_all(table.column_names)
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
     change_at = version.change_snapshot if version else None
     base = table.base.at(base_at)
     change = table.change.at(change_at)
+    matched = key_equality("b", "c", table.key)
+    overridden, overriding = "", ""
+    if table.sequence_by:
+        # A late older row may meet a newer one in the base.
+        sequence = quote(table.sequence_by)
+        overridden = f" AND c.{sequence} >= b.{sequence}"
+        overriding = f"""
+LEFT ANTI JOIN (
+  SELECT {key}, {sequence}
+  FROM {base}
+) AS b
+  ON {matched} AND b.{sequence} > c.{sequence}"""
+    read_of_change = key if not table.sequence_by else f"{key}, {quote(table.sequence_by)}"
     return f"""\
 SELECT {select_columns(table, base_at, known or {}, "b")}
 FROM {base} AS b
 LEFT ANTI JOIN (
-  SELECT {key}
+  SELECT {read_of_change}
   FROM {change}
   WHERE {quote(ACTION)} <> '-U'
 ) AS c
-  ON {key_equality("b", "c", table.key)}
+  ON {matched}{overridden}
 UNION ALL
-SELECT {columns}
+SELECT {", ".join("c." + quote(column) for column in table.column_names)}
 FROM (
   SELECT {select_columns(table, change_at, known or {})}, {quote(ACTION)},
-    row_number() OVER (PARTITION BY {key} ORDER BY {NEWEST_FIRST}) AS {_RANK}
+    row_number() OVER (PARTITION BY {key} ORDER BY {newest_first(table)}) AS {_RANK}
   FROM {change}
   WHERE {quote(ACTION)} <> '-U'
-)
-WHERE {_RANK} = 1 AND {quote(ACTION)} <> 'D'"""
+) AS c{overriding}
+WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
 
 
 def read_optimized(table: KeyedTable) -> str:
@@ -81,27 +104,30 @@ def read_optimized(table: KeyedTable) -> str:
     return f"SELECT {quote_all(table.column_names)}\nFROM {table.base.sql}"
 
 
-def latest_changes(table: KeyedTable, log: LogRange, snapshot_id: int, known: ColumnsAt | None = None) -> str:
-    """For each key that the log range names: its latest change, with ``_action``.
+def latest_changes(table: KeyedTable, log: LogRange, at: Version, known: ColumnsAt | None = None) -> str:
+    """For each key that the log range names: its merged state at the end of the range, with ``_action``.
 
-    With changes in commit order, that is the key's merged state at the end of the range, so
-    neither base nor older changes are read. File statistics of ``_txn`` (one transaction a file)
-    reduce the scan to the files of the range.
+    With changes in commit order, that is the key's latest change, so neither base nor older changes are
+    read. With a sequence, the change may be a late one that has lost, so the merged state is read.
+    File statistics of ``_txn`` (one transaction a file) reduce the scan to the files of the range.
 
     Columns: the table's, and ``_action`` ('U' or 'D').
     """
     columns = quote_all(table.column_names)
+    snapshot_id = at.change_snapshot
     if not log.transactions:
         selected = select_columns(table, snapshot_id, known or {})
         return f"SELECT {selected}, {quote(ACTION)}\nFROM {table.change.at(snapshot_id)}\nWHERE false"
     transactions = ", ".join(str(txn) for txn in log.transactions)
     scans = "\n  UNION ALL\n".join(
         f"""\
-    SELECT {select_columns(table, at, known or {})}, {quote(ACTION)}, {quote(OFFSET)}, {_SEQUENCE}
-    FROM {table.change.at(at)}
+    SELECT {select_columns(table, readable, known or {})}, {quote(ACTION)}, {quote(OFFSET)}, {_SEQUENCE}
+    FROM {table.change.at(readable)}
     WHERE {quote(TXN)} IN ({transactions}) AND {quote(ACTION)} <> '-U'"""
-        for at in log.readable_at
+        for readable in log.readable_at
     )
+    if table.sequence_by:
+        return _merged_state_of_keys(table, scans, at, known)
     return f"""\
 SELECT {columns}, {quote(ACTION)}
 FROM (
@@ -113,6 +139,24 @@ FROM (
 WHERE {_RANK} = 1"""
 
 
+def _merged_state_of_keys(table: KeyedTable, changes: str, at: Version, known: ColumnsAt | None) -> str:
+    columns = ", ".join(
+        f"{'k' if column in table.key else 'm'}.{quote(column)}" for column in table.column_names
+    )
+    return f"""\
+SELECT {columns}, CASE WHEN m.{quote(table.key[0])} IS NULL THEN 'D' ELSE 'U' END AS {quote(ACTION)}
+FROM (
+  SELECT DISTINCT {quote_all(table.key)}
+  FROM (
+{changes}
+  )
+) AS k
+LEFT JOIN (
+{merge_on_read(table, at, known)}
+) AS m
+  ON {key_equality("k", "m", table.key)}"""
+
+
 def latest_changes_and_before_images(
     table: KeyedTable, before: Version, after: Version, log: LogRange, known: ColumnsAt | None = None
 ) -> str:
@@ -120,7 +164,7 @@ def latest_changes_and_before_images(
 
     Cheaper than ``changes``: one merged state is read, and nothing is compared.
     """
-    latest = latest_changes(table, log, after.change_snapshot, known)
+    latest = latest_changes(table, log, after, known)
     if not log.transactions:
         return latest
     columns = ", ".join("m." + quote(column) for column in table.column_names)
@@ -176,7 +220,7 @@ def changes(
 
     Both states are restricted to the keys that the log names before they are compared.
     """
-    latest = latest_changes(table, log, after.change_snapshot, known)
+    latest = latest_changes(table, log, after, known)
     keys = f"SELECT {quote_all(table.key)} FROM (\n{latest}\n)"
 
     def touched(version: Version) -> str:

@@ -15,7 +15,12 @@ from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 
-PROTOCOL = 1
+PROTOCOL = 2
+"""The newest storage protocol that this program reads and writes."""
+
+_PROTOCOL_OF_ARRIVAL_ORDER = 1
+_PROTOCOL_OF_SEQUENCES = 2
+"""A program that does not know sequences would read a late older row as the newest."""
 
 ACTION = "_action"
 OFFSET = "_offset"
@@ -31,6 +36,9 @@ PROPERTY_OF = "arctic.of"
 PROPERTY_ID = "arctic.id"
 """On base and change: an id of our own, so that a reused name is never taken for the same table."""
 PROPERTY_CREATED = "arctic.created-ms"
+PROPERTY_TOMBSTONES = "arctic.tombstone-retention-s"
+
+DEFAULT_TOMBSTONE_RETENTION_S = 7 * 24 * 3600
 
 _SIDE = re.compile(r"(?P<of>.+)__(?P<role>base|change)_(?P<generation>\d+)")
 
@@ -51,6 +59,13 @@ class Generation:
     number: int
     base_id: str
     change_id: str
+    sequence_by: str | None = None
+    """The column that orders the changes of a key; ``None`` for the order in which they were committed."""
+
+    def to_list(self) -> list[int | str]:
+        """The form in which the next generation's view keeps it."""
+        found: list[int | str] = [self.number, self.base_id, self.change_id]
+        return found if self.sequence_by is None else [*found, self.sequence_by]
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,8 @@ class KeyedTable:
     """What the side tables are named after, where it is not the view's name: the view was renamed."""
     required: tuple[str, ...] = ()
     """The columns that the base declares NOT NULL. The change table does not: a delete has a key only."""
+    tombstone_retention_s: int = DEFAULT_TOMBSTONE_RETENTION_S
+    """With a sequence: how long a merged delete is kept, because an older row may still come."""
 
     @property
     def made_as(self) -> Name:
@@ -81,6 +98,17 @@ class KeyedTable:
     @property
     def change(self) -> Name:
         return side_name(self.made_as, "change", self.generation.number)
+
+    @property
+    def sequence_by(self) -> str | None:
+        return self.generation.sequence_by
+
+    @property
+    def protocol(self) -> int:
+        """The oldest protocol that describes the table."""
+        generations = [self.generation, *([self.previous] if self.previous else [])]
+        has_sequence = any(generation.sequence_by for generation in generations)
+        return _PROTOCOL_OF_SEQUENCES if has_sequence else _PROTOCOL_OF_ARRIVAL_ORDER
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -98,7 +126,7 @@ class KeyedTable:
 
     def to_properties(self) -> dict[str, str]:
         properties = {
-            PROPERTY_PROTOCOL: str(PROTOCOL),
+            PROPERTY_PROTOCOL: str(self.protocol),
             "arctic.generation": str(self.generation.number),
             "arctic.base": self.base.identifier,
             "arctic.base-id": self.generation.base_id,
@@ -110,11 +138,11 @@ class KeyedTable:
             # Always written: replacing a view keeps properties that the new one does not name.
             "arctic.previous": "",
             "arctic.required": json.dumps(list(self.required)) if self.required else "",
+            "arctic.sequence-by": self.sequence_by or "",
+            PROPERTY_TOMBSTONES: str(self.tombstone_retention_s) if self.sequence_by else "",
         }
         if self.previous is not None:
-            properties["arctic.previous"] = json.dumps(
-                [self.previous.number, self.previous.base_id, self.previous.change_id]
-            )
+            properties["arctic.previous"] = json.dumps(self.previous.to_list())
         return properties
 
 
@@ -171,12 +199,15 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
                 fix="upgrade dbt-arctic: pip install --upgrade dbt-arctic",
             )
         generation = Generation(
-            int(properties["arctic.generation"]), properties["arctic.base-id"], properties["arctic.change-id"]
+            int(properties["arctic.generation"]),
+            properties["arctic.base-id"],
+            properties["arctic.change-id"],
+            properties.get("arctic.sequence-by") or None,
         )
         previous = None
         if properties.get("arctic.previous"):
-            number, base_id, change_id = json.loads(properties["arctic.previous"])
-            previous = Generation(int(number), str(base_id), str(change_id))
+            number, base_id, change_id, *sequence_by = json.loads(properties["arctic.previous"])
+            previous = Generation(int(number), str(base_id), str(change_id), *sequence_by)
         root = _SIDE.fullmatch(properties["arctic.base"])
         if root is None:
             raise ValueError(f"arctic.base is {properties['arctic.base']!r}")
@@ -190,6 +221,7 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
             previous=previous,
             root=root.group("of"),
             required=tuple(json.loads(properties.get("arctic.required") or "[]")),
+            tombstone_retention_s=int(properties.get(PROPERTY_TOMBSTONES) or DEFAULT_TOMBSTONE_RETENTION_S),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(

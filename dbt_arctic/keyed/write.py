@@ -23,6 +23,7 @@ class Batch:
     :param columns: the columns to write, in the table's order; ``None`` values fill what the model lacks.
     :param model_columns: what the SQL produces.
     :param deduplicate_by: SQL expressions; of several rows of a key the greatest wins.
+    :param sequence_by: the column that orders a key's changes; it decides before ``deduplicate_by`` does.
     :param delete_when: SQL condition over the model's columns; rows that meet it are deletes.
     :param checks: what every row that is stored must meet; a delete stores nothing but its key.
     """
@@ -35,6 +36,12 @@ class Batch:
     deduplicate_by: tuple[str, ...] = ()
     delete_when: str | None = None
     checks: tuple[Check, ...] = ()
+    sequence_by: str | None = None
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether any of its rows may be a delete."""
+        return self.has_action or bool(self.delete_when)
 
     @property
     def has_action(self) -> bool:
@@ -54,6 +61,13 @@ class Batch:
                 where=self.model,
                 why=f"its columns are: {', '.join(self.model_columns)}",
                 fix="select the key columns under these names, or correct unique_key",
+            )
+        if self.sequence_by is not None and self.sequence_by.lower() not in self._produced:
+            raise ConfigError(
+                f"sequence_by names {self.sequence_by}, which the model does not produce",
+                where=self.model,
+                why=f"its columns are: {', '.join(self.model_columns)}",
+                fix="select the column under that name, or correct sequence_by",
             )
         reserved = [
             column
@@ -75,8 +89,9 @@ class Batch:
         """
         source = self.sql
         key = quote_all(self.key)
-        if self.deduplicate_by:
-            order = ", ".join(f"({expression}) DESC NULLS LAST" for expression in self.deduplicate_by)
+        ordering = [*([quote(self.sequence_by)] if self.sequence_by else []), *self.deduplicate_by]
+        if ordering:
+            order = ", ".join(f"({expression}) DESC NULLS LAST" for expression in ordering)
             source = (
                 "SELECT *\nFROM (\n"
                 f"  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
@@ -141,8 +156,19 @@ FROM (
         broken = "".join(
             f"\n    {branch}" for branch in when_broken(self.checks, self.key, self.model, only_if)
         )
+        no_place = ""
+        if self.sequence_by:
+            null_sequence = raising(
+                "AR-309",
+                f"a row has NULL in {self.sequence_by}: ",
+                row,
+                self.model,
+                "sequence_by orders the changes of a key, and NULL has no place in an order",
+                "filter such rows out in the model, or give them a value with coalesce()",
+            )
+            no_place = f"WHEN {quote(self.sequence_by)} IS NULL THEN CAST({null_sequence} AS BIGINT) "
         return (
-            f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) "
+            f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) {no_place}"
             f"WHEN {_ROWS} > 1 THEN CAST({duplicate} AS BIGINT){broken} ELSE 0L END"
         )
 
@@ -184,6 +210,13 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
         f"({columns})\nSELECT {columns}\nFROM (\n{batch.collapsed(0)}\n)\n"
         f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'"
     )
+
+
+def fill_tombstones(table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str]) -> str:
+    """The deletes of a new generation's first rows: with a sequence, an older row of their keys may come."""
+    columns = quote_all([*batch.columns, ACTION, OFFSET, TXN])
+    select = f"SELECT {columns}\nFROM (\n{batch.collapsed(txn)}\n)\nWHERE {quote(ACTION)} = 'D'"
+    return _insert(table.change.sql, batch.columns, {PROPERTY_TXN: str(txn), **properties}, select)
 
 
 def mark_buckets(table: KeyedTable, properties: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.errors import KeyColumnMissing, SchemaChanged
+from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
@@ -26,6 +26,7 @@ def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable |
         deduplicate_by=config.deduplicate_by,
         delete_when=config.delete_when,
         checks=config.checks,
+        sequence_by=match_columns([config.sequence_by], produced)[0] if config.sequence_by else None,
     )
     batch.check()
     return batch
@@ -35,6 +36,13 @@ def model_columns(edge: Edge, config: KeyedConfig, sql: str) -> tuple[Column, ..
     """What the model produces, without ``_action``."""
     columns = tuple(Column(name, type_) for name, type_ in edge.query_schema(sql) if name.lower() != ACTION)
     names = {column.name.lower() for column in columns}
+    if config.sequence_by and config.sequence_by.lower() not in names:
+        raise ConfigError(
+            f"sequence_by names {config.sequence_by}, which the model does not produce",
+            where=config.model,
+            why=f"its columns are: {', '.join(column.name for column in columns)}",
+            fix="select the column under that name, or correct sequence_by",
+        )
     missing = [key for key in config.unique_key if key.lower() not in names]
     if missing:
         raise KeyColumnMissing(

@@ -21,7 +21,7 @@ from dbt_arctic.keyed.table import (
     side_generation,
 )
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.keyed.write import fill_base, mark_buckets
+from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
@@ -68,13 +68,14 @@ def build_generation(
     )
     table = KeyedTable(
         name=name,
-        generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex),
+        generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
         key=batch.key,
         layout=layout,
         columns=tuple(Column(column, types[column], comments.get(column, "")) for column in batch.columns),
         owner=owner,
         previous=old.generation if old else None,
         required=match_columns(config.required, list(types)),
+        tombstone_retention_s=config.tombstone_retention_s,
     )
     created = edge.now_ms()
     fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
@@ -97,6 +98,9 @@ def build_generation(
         properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
     edge.run("first_commit", mark_buckets(table, properties), table)
     edge.run("keep_statistics", create.keep_statistics(table), table)
+    if batch.sequence_by and batch.can_delete:
+        txn = edge.new_txn()
+        edge.run("fill_tombstones", fill_tombstones(table, batch, txn, {PROPERTY_RUN: edge.run_id}), table)
     _publish(edge, table, comment)
     _drop_abandoned(edge, table, found)
     return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)

@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
+from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
+from dbt_arctic.refresh.duration import parse_duration
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 
@@ -18,6 +20,8 @@ OWN_SETTINGS = (
     "sort_by",
     "delete_when",
     "deduplicate_by",
+    "sequence_by",
+    "tombstone_retention",
     "partition_by",
     "tblproperties",
     "unique_key",
@@ -28,6 +32,9 @@ OWN_SETTINGS = (
 
 KEYED_STRATEGIES = ("upsert", "microbatch")
 """With a ``unique_key``, these make a keyed table."""
+
+ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retention")
+"""What says how rows of a key meet. Not the layout: a project may set `+buckets` for all of its models."""
 
 PLAIN_SETTINGS = ("merge_update_columns", "merge_exclude_columns", "incremental_predicates", "predicates")
 """What narrows a statement on a plain table."""
@@ -48,6 +55,8 @@ class KeyedConfig:
     sort_by: tuple[str, ...] = ()
     deduplicate_by: tuple[str, ...] = ()
     delete_when: str | None = None
+    sequence_by: str | None = None
+    tombstone_retention_s: int = DEFAULT_TOMBSTONE_RETENTION_S
     on_schema_change: OnSchemaChange = "ignore"
     tblproperties: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
@@ -81,8 +90,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
             why="it narrows a MERGE or DELETE; an upsert writes whole rows, and reads nothing of the table",
             fix="remove it and produce every column, or use incremental_strategy='merge' on a plain table",
         )
-    # Not the layout: a project may set `+buckets` for all of its models.
-    only_keyed = [name for name in ("delete_when", "deduplicate_by") if config.get(name)]
+    only_keyed = [name for name in ONLY_KEYED if config.get(name)]
     if not keyed and only_keyed:
         raise ConfigError(
             f"{only_keyed[0]} has no effect with the strategy {strategy!r}",
@@ -134,6 +142,23 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
             where=model,
             fix="""a SQL condition, as in delete_when="status = 'gone'" """,
         )
+    sequence_by = config.get("sequence_by")
+    if sequence_by is not None and not isinstance(sequence_by, str):
+        raise ConfigError(f"sequence_by is {sequence_by!r}", where=model, fix="name one column of the model")
+    if sequence_by and choose_strategy(model, config) == "microbatch":
+        raise ConfigError(
+            "sequence_by does not go together with the strategy 'microbatch'",
+            where=model,
+            why="a batch replaces its interval, whatever the rows there are called",
+            fix="remove one of the two",
+        )
+    if config.get("tombstone_retention") is not None and not sequence_by:
+        raise ConfigError(
+            "tombstone_retention has no effect without sequence_by",
+            where=model,
+            why="in the order of arrival no row comes late",
+            fix="remove it, or set sequence_by",
+        )
     properties = config.get("tblproperties") or {}
     if not isinstance(properties, Mapping):
         raise ConfigError(
@@ -156,6 +181,10 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         sort_by=_columns(model, "sort_by", config.get("sort_by")),
         deduplicate_by=_columns(model, "deduplicate_by", config.get("deduplicate_by")),
         delete_when=delete_when,
+        sequence_by=sequence_by,
+        tombstone_retention_s=parse_duration(
+            model, "tombstone_retention", config.get("tombstone_retention"), DEFAULT_TOMBSTONE_RETENTION_S
+        ),
         on_schema_change=on_schema_change,
         tblproperties={str(name): str(value) for name, value in properties.items()},
     )

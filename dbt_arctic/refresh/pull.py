@@ -103,7 +103,7 @@ def _pull_keyed(
         log = _log(change.history(now.change_snapshot), before, table, model)
         known.update(columns_at(catalog, table.change, log.readable_at))
         if images == "after":
-            sql = read.latest_changes(table, log, now.change_snapshot, known)
+            sql = read.latest_changes(table, log, now, known)
         else:
             known.update(columns_at(catalog, table.change, (before.change_snapshot,)))
             known.update(columns_at(catalog, table.base, (before.base_snapshot,)))

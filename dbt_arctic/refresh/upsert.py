@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dbt_arctic.errors import CommitConflict, CommitStateUnknown, ConcurrentRun, ConfigError, StatementError
-from dbt_arctic.keyed import write
+from dbt_arctic.keyed import create, write
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions, find_transaction
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -115,6 +116,9 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
         wanted["bucket_by"] = (match_columns([config.bucket_by], names)[0], table.layout.bucket_by)
     if config.sort_by:
         wanted["sort_by"] = (match_columns(config.sort_by, names), table.layout.sort_by)
+    if config.sequence_by or table.sequence_by:
+        new_sequence = match_columns([config.sequence_by], names) if config.sequence_by else ()
+        wanted["sequence_by"] = (new_sequence, (table.sequence_by,) if table.sequence_by else ())
     for setting, (new, old) in wanted.items():
         if new != old:
             raise ConfigError(
@@ -130,6 +134,9 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
     load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
     table = relax(edge, config, evolve(edge, config, table, model_columns(edge, config, sql)))
+    if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
+        table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
+        edge.run("set_retention", create.set_retention(table), table)
     return table, make_batch(edge, config, sql, existing=table)
 
 

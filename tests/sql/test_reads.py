@@ -100,7 +100,7 @@ def test_the_latest_changes_of_a_range_are_the_last_of_each_key_in_it(
     duck.table("orders__change_1@7", CHANGE, [row for row in rows if row[5] not in gone])
     found = duck.query(
         read.latest_changes(
-            TABLE, LogRange(tuple(1000 - n for n in range(start, len(log))), (7, 6)), snapshot_id=7
+            TABLE, LogRange(tuple(1000 - n for n in range(start, len(log))), (7, 6)), Version(1, 7, 5)
         )
     )
     expected: dict[Any, Any] = {}
