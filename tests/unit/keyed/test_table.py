@@ -11,6 +11,7 @@ from dbt_arctic.keyed import create, write
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.table import (
+    PROTOCOL,
     Column,
     Generation,
     KeyedTable,
@@ -37,10 +38,16 @@ def keyed(**parts: object) -> KeyedTable:
     return KeyedTable(**settings)  # type: ignore[arg-type] # mypy sees objects only
 
 
-@pytest.mark.parametrize("previous", [None, Generation(1, "b1", "c1")])
+@pytest.mark.parametrize("previous", [None, Generation(1, "b1", "c1"), Generation(1, "b1", "c1", "at")])
+@pytest.mark.parametrize("sequence_by", [None, "id"])
 @pytest.mark.parametrize("root", ["orders", "renamed"])
-def test_a_table_survives_the_properties_of_its_view(previous: Generation | None, root: str) -> None:
-    table = keyed(previous=previous, root=root)
+def test_a_table_survives_the_properties_of_its_view(
+    previous: Generation | None, root: str, sequence_by: str | None
+) -> None:
+    table = keyed(previous=previous, root=root, generation=Generation(3, "b3", "c3", sequence_by))
+    # An older program reads what it knows, and nothing else.
+    ordered = sequence_by or (previous and previous.sequence_by)
+    assert table.to_properties()["arctic.protocol"] == ("2" if ordered else "1")
     assert from_properties(NAME, table.to_properties(), table.columns) == table
 
 
@@ -78,7 +85,7 @@ def test_a_view_is_keyed_only_while_its_protocol_is_written() -> None:
 
 def test_a_newer_protocol_asks_for_an_upgrade() -> None:
     with pytest.raises(NewerProtocol, match="pip install"):
-        from_properties(NAME, {**keyed().to_properties(), "arctic.protocol": "2"}, ())
+        from_properties(NAME, {**keyed().to_properties(), "arctic.protocol": str(PROTOCOL + 1)}, ())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,161 @@
+"""``sequence_by`` on Spark: rows come late, in any order, and the newest of each key is read and stored."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.table import PROPERTY_TOMBSTONES
+from dbt_arctic.refresh.state import load_keyed
+
+Row = dict[str, Any]
+TYPES = {"id": "bigint", "seq": "int", "amount": "int"}
+STEPS = 11
+
+
+@pytest.fixture
+def orders(shop: Any) -> Any:
+    return shop.table("orders", TYPES, sequence_by="seq")
+
+
+def row(id_: int, seq: int, amount: int) -> Row:
+    return {"id": id_, "seq": seq, "amount": amount}
+
+
+def gone(id_: int, seq: int) -> Row:
+    return {"id": id_, "seq": seq}
+
+
+def test_the_newest_of_each_key_is_read_whatever_comes_late(shop: Any, orders: Any) -> None:
+    """Compared with a dict after each step, a consumer that pulls included."""
+    chance = random.Random(7)
+    consumer = shop.consumer("copy", orders)
+    newest: dict[int, tuple[int, bool, int | None]] = {}
+
+    def event() -> tuple[int, int, int | None]:
+        return chance.randrange(8), chance.randrange(12), chance.choice([None, *range(5)])
+
+    def take(id_: int, seq: int, amount: int | None) -> None:
+        known = newest.get(id_)
+        if known is None or (seq, amount is None) >= known[:2]:
+            newest[id_] = (seq, amount is None, amount)
+
+    def expected() -> list[Row]:
+        return [
+            row(key, seq, amount) for key, (seq, _, amount) in sorted(newest.items()) if amount is not None
+        ]
+
+    def write(first: bool) -> None:
+        batch = {id_: (seq, amount) for id_, seq, amount in (event() for _ in range(chance.randrange(1, 6)))}
+        upserts = [row(id_, seq, amount) for id_, (seq, amount) in batch.items() if amount is not None]
+        deletes = [gone(id_, seq) for id_, (seq, amount) in batch.items() if amount is None]
+        if first:
+            orders.build_sql(
+                orders.model([*upserts, *({**one, "_action": "D"} for one in deletes)], actions=True)
+            )
+        else:
+            orders.apply(upserts, deletes)
+        for id_, (seq, amount) in batch.items():
+            take(id_, seq, amount)
+
+    write(first=True)
+    consumer.run()
+    for step in range(STEPS):
+        if chance.random() < 0.35:
+            orders.compact(chance.choice([0, 3600]))
+        else:
+            write(first=False)
+        assert orders.rows() == expected(), step
+        if step % 4 == 3:
+            consumer.run()
+            assert [{name: one[name] for name in TYPES} for one in consumer.rows()] == expected(), step
+    orders.compact()
+    assert orders.base_rows() == expected()
+
+
+def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: Any) -> None:
+    orders = orders.configured(tombstone_retention="1 day")
+    orders.build([row(1, 1, 10), row(2, 1, 20)])
+    orders.delete([gone(1, 5)])
+    assert orders.compact().trimmed == 0  # nothing but the delete, and that stays
+    assert orders.compact().outcome == "nothing to do"
+    orders.upsert([row(1, 4, 40)])
+    assert orders.rows() == [row(2, 1, 20)]
+    assert orders.compact().trimmed == 1
+    assert orders.base_rows() == [row(2, 1, 20)]
+    later = shop.session()
+    edge = later.edge
+    later.edge = replace(edge, now_ms=lambda: edge.now_ms() + 2 * 86_400_000)
+    result = orders.on(later).compact()
+    assert (result.trimmed, result.pending) == (1, 0)
+    orders.upsert([row(1, 4, 40)])  # later than rows may come: nothing speaks against it any more
+    assert orders.rows() == [row(1, 4, 40), row(2, 1, 20)]
+
+
+def test_deletes_of_the_first_build_are_remembered_too(orders: Any) -> None:
+    orders.build_sql(orders.model([row(1, 1, 10), {**gone(2, 5), "_action": "D"}], actions=True))
+    orders.upsert([row(2, 4, 20)])
+    assert orders.rows() == [row(1, 1, 10)]
+    orders.upsert([row(2, 6, 30)])
+    assert orders.rows() == [row(1, 1, 10), row(2, 6, 30)]
+
+
+def test_a_late_loser_does_not_travel_downstream(shop: Any, orders: Any) -> None:
+    consumer = shop.consumer("copy", orders)
+    orders.build([row(1, 5, 50), row(2, 5, 60)])
+    consumer.run()
+    orders.compact()
+    orders.upsert([row(1, 4, 40)])
+    orders.delete([gone(2, 4)])
+    consumer.run()
+    assert [(one["seq"], one["amount"]) for one in consumer.rows()] == [(5, 50), (5, 60)]
+    orders.delete([gone(2, 6)])
+    consumer.run()
+    assert [one["id"] for one in consumer.rows()] == [1]
+
+
+def test_what_orders_a_table_is_part_of_it(shop: Any, orders: Any) -> None:
+    orders.build([row(1, 1, 10)])
+    properties = orders.session.catalog.load_view(orders.name.schema, orders.name.identifier).properties
+    # A program that knows nothing of sequences must not read it.
+    assert properties["arctic.protocol"] == "2"
+    for other in ({"sequence_by": None}, {"sequence_by": "amount"}):
+        with pytest.raises(ConfigError, match="sequence_by changed from seq"):
+            orders.configured(**other).upsert([row(1, 2, 20)])
+    with pytest.raises(ConfigError, match="sequence_by names missing"):
+        orders.configured(sequence_by="missing").build([row(1, 2, 20)])
+    orders.configured(tombstone_retention="2 days").upsert([row(1, 2, 20)])
+    table = load_keyed(orders.session.catalog, orders.name)
+    assert (table.tombstone_retention_s, table.sequence_by) == (172_800, "seq")
+    properties = orders.session.catalog.load_view(orders.name.schema, orders.name.identifier).properties
+    assert properties[PROPERTY_TOMBSTONES] == "172800"
+    # In the order of arrival again, with a generation of its own; the one before is still read by its order.
+    plain = orders.configured(sequence_by=None)
+    before = orders.version
+    plain.build([row(1, 9, 90)])
+    plain.upsert([row(1, 3, 30)])
+    assert plain.rows() == [row(1, 3, 30)]
+    retired = replace(plain.table, generation=plain.table.previous, previous=None)
+    assert retired.sequence_by == "seq"
+    assert plain.session.read(f"SELECT * FROM {retired.base.at(before.base_snapshot)}", list(TYPES)) == [
+        row(1, 1, 10)
+    ]
+
+
+def test_reads_and_merges_stay_in_place(shop: Any) -> None:
+    table = shop.table("orders", TYPES, sequence_by="seq", buckets=4)
+    session = shop.main
+    for setting in ("shuffle.partitions", "codegen.wholeStage", "codegen.factoryMode"):
+        session.query(f"RESET spark.sql.{setting}")
+    session.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
+    table.build_sql("SELECT id, 1 AS seq, 1 AS amount FROM range(1000)")
+    table.upsert_sql("SELECT id, CAST(id % 3 AS INT) AS seq, 2 AS amount FROM range(400)")
+    spark = session.connection.session
+    frame = spark.sql(f"SELECT id, amount FROM {table.name.sql}")
+    assert len(frame.collect()) == 1000
+    plan = str(frame._jdf.queryExecution().executedPlan().toString())
+    assert "Exchange" not in plan, plan
