@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,10 +50,22 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def ends_with_this_process(pid: int) -> Iterator[None]:
+    """A server outlives whoever started it; one of a test must not, however the test's process ends."""
+    waits = f"import os, sys; sys.stdin.read(); os.kill({pid}, 15)"
+    # Its input ends when this process does.
+    with subprocess.Popen([sys.executable, "-c", waits], stdin=subprocess.PIPE) as watcher:
+        yield
+        watcher.kill()
+
+
 @pytest.fixture(scope="session")
 def server(_own_state: None, server_project: Path, server_settings: SparkSettings) -> Iterator[Server]:
     """The running server."""
-    yield servers.start(server_project, server_settings)
+    started = servers.start(server_project, server_settings)
+    with ends_with_this_process(started.pid):
+        yield started
     servers.stop(server_project)
 
 

@@ -26,6 +26,7 @@ from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError, ServerError
+from tests.connect.conftest import ends_with_this_process
 
 TARGET = {"type": "arctic", "schema": "dev", "master": "local[2]", "driver_memory": "1g", "threads": 2}
 
@@ -172,7 +173,8 @@ def test_a_server_that_was_killed_is_forgotten_and_one_that_runs_is_stopped(tmp_
     assert servers.stop(tmp_path) is None
     assert servers.read(tmp_path) is None
     running = servers.start(tmp_path, settings)
-    assert servers.stop(tmp_path) == running
+    with ends_with_this_process(running.pid):
+        assert servers.stop(tmp_path) == running
     assert not running.is_alive()
     assert list(Path(running.log).parent.glob(f"{running.id}*")) == []
 
