@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 
 import pytest
+from dbt_common.tests import enable_test_caching
 
 # Tests run many small statements: a quick compiler and a collector without threads of its own halve the
-# work of each Spark, and two of them share two cores.
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# work of each Spark, and two of them share two cores. That compiler gets 48 MiB for its code unless told
+# otherwise, which fill up after some minutes: then methods are thrown away and compiled again.
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("JAVA_TOOL_OPTIONS", FAST_START)
+    # dbt's own suite does so too: the 600 macros of dbt and its adapters are parsed once for each worker, and
+    # not once for each project, which is a second every time.
+    enable_test_caching()
     # pyspark leaves the socket of each collect() to the garbage collector, which may run in any later test.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     # dbt leaves its log file open when it is run again in the same process.
