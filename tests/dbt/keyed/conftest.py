@@ -24,6 +24,12 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.state import load_keyed
 
 SETTINGS = {"master": "local[2]", "driver_memory": "1g"}
+SPARK_CONF = {
+    # A handful of rows, hundreds of statements: what costs is to plan and to compile.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 class Killed(Exception):
@@ -143,7 +149,7 @@ def shop_connection(shop_warehouse: Path) -> Iterator[SessionConnection]:
     settings = SparkSettings(
         catalog="lake",
         warehouse=str(shop_warehouse),
-        spark_conf={"spark.sql.shuffle.partitions": "2"},
+        spark_conf=SPARK_CONF,
         **SETTINGS,
     )
     made = SessionEngine(settings).connect()
@@ -175,7 +181,7 @@ def shop(
         "warehouse": str(shop_warehouse),
         "schema": schema,
         "threads": 1,
-        "spark_conf": {"spark.sql.shuffle.partitions": 2},
+        "spark_conf": SPARK_CONF,
         **SETTINGS,
     }
     made.file("profiles.yml", yaml.safe_dump({"shop": {"target": "dev", "outputs": {"dev": target}}}))

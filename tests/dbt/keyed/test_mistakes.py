@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.dbt.keyed.conftest import Shop
 
@@ -133,11 +134,9 @@ def test_compacting_what_is_not_keyed_is_an_error(shop: Shop) -> None:
 )
 def test_a_wrong_profile_is_explained(shop: Shop, profile: str, told: str) -> None:
     shop.model("orders", GOOD)
-    text = (shop.folder / "profiles.yml").read_text()
-    indented = text.replace("      schema:", f"      {profile}\n      schema:").replace(
-        "      spark_conf:\n        spark.sql.shuffle.partitions: 2\n", ""
-    )
-    shop.file("profiles.yml", indented)
+    profiles = yaml.safe_load((shop.folder / "profiles.yml").read_text(encoding="utf-8"))
+    profiles["shop"]["outputs"]["dev"].update(yaml.safe_load(profile))
+    shop.file("profiles.yml", yaml.safe_dump(profiles))
     message = shop.fail("run")
     assert "AR-101" in message
     assert told in message
