@@ -34,7 +34,7 @@ demo: java ## Load TPC-H data, refresh, compact, compare with a rebuild
 
 .PHONY: test
 test: java ## Run all tests
-	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope
+	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: check
 check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no Java

@@ -22,3 +22,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     # dbt leaves its log file open when it is run again in the same process.
     config.addinivalue_line("filterwarnings", "ignore:unclosed file .*dbt[.]log:ResourceWarning")
+
+
+LONGEST_FIRST = (
+    "tests/dbt/test_example.py",
+    "tests/dbt/keyed/test_swaps.py",
+    "tests/spark/keyed/test_random_operations.py",
+    "tests/spark/keyed/test_abandoned.py",
+    "tests/spark/keyed/test_pull.py",
+    "tests/spark/keyed/test_in_place.py",
+)
+"""Modules of a minute and more. A module stays on one worker: begun last, it would leave the other idle."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))
