@@ -52,8 +52,12 @@ def profile_target(warehouse: Path) -> dict[str, Any]:
         "master": "local[2]",
         "driver_memory": "1g",
         "threads": 2,
-        # The tables have a few rows: more partitions only mean more tasks.
-        "spark_conf": {"spark.sql.shuffle.partitions": 2},
+        # The tables have a few rows: what costs is to plan, to compile and to start tasks.
+        "spark_conf": {
+            "spark.sql.shuffle.partitions": 1,
+            "spark.sql.codegen.wholeStage": False,
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        },
     }
 
 
@@ -94,6 +98,23 @@ def _schemas_are_left() -> Iterator[None]:
     """Classes do not drop their schema at the end: no other class uses its name, and dropping is slow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TestProjInfo, "drop_test_schema", lambda project: None)  # noqa: F405
+        yield
+
+
+def drop_quickly(adapter: ArcticAdapter, relation: Any) -> None:
+    """Like the adapter's own way, but that the files stay: to look for them is a Spark job for each table."""
+    for entry in adapter.list_everything(relation):
+        adapter.execute(f"drop {entry.type} if exists {entry.render()}")
+    adapter.execute(f"drop schema if exists {relation.without_identifier()}")
+    adapter.cache.drop_schema(relation.database, relation.schema)
+
+
+@pytest.fixture(autouse=True, scope="class")
+def _schemas_are_dropped_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Between its tests and at its end a class drops its schema; one that is there to test this says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.cls, "drops_like_a_user", False):
+            patch.setattr(ArcticAdapter, "drop_schema", drop_quickly)
         yield
 
 

@@ -31,6 +31,8 @@ def keyed(models: dict[str, str], *found: str) -> dict[str, str]:
 
 
 class TestIncrementalOfKeyedTables(BaseIncremental):
+    drops_like_a_user = True
+
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         models = {"incremental.sql": files.incremental_sql, "schema.yml": files.schema_base_yml}

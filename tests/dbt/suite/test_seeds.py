@@ -62,6 +62,8 @@ class TestSeedWithEmptyDelimiter(BaseSeedWithEmptyDelimiter):
 
 
 class TestSeedEnabledViaConfig(BaseSimpleSeedEnabledViaConfig):
+    drops_like_a_user = True
+
     @pytest.fixture
     def clear_test_schema(self, project: Any) -> Iterator[None]:
         """As in the suite, with the adapter's own way to drop a schema and all that is in it."""
