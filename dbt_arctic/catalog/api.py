@@ -52,6 +52,7 @@ class TableState:
     current_snapshot_id: int | None
     branches: Mapping[str, int]
     """Branch name to its head's snapshot id; ``main`` included when it has a snapshot."""
+    tags: Mapping[str, int] = field(default_factory=dict)
 
     def history(self, head: int | None = None) -> list[Snapshot]:
         """The ancestors of ``head`` (default: main's), newest first, ``head`` included."""
@@ -87,6 +88,14 @@ class DataFile:
     upper: int | None
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that a snapshot needs: of rows, of deletes or of deletion vectors."""
+
+    path: str
+    size_bytes: int
+
+
 class CatalogReader(Protocol):
     """Reads metadata; never writes. Every method sees the catalog as it is now (no cache)."""
 
@@ -97,6 +106,10 @@ class CatalogReader(Protocol):
 
     def list_relations(self, schema: str) -> list[RelationEntry]:
         """Tables and views of a schema; empty when the schema does not exist."""
+        ...
+
+    def list_names(self, schema: str) -> list[RelationEntry]:
+        """The same without properties: no view is opened, so that a damaged one hides no other."""
         ...
 
     def load_table(self, schema: str, name: str) -> TableState | None:
@@ -113,4 +126,8 @@ class CatalogReader(Protocol):
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         """The live data files of a snapshot, with bounds of the BIGINT column ``column``."""
+        ...
+
+    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
+        """Every file that a snapshot needs."""
         ...

@@ -15,6 +15,7 @@ from dbt_arctic.catalog.api import (
     DataFile,
     RelationEntry,
     Snapshot,
+    StoredFile,
     TableState,
     ViewState,
 )
@@ -49,6 +50,14 @@ class SqlCatalog:
         tables = [RelationEntry(schema, name, "table") for name in self.list_tables(schema)]
         return sorted(tables + self.list_views(schema), key=lambda entry: entry.name)
 
+    def list_names(self, schema: str) -> list[RelationEntry]:
+        if schema not in self.list_schemas():
+            return []
+        return [
+            *(RelationEntry(schema, name, "table") for name in self._names("TABLES", schema)),
+            *(RelationEntry(schema, name, "view") for name in self._names("VIEWS", schema)),
+        ]
+
     def list_tables(self, schema: str) -> list[str]:
         """The names of a schema's tables; the schema must exist."""
         return self._names("TABLES", schema)
@@ -69,8 +78,8 @@ class SqlCatalog:
         for key in ("comment", "owner"):  # properties to Iceberg, details to Spark
             if key.capitalize() in details:
                 properties[key] = details[key.capitalize()]
-        refs = self._run(f"SELECT name, snapshot_id FROM {table}.refs WHERE type = 'BRANCH'")
-        branches = {str(branch): int(head) for branch, head in refs}
+        refs = self._run(f"SELECT name, snapshot_id, type FROM {table}.refs")
+        branches = {str(branch): int(head) for branch, head, kind in refs if kind == "BRANCH"}
         not_null = non_null_columns(self._run(f"SHOW CREATE TABLE {table}")[0][0])
         return TableState(
             schema=schema,
@@ -84,6 +93,7 @@ class SqlCatalog:
             snapshots=self._snapshots(table),
             current_snapshot_id=branches.get("main"),
             branches=branches,
+            tags={str(tag): int(at) for tag, at, kind in refs if kind == "TAG"},
         )
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
@@ -122,6 +132,14 @@ class SqlCatalog:
             f" FROM {table}.data_files VERSION AS OF {int(snapshot_id)}"
         )
         return [DataFile(*row) for row in rows]
+
+    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
+        table = self._existing(schema, name)
+        self._check_snapshot(table, f"{self._catalog}.{schema}.{name}", snapshot_id)
+        rows = self._run(
+            f"SELECT file_path, file_size_in_bytes FROM {table}.files VERSION AS OF {int(snapshot_id)}"
+        )
+        return [StoredFile(str(path), int(size)) for path, size in rows]
 
     def _existing(self, schema: str, name: str) -> str:
         """The table's name for SQL. Raises ``UnknownRelation``."""

@@ -1,14 +1,15 @@
 """The live data files of a snapshot, read from its manifests without Spark.
 
 The one module that needs pyiceberg to read local files (its Avro reader): import it when a list
-of files is asked for, not before. Delete files and deletion vectors are not looked at.
+of files is asked for, not before. What deletes rows (delete files, deletion vectors) is only listed.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import InputFile, InputStream
@@ -17,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
-from dbt_arctic.catalog.api import DataFile
+from dbt_arctic.catalog.api import DataFile, StoredFile
 from dbt_arctic.catalog.files import Kept, read_bytes
 
 _DELETED = 2  # the status of a manifest entry whose file is gone since that manifest
@@ -60,18 +61,34 @@ def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str])
     return files
 
 
+def stored_files(manifest_list: str, properties: Mapping[str, str]) -> list[StoredFile]:
+    """Every file that a snapshot's manifest list leads to, of whatever content. Raises as ``live_files``."""
+    manifests = read_manifest_list(_BytesInput(manifest_list, read_bytes(manifest_list, properties)))
+    return [
+        StoredFile(path, size)
+        for manifest in manifests
+        for path, size in _entries(manifest.manifest_path, properties, _PATH, _SIZE)
+    ]
+
+
 def _read(path: str, field_id: int, properties: Mapping[str, str]) -> tuple[DataFile, ...]:
-    files: list[DataFile] = []
+    return tuple(
+        DataFile(location, rows, size, _bound(lower, field_id), _bound(upper, field_id))
+        for location, rows, size, lower, upper in _entries(
+            path, properties, _PATH, _ROWS, _SIZE, _LOWER, _UPPER
+        )
+    )
+
+
+def _entries(path: str, properties: Mapping[str, str], *field_ids: int) -> Iterator[list[Any]]:
+    """Some fields of each file that a manifest says is live."""
     # By the file's own schema: format version 3 has fields that pyiceberg's reading schemas lack.
     with AvroFile[Record](_BytesInput(path, read_bytes(path, properties))) as entries:
         status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
-        wanted = _positions(_data_file_type(entries.schema), _PATH, _ROWS, _SIZE, _LOWER, _UPPER)
+        wanted = _positions(_data_file_type(entries.schema), *field_ids)
         for entry in entries:
-            if entry[status] == _DELETED:
-                continue
-            location, rows, size, lower, upper = (entry[data_file][position] for position in wanted)
-            files.append(DataFile(location, rows, size, _bound(lower, field_id), _bound(upper, field_id)))
-    return tuple(files)
+            if entry[status] != _DELETED:
+                yield [entry[data_file][position] for position in wanted]
 
 
 def _data_file_type(entry: Schema) -> StructType:

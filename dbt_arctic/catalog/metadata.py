@@ -44,6 +44,7 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         snapshots=tuple(_snapshot(snapshot) for snapshot in snapshots),
         current_snapshot_id=current,
         branches=_branches(document, current),
+        tags=_tags(document),
     )
     manifest_lists = {s["snapshot-id"]: s["manifest-list"] for s in snapshots if "manifest-list" in s}
     return TableMetadata(
@@ -125,6 +126,11 @@ def _branches(document: dict[str, Any], current: int | None) -> dict[str, int]:
     if current is not None:
         branches.setdefault("main", current)  # format version 1 may have no refs
     return branches
+
+
+def _tags(document: dict[str, Any]) -> dict[str, int]:
+    refs = document.get("refs") or {}
+    return {name: int(ref["snapshot-id"]) for name, ref in refs.items() if ref["type"] == "tag"}
 
 
 def _snapshot(entry: dict[str, Any]) -> Snapshot:

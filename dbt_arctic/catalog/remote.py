@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dbt_arctic.catalog.api import DataFile, RelationEntry, TableState, ViewState
+from dbt_arctic.catalog.api import DataFile, RelationEntry, StoredFile, TableState, ViewState
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.snapshot_files import snapshot_columns, snapshot_files
+from dbt_arctic.catalog.snapshot_files import snapshot_columns, snapshot_files, snapshot_stored_files
 from dbt_arctic.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -58,7 +58,20 @@ class RemoteCatalog:
         with self._asking() as catalog:
             return sorted(".".join(namespace) for namespace in catalog.list_namespaces())
 
-    def list_relations(self, schema: str) -> list[RelationEntry]:
+    def list_names(self, schema: str) -> list[RelationEntry]:
+        if self._views_by_sql:
+            return self._by_sql.list_names(schema)
+        listed = self._listed(schema)
+        if listed is None:
+            return []
+        tables, views = listed
+        return [
+            *(RelationEntry(schema, name, "table") for name in tables),
+            *(RelationEntry(schema, name, "view") for name in views),
+        ]
+
+    def _listed(self, schema: str) -> tuple[list[str], list[str]] | None:
+        """The names of tables, and of views where pyiceberg knows them; ``None`` without the schema."""
         from pyiceberg.exceptions import NoSuchNamespaceError
 
         with self._asking() as catalog:
@@ -66,7 +79,14 @@ class RemoteCatalog:
                 tables = [name[-1] for name in catalog.list_tables((schema,))]
                 views = [] if self._views_by_sql else [name[-1] for name in catalog.list_views((schema,))]
             except NoSuchNamespaceError:
-                return []
+                return None
+        return tables, views
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        listed = self._listed(schema)
+        if listed is None:
+            return []
+        tables, views = listed
         entries = [RelationEntry(schema, name, "table") for name in tables]
         if self._views_by_sql:
             entries += self._by_sql.list_views(schema)
@@ -111,6 +131,15 @@ class RemoteCatalog:
         metadata = self._metadata(schema, name, table) if table else None
         properties = table.io.properties if table else {}  # with the credentials lent for this table
         return snapshot_files(self._name, schema, name, metadata, snapshot_id, column, properties)
+
+    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg:
+            return self._by_sql.stored_files(schema, name, snapshot_id)
+        metadata = self._metadata(schema, name, table) if table else None
+        properties = table.io.properties if table else {}
+        return snapshot_stored_files(self._name, schema, name, metadata, snapshot_id, properties)
 
     def _table(self, schema: str, name: str) -> Table | None:
         from pydantic import ValidationError as UnknownToPydantic

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from dbt_arctic.catalog.api import DataFile
+from dbt_arctic.catalog.api import DataFile, StoredFile
 from dbt_arctic.catalog.damage import unreadable_manifest
 from dbt_arctic.catalog.metadata import TableMetadata
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
+
+T = TypeVar("T")
 
 
 def snapshot_files(
@@ -31,14 +34,45 @@ def snapshot_files(
     field_id = _field_id(metadata, column)
     if field_id is None:
         raise no_column(relation, column, [found.name for found in metadata.state.columns])
-    manifest_list = metadata.manifest_lists.get(snapshot_id)
-    if manifest_list is None:
-        raise no_snapshot(relation, snapshot_id)
     # Here, not above: it loads pyiceberg, which nothing else of a local catalog needs.
     from dbt_arctic.catalog.manifests import live_files
 
+    return _reading(
+        catalog, schema, name, metadata, snapshot_id, lambda found: live_files(found, field_id, properties)
+    )
+
+
+def snapshot_stored_files(
+    catalog: str,
+    schema: str,
+    name: str,
+    metadata: TableMetadata | None,
+    snapshot_id: int,
+    properties: Mapping[str, str],
+) -> list[StoredFile]:
+    """Every file that ``snapshot_id`` needs, those of deletes included. Raises as ``snapshot_files``."""
+    if metadata is None:
+        raise no_table(f"{catalog}.{schema}.{name}")
+    from dbt_arctic.catalog.manifests import stored_files
+
+    return _reading(
+        catalog, schema, name, metadata, snapshot_id, lambda found: stored_files(found, properties)
+    )
+
+
+def _reading(
+    catalog: str,
+    schema: str,
+    name: str,
+    metadata: TableMetadata,
+    snapshot_id: int,
+    read: Callable[[str], list[T]],
+) -> list[T]:
+    manifest_list = metadata.manifest_lists.get(snapshot_id)
+    if manifest_list is None:
+        raise no_snapshot(f"{catalog}.{schema}.{name}", snapshot_id)
     try:
-        return live_files(manifest_list, field_id, properties)
+        return read(manifest_list)
     except Exception as error:  # damaged bytes fail in the reader in any way they like
         place = getattr(error, "filename", None) or manifest_list
         raise unreadable_manifest(catalog, schema, name, str(place), error) from error

@@ -110,6 +110,7 @@ def test_both_readers_agree_on_a_table_with_a_history(
         assert found == (["number", "later"] if snapshot.summary.get("n") == "last" else ["id"])
     assert [snapshot.sequence_number for snapshot in table.snapshots] == [1, 2, 3, 4, 5, 6]
     assert set(table.branches) == {"main", "side"}
+    assert set(table.tags) == {"kept"}
     assert [snapshot.sequence_number for snapshot in table.history()] == [6, 5, 4, 2, 1]
     assert [snapshot.sequence_number for snapshot in table.history(table.branches["side"])] == [3, 2, 1]
     assert table.snapshots[1].summary["arctic.txn"] == "it's"
@@ -195,6 +196,9 @@ def test_data_files_and_their_bounds(sql: Sql, schema: str, at: str, catalog: Ca
         found = catalog.data_files(schema, "t", snapshot, "_TXN")
         assert set(found) == {DataFile(*row) for row in wanted}
         assert len(found) == files
+        paths = sql(f"SELECT file_path, file_size_in_bytes FROM {name}.files VERSION AS OF {snapshot}")
+        stored = [(file.path, file.size_bytes) for file in catalog.stored_files(schema, "t", snapshot)]
+        assert sorted(stored) == sorted(paths)  # deletion vectors as well
     with pytest.raises(VersionUnavailable):
         catalog.data_files(schema, "t", 1, "id")
     with pytest.raises(UnknownRelation):

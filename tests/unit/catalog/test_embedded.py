@@ -134,6 +134,7 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
     )
     assert table.properties == {"k": "v", "format-version": "3"}
     assert table.branches == {"main": 10, "run": 20}
+    assert table.tags == {"kept": 10}
     assert table.current_snapshot_id == 10
     assert table.snapshots == (
         Snapshot(10, None, 1, 1000, "append", {}),
@@ -267,6 +268,7 @@ def test_a_damaged_metadata_file_names_the_view_and_the_file(
     with pytest.raises(CatalogUnavailable, match=r"lake\.a\.v") as caught:
         open_embedded(handmade).list_relations("a")
     assert caught.value.where == str(path)
+    assert open_embedded(handmade).list_names("a") == [RelationEntry("a", "v", "view")]
 
 
 def test_a_metadata_file_that_a_commit_took_away_is_looked_up_again(

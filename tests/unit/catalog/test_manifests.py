@@ -103,6 +103,8 @@ def test_live_files_come_with_their_bounds_and_deleted_ones_do_not(handmade: Han
         api.DataFile("/narrow", 3, 100, -7, 7),
         api.DataFile("/without", 3, 100, None, None),
     ]
+    stored = table_with(handmade, location).stored_files("a", "t", SNAPSHOT)
+    assert stored == [api.StoredFile(path, 100) for path in ("/wide", "/narrow", "/without")]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"Obj\x01\x04\x14avro.codec\x08null", b"x" * 1000])
