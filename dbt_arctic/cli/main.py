@@ -13,6 +13,7 @@ import click
 
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.server import server
+from dbt_arctic.cli.verify import verify
 from dbt_arctic.errors import ArcticError
 
 
@@ -45,4 +46,5 @@ def doctor() -> None:
         sys.exit(1)
 
 
-main.add_command(server)
+for command in (server, verify):
+    main.add_command(command)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from dbt_arctic.cli.options import project_options
 from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.server import Server
@@ -19,25 +17,6 @@ from dbt_arctic.errors import ProfileError
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
-
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-
-
-def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """dbt's own options that say which project and which target are meant."""
-
-    @click.option("--project-dir", type=_FOLDER, help="Folder of dbt_project.yml.")
-    @click.option("--profiles-dir", type=_FOLDER, help="Folder of profiles.yml.")
-    @click.option("--target", "-t", help="Target of the profile.")
-    @functools.wraps(command)
-    def with_target(
-        *args: Any, project_dir: Path | None, profiles_dir: Path | None, target: str | None, **kwargs: Any
-    ) -> Any:
-        from dbt_arctic.adapter.project import load_target  # imports dbt, which takes a second
-
-        return command(*args, load_target(project_dir, profiles_dir, target), **kwargs)
-
-    return with_target
 
 
 @click.group()

@@ -45,7 +45,7 @@ def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str
     """:param comment: other engines read the base as it is, so it is described like the view."""
     described = {"comment": comment} if comment else {}
     identity = _identity(table, table.generation.base_id, created_ms)
-    merged = {**BASE_DEFAULTS, **described, **properties, **identity}
+    merged = {**BASE_DEFAULTS, **described, **properties, **identity, **table.side_properties()}
     return _create_table(table.base, table.columns, table, merged, table.required)
 
 

@@ -18,6 +18,8 @@ PROPERTY_RUN = "arctic.run"
 """On every commit of a model's run: invocation and model, to find out later whether it landed."""
 PROPERTY_MERGED = "arctic.merged"
 """On a commit of the base table: JSON list of the transactions that it merged."""
+PROPERTY_ROLLBACK = "arctic.rollback"
+"""On a commit of the change table: the version that it went back to."""
 
 _KEEPS_ROWS = ("append", "replace")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed.layout import Layout
@@ -37,6 +37,8 @@ PROPERTY_ID = "arctic.id"
 """On base and change: an id of our own, so that a reused name is never taken for the same table."""
 PROPERTY_CREATED = "arctic.created-ms"
 PROPERTY_TOMBSTONES = "arctic.tombstone-retention-s"
+_KEY, _LAYOUT, _OWNER = "arctic.key", "arctic.layout", "arctic.owner"
+_SEQUENCE, _SIDE_PROTOCOL = "arctic.sequence-by", "arctic.side-protocol"
 
 DEFAULT_TOMBSTONE_RETENTION_S = 7 * 24 * 3600
 
@@ -132,18 +134,29 @@ class KeyedTable:
             "arctic.base-id": self.generation.base_id,
             "arctic.change": self.change.identifier,
             "arctic.change-id": self.generation.change_id,
-            "arctic.key": json.dumps(list(self.key)),
-            "arctic.layout": self.layout.to_json(),
-            "arctic.owner": self.owner,
+            **self._description(),
             # Always written: replacing a view keeps properties that the new one does not name.
             "arctic.previous": "",
             "arctic.required": json.dumps(list(self.required)) if self.required else "",
-            "arctic.sequence-by": self.sequence_by or "",
-            PROPERTY_TOMBSTONES: str(self.tombstone_retention_s) if self.sequence_by else "",
         }
         if self.previous is not None:
             properties["arctic.previous"] = json.dumps(self.previous.to_list())
         return properties
+
+    def side_properties(self) -> dict[str, str]:
+        """What the base says of its generation, so that a view that was lost can be made again."""
+        alone = replace(self, previous=None)
+        return {_SIDE_PROTOCOL: str(alone.protocol), **self._description()}
+
+    def _description(self) -> dict[str, str]:
+        """What neither files nor columns tell."""
+        return {
+            _KEY: json.dumps(list(self.key)),
+            _LAYOUT: self.layout.to_json(),
+            _OWNER: self.owner,
+            _SEQUENCE: self.sequence_by or "",
+            PROPERTY_TOMBSTONES: str(self.tombstone_retention_s) if self.sequence_by else "",
+        }
 
 
 def side_name(of: Name, role: str, generation: int) -> Name:
@@ -184,6 +197,57 @@ def side_root(identifier: str) -> str | None:
     return None if match is None else match.group("of")
 
 
+def from_sides(
+    name: Name,
+    root: str,
+    number: int,
+    ids: tuple[str, str],
+    properties: Mapping[str, str],
+    columns: tuple[Column, ...],
+    required: tuple[str, ...],
+) -> KeyedTable:
+    """A generation as its base table describes it, where no view does.
+
+    :param ids: of the base, and of the change table.
+    :param properties: the base table's.
+    :raises NewerProtocol: a newer dbt-arctic wrote it.
+    :raises DamagedKeyedTable: an older dbt-arctic made it, or its properties were changed.
+    """
+    try:
+        _refuse_newer(name, int(properties[_SIDE_PROTOCOL]))
+        return KeyedTable(
+            name=name,
+            generation=Generation(number, *ids, properties.get(_SEQUENCE) or None),
+            key=tuple(json.loads(properties[_KEY])),
+            layout=Layout.from_json(properties[_LAYOUT]),
+            columns=columns,
+            owner=properties.get(_OWNER, ""),
+            root=root,
+            required=required,
+            tombstone_retention_s=_retention(properties),
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise DamagedKeyedTable(
+            f"the base table of generation {number} of {name} does not say what its key is",
+            where=name.dotted,
+            why=f"an older dbt-arctic made it, or its properties were changed ({error!r})",
+            fix=f"rebuild the table: dbt run --full-refresh --select {name.identifier}",
+        ) from error
+
+
+def _retention(properties: Mapping[str, str]) -> int:
+    return int(properties.get(PROPERTY_TOMBSTONES) or DEFAULT_TOMBSTONE_RETENTION_S)
+
+
+def _refuse_newer(name: Name, protocol: int) -> None:
+    if protocol > PROTOCOL:
+        raise NewerProtocol(
+            f"{name} has storage protocol {protocol}; this dbt-arctic knows up to {PROTOCOL}",
+            where=name.dotted,
+            fix="upgrade dbt-arctic: pip install --upgrade dbt-arctic",
+        )
+
+
 def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Column, ...]) -> KeyedTable:
     """Read a keyed table back from its view.
 
@@ -191,18 +255,12 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
     :raises DamagedKeyedTable: a property is missing or unreadable.
     """
     try:
-        protocol = int(properties[PROPERTY_PROTOCOL])
-        if protocol > PROTOCOL:
-            raise NewerProtocol(
-                f"{name} has storage protocol {protocol}; this dbt-arctic knows up to {PROTOCOL}",
-                where=name.dotted,
-                fix="upgrade dbt-arctic: pip install --upgrade dbt-arctic",
-            )
+        _refuse_newer(name, int(properties[PROPERTY_PROTOCOL]))
         generation = Generation(
             int(properties["arctic.generation"]),
             properties["arctic.base-id"],
             properties["arctic.change-id"],
-            properties.get("arctic.sequence-by") or None,
+            properties.get(_SEQUENCE) or None,
         )
         previous = None
         if properties.get("arctic.previous"):
@@ -214,14 +272,14 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
         return KeyedTable(
             name=name,
             generation=generation,
-            key=tuple(json.loads(properties["arctic.key"])),
-            layout=Layout.from_json(properties["arctic.layout"]),
+            key=tuple(json.loads(properties[_KEY])),
+            layout=Layout.from_json(properties[_LAYOUT]),
             columns=columns,
-            owner=properties.get("arctic.owner", ""),
+            owner=properties.get(_OWNER, ""),
             previous=previous,
             root=root.group("of"),
             required=tuple(json.loads(properties.get("arctic.required") or "[]")),
-            tombstone_retention_s=int(properties.get(PROPERTY_TOMBSTONES) or DEFAULT_TOMBSTONE_RETENTION_S),
+            tombstone_retention_s=_retention(properties),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -11,15 +10,10 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Edge, txn_age_ms
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.leftovers import branch_name, is_abandoned_branch
 
-STALE_AFTER_MS = 24 * 60 * 60 * 1000
-_BRANCH = re.compile(r"arctic_(\d+)")
-
-
-def branch_name(txn: int) -> str:
-    """A name that tells when the branch was made, so that a later run knows whether it was left behind."""
-    return f"arctic_{txn}"
+__all__ = ["branch_name", "drop_stale_branches", "staged"]
 
 
 @contextmanager
@@ -41,6 +35,5 @@ def staged(
 def drop_stale_branches(edge: Edge, target: Name, state: TableState, table: KeyedTable | None) -> None:
     """Drop what a crashed run left; a young branch may belong to a run that is still at work."""
     for branch in state.branches:
-        match = _BRANCH.fullmatch(branch)
-        if match and txn_age_ms(int(match.group(1)), edge.now_ms()) > STALE_AFTER_MS:
+        if is_abandoned_branch(branch, edge.now_ms()):
             edge.run("drop_branch", write.drop_branch(target, branch), table)

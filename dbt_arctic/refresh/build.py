@@ -11,7 +11,6 @@ from dbt_arctic.keyed.layout import plan_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import (
-    PROPERTY_CREATED,
     PROPERTY_OF,
     Column,
     Generation,
@@ -25,11 +24,9 @@ from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.leftovers import is_abandoned_generation
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import find_keyed
-
-ABANDONED_AFTER_MS = 24 * 60 * 60 * 1000
-"""A side table of no generation that is younger may belong to a build that is still running."""
 
 
 def build_generation(
@@ -158,6 +155,5 @@ def _drop_abandoned(edge: Edge, table: KeyedTable, found: Mapping[Name, int]) ->
         state = None if side in named else edge.catalog.load_table(side.schema, side.identifier)
         if state is None or state.properties.get(PROPERTY_OF) != table.made_as.dotted:
             continue
-        age = edge.now_ms() - int(state.properties.get(PROPERTY_CREATED, "0"))
-        if number < superseded or age > ABANDONED_AFTER_MS:
+        if is_abandoned_generation(number, superseded, state.properties, state.tags, edge.now_ms()):
             edge.run("drop_side_table", create.drop_table(side), table)

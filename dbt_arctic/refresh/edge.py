@@ -40,11 +40,6 @@ class Edge:
         return (self.now_ms() << 20) | secrets.randbits(20)
 
 
-def txn_age_ms(txn: int, now_ms: int) -> int:
-    """How long ago a transaction id was made."""
-    return now_ms - (txn >> 20)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """What a refresh did, for dbt's log and ``run_results.json``."""

@@ -1,0 +1,163 @@
+"""A target as an operator's command works on it: the catalog at once, Spark with the first statement.
+
+No project is parsed for it, so the macros of a project (``keyed_statement``) take no part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dbt_arctic.adapter.engines import choose_catalog, choose_engine
+from dbt_arctic.adapter.project import Target
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.catalog.files import local_path
+from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
+from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.edge import Edge
+
+
+class Operator:
+    """What a command needs of a target. ``catalog`` reads metadata; ``edge`` runs statements.
+
+    :param command: its name, which commits carry as ``arctic.run``.
+    """
+
+    def __init__(self, target: Target, command: str) -> None:
+        self._target = target
+        self._engine: Engine | None = None
+        self._connection: Connection | None = None
+        root = str(target.project_root)
+        self.catalog: CatalogReader = choose_catalog(target.credentials, root, self.query)
+        self.edge = Edge(
+            catalog=self.catalog,
+            run=self._run,
+            query_schema=self._schema,
+            query=self.query,
+            run_id=f"{uuid.uuid4()}:dbt-arctic {command}",
+        )
+
+    @property
+    def started_spark(self) -> bool:
+        return self._connection is not None
+
+    def name(self, text: str) -> Name:
+        """A table as a person writes it: ``orders``, ``schema.orders`` or ``catalog.schema.orders``."""
+        credentials = self._target.credentials
+        parts = text.split(".")
+        if len(parts) > 3 or not all(parts):
+            raise ConfigError(f"{text!r} is not the name of a table", fix="write orders, or schema.orders")
+        if len(parts) == 3 and parts[0] != credentials.database:
+            raise ConfigError(
+                f"{text!r} is not in the catalog {credentials.database}",
+                where=f"profiles.yml, target {self._target.name}",
+                fix="name another target: --target NAME",
+            )
+        schema = parts[-2] if len(parts) > 1 else credentials.schema
+        return Name(credentials.database, schema, parts[-1])
+
+    def schemas(self, chosen: Sequence[str] = (), everything: bool = False) -> list[str]:
+        """The schemas that a command is about: the target's own, or those that were named.
+
+        The target's own are its schema, and what dbt by default makes of it for a model with a schema of
+        its own; which of those there are, the project's manifest tells.
+
+        :raises UnknownRelation: there is no schema of a name.
+        """
+        existing = self.catalog.list_schemas()
+        missing = [schema for schema in chosen if schema not in existing]
+        if missing:
+            raise UnknownRelation(
+                f"there is no schema {missing[0]}",
+                where=self._target.credentials.database,
+                why=f"there are: {', '.join(existing) or 'none'}",
+                fix="correct the name after --schema",
+            )
+        if chosen:
+            return list(chosen)
+        if everything:
+            return existing
+        own = self._target.credentials.schema
+        custom = {name for name in self._modelled() if name.startswith(f"{own}_")}
+        return [schema for schema in existing if schema == own or schema in custom]
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.read(sql)[1]
+
+    def read(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The columns of a query by name, and its rows."""
+        cursor = self._cursor()
+        try:
+            cursor.execute(sql)
+            columns = [str(column[0]) for column in cursor.description or []]
+            return columns, cursor.fetchall()
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        if self._engine is not None:
+            self._engine.close()
+
+    def _modelled(self) -> set[str]:
+        """The schemas of the project's models, as the last dbt command noted them."""
+        folder = os.environ.get("DBT_TARGET_PATH") or "target"
+        path = self._target.project_root / folder / "manifest.json"
+        if not path.exists():
+            return set()
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ConfigError(
+                "the project's manifest cannot be read", where=str(path), why=str(error), fix="dbt parse"
+            ) from error
+        return {str(node.get("schema")) for node in manifest.get("nodes", {}).values()}
+
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+        cursor = self._cursor()
+        try:
+            cursor.execute(sql)
+            return cursor.rowcount
+        finally:
+            cursor.close()
+
+    def _schema(self, sql: str) -> list[ColumnInfo]:
+        return self._connected().query_schema(sql)
+
+    def _cursor(self) -> Cursor:
+        return self._connected().cursor()
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            root = str(self._target.project_root)
+            self._engine = choose_engine(self._target.credentials, root).engine
+            self._connection = self._engine.connect()
+        return self._connection
+
+
+@contextmanager
+def operating(target: Target, command: str) -> Iterator[Operator]:
+    """An operator for the time of one command."""
+    operator = Operator(target, command)
+    try:
+        yield operator
+    finally:
+        operator.close()
+
+
+def size_of(location: str) -> int | None:
+    """The size of a file; ``None`` where there is none, -1 where it is not on this machine."""
+    path = local_path(location)
+    if path is None:
+        return -1
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,88 @@
+"""``dbt-arctic verify``: what is wrong with the keyed tables of a target, and the command that repairs it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from dbt_arctic.cli.options import json_option, print_json, project_options, schema_options
+from dbt_arctic.maintenance.finding import Finding
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.verify import require_known, verify_schema
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@schema_options
+@click.option("--data", is_flag=True, help="Read the rows too: are keys unique? Starts Spark.")
+@json_option
+@project_options
+@click.pass_context
+def verify(
+    context: click.Context,
+    target: Target,
+    tables: tuple[str, ...],
+    schemas: tuple[str, ...],
+    everything: bool,
+    data: bool,
+    as_json: bool,
+) -> None:
+    """Check keyed tables: views, side tables, logs, files, leftovers. Exits with 1 where something is wrong.
+
+    Without TABLE: every keyed table of the target's schemas. Only metadata is read, without Spark.
+    """
+    from dbt_arctic.adapter.operator import operating, size_of
+
+    found: list[Finding] = []
+    count = 0
+    with operating(target, "verify") as operator:
+        by_schema: dict[str, frozenset[str] | None]
+        if tables:
+            names = [operator.name(text) for text in tables]
+            by_schema = {
+                schema: frozenset(name.identifier for name in names if name.schema == schema)
+                for schema in {name.schema for name in names}
+            }
+        else:
+            by_schema = dict.fromkeys(operator.schemas(schemas, everything))
+        for schema, only in sorted(by_schema.items()):
+            inventory = take_inventory(operator.catalog, target.credentials.database, schema)
+            for identifier in sorted(only or ()):
+                require_known(inventory, identifier)
+            found += verify_schema(
+                operator.catalog,
+                inventory,
+                operator.edge.now_ms(),
+                size_of,
+                operator.query if data else None,
+                only,
+            )
+            count += len(inventory.keyed) if only is None else len(only)
+    if as_json:
+        print_json({"tables": count, "findings": [asdict(finding) for finding in found]})
+    else:
+        _show(found, count)
+    context.exit(1 if found else 0)
+
+
+def _show(found: list[Finding], count: int) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for finding in found:
+        console.print(f"[bold red]!![/] [bold]{escape(finding.table)}[/] {finding.kind}")
+        for label, text in (
+            ("what", finding.what),
+            ("where", finding.where),
+            ("why", finding.why),
+            ("fix", finding.fix),
+        ):
+            if text:
+                console.print(f"   {label + ':':<6} {escape(text)}")
+    tables = f"{count} keyed table{'' if count == 1 else 's'}"
+    console.print(f"{tables}: {len(found) or 'no'} finding{'' if len(found) == 1 else 's'}")

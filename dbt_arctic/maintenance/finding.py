@@ -1,0 +1,37 @@
+"""What is wrong with a keyed table, as a value: what, where, why, and the command that repairs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import Name
+
+
+@dataclass(frozen=True)
+class Finding:
+    """:param kind: one stable word for programs; docs/reference/maintenance.md lists them all."""
+
+    kind: str
+    table: str
+    what: str
+    where: str
+    why: str
+    fix: str
+
+
+def from_error(kind: str, table: Name, error: ArcticError, fix: str = "") -> Finding:
+    """A finding that an error has told already."""
+    return Finding(kind, table.dotted, error.what, error.where or table.dotted, error.why, fix or error.fix)
+
+
+def rebuild(table: Name) -> str:
+    return f"dbt run --full-refresh --select {table.identifier}"
+
+
+def restore(table: Name) -> str:
+    return f"dbt-arctic restore {table.schema}.{table.identifier}"
+
+
+def clean(table: Name) -> str:
+    return f"dbt-arctic clean --schema {table.schema}"

@@ -1,0 +1,87 @@
+"""Everything of one schema, read once: what can be read, and what cannot with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader, TableState, ViewState
+from dbt_arctic.errors import ArcticError, CatalogUnavailable
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable, is_keyed, side_root
+from dbt_arctic.refresh.state import keyed_from_view
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The tables and views of a schema by name.
+
+    :param damaged_tables: what the catalog names and whose metadata cannot be read, and why.
+    :param keyed: the keyed tables, and :param strange: the keyed views that cannot be understood.
+    """
+
+    catalog: str
+    schema: str
+    tables: Mapping[str, TableState]
+    views: Mapping[str, ViewState]
+    damaged_tables: Mapping[str, CatalogUnavailable]
+    damaged_views: Mapping[str, CatalogUnavailable]
+    keyed: Mapping[str, KeyedTable]
+    strange: Mapping[str, ArcticError]
+
+    def name(self, identifier: str) -> Name:
+        return Name(self.catalog, self.schema, identifier)
+
+    @property
+    def has_unreadable_views(self) -> bool:
+        """Then nobody can say which side tables are named by a view."""
+        return bool(self.damaged_views or self.strange)
+
+    def exists(self, identifier: str) -> bool:
+        found = (self.tables, self.views, self.damaged_tables, self.damaged_views)
+        return any(identifier in group for group in found)
+
+    def shown_as(self, root: str) -> KeyedTable | None:
+        """The keyed table whose side tables are named after ``root``."""
+        return next((table for table in self.keyed.values() if table.made_as.identifier == root), None)
+
+
+def take_inventory(catalog: CatalogReader, catalog_name: str, schema: str) -> Inventory:
+    """Read a schema. What disappears meanwhile is left out; what is damaged is kept apart."""
+    tables: dict[str, TableState] = {}
+    views: dict[str, ViewState] = {}
+    damaged_tables: dict[str, CatalogUnavailable] = {}
+    damaged_views: dict[str, CatalogUnavailable] = {}
+    for entry in catalog.list_names(schema):
+        try:
+            if entry.kind == "table":
+                table = catalog.load_table(schema, entry.name)
+                if table is not None:
+                    tables[entry.name] = table
+            else:
+                view = catalog.load_view(schema, entry.name)
+                if view is not None:
+                    views[entry.name] = view
+        except CatalogUnavailable as error:
+            (damaged_tables if entry.kind == "table" else damaged_views)[entry.name] = error
+    keyed: dict[str, KeyedTable] = {}
+    strange: dict[str, ArcticError] = {}
+    for name, view in views.items():
+        try:
+            found = keyed_from_view(Name(catalog_name, schema, name), view)
+        except ArcticError as error:
+            strange[name] = error
+            continue
+        if found is not None:
+            keyed[name] = found
+    return Inventory(catalog_name, schema, tables, views, damaged_tables, damaged_views, keyed, strange)
+
+
+def is_ordinary(view: ViewState) -> bool:
+    return not is_keyed(view.properties)
+
+
+def roots(inventory: Inventory) -> set[str]:
+    """What the schema's side tables are named after, whether a view shows them or not."""
+    names = [*inventory.tables, *inventory.damaged_tables]
+    return {root for name in names if (root := side_root(name)) is not None}

@@ -1,0 +1,98 @@
+"""What lies about in a schema, as findings. Pure: ``leftovers`` decides what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import side_generation, side_root
+from dbt_arctic.maintenance.finding import Finding, clean, from_error, restore
+from dbt_arctic.maintenance.inventory import Inventory, roots
+from dbt_arctic.maintenance.leftovers import Kept, Kind, Removal, Retention, find_leftovers
+from dbt_arctic.refresh.leftovers import aside_of
+
+_WORDS: Mapping[Kind, str] = {
+    "generation": "is a side table that no view shows",
+    "branch": "was left behind",
+    "staging": "is a staging table that was left behind",
+    "set-aside": "was set aside and never dropped",
+}
+_NEVER_MS = 10**15
+
+
+def check_leftovers(inventory: Inventory, now_ms: int) -> Iterator[Finding]:
+    """What ``dbt-arctic clean`` would remove, and what it leaves because a person has to decide."""
+    found = find_leftovers(inventory, now_ms, Retention(keep_previous_ms=_NEVER_MS))
+    for removal in found.removals:
+        yield _removable(removal)
+    yield from _without_view(inventory, found.kept)
+    for kept in found.kept:
+        aside = aside_of(kept.target.identifier)
+        if kept.kind == "interrupted-swap" and aside is not None:
+            yield Finding(
+                "interrupted-swap",
+                kept.target.sibling(aside[0]).dotted,
+                f"{kept.target.sibling(aside[0])} is missing; its rows are in {kept.target.identifier}",
+                kept.target.dotted,
+                kept.why,
+                f"dbt run --select {aside[0]}, whose first step puts it back",
+            )
+
+
+def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
+    """Views and tables that the catalog names and that nobody can read."""
+    there = roots(inventory)
+    for name, error in sorted(inventory.damaged_views.items()):
+        view = inventory.name(name)
+        yield from_error("metadata", view, error, restore(view) if name in there else "")
+    told = {side.identifier for table in inventory.keyed.values() for side in (table.base, table.change)}
+    for name, damage in sorted(inventory.damaged_tables.items()):
+        if name not in told:
+            yield from_error("metadata", inventory.name(name), damage)
+    for name, strange in sorted(inventory.strange.items()):
+        view = inventory.name(name)
+        newer = strange.code == "AR-402"
+        fix = restore(view) if name in there and not newer else ""
+        yield from_error("newer-protocol" if newer else "view-properties", view, strange, fix)
+
+
+def _removable(removal: Removal) -> Finding:
+    owner = removal.table.name if removal.table is not None else removal.target
+    return Finding(
+        f"leftover-{removal.kind}",
+        owner.dotted,
+        f"{removal.what} {_WORDS[removal.kind]}",
+        removal.target.dotted,
+        removal.why,
+        clean(removal.target),
+    )
+
+
+def _without_view(inventory: Inventory, kept: list[Kept]) -> Iterator[Finding]:
+    """Side tables whose view is gone or is another one: the rows are still there."""
+    by_root: dict[str, set[int]] = {}
+    for one in kept:
+        root = side_root(one.target.identifier)
+        if one.kind == "no-view" and root is not None:
+            number = side_generation(one.target.sibling(root), one.target.identifier)
+            by_root.setdefault(root, set()).add(number or 0)
+    for root, numbers in sorted(by_root.items()):
+        name = inventory.name(root)
+        newest = max(numbers)
+        yield Finding(
+            "view-missing",
+            name.dotted,
+            f"{_what_is_there(inventory, name)}, and generation {newest} of the keyed table is still there",
+            name.dotted,
+            "the view was dropped or replaced by hand, or a first build was cut off",
+            f"{restore(name)}, which shows generation {newest} again; or dbt run --select {root} for a new "
+            f"one; or, if it is not wanted, {clean(name)} --dropped",
+        )
+
+
+def _what_is_there(inventory: Inventory, name: Name) -> str:
+    if name.identifier in inventory.views:
+        return f"{name} is an ordinary view"
+    if inventory.exists(name.identifier):
+        return f"{name} is a table"
+    return f"{name} does not exist"

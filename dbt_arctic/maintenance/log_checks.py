@@ -1,0 +1,128 @@
+"""Do the logs of base and change table fit together, and did only dbt-arctic commit to them? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
+from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
+from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.maintenance.timeline import added
+
+_SHOWN = 5
+_OURS = "arctic."
+
+
+def check_log(
+    table: KeyedTable, base: TableState, change: TableState, files: Sequence[DataFile]
+) -> Iterator[Finding]:
+    """trimmed ⊆ merged ⊆ history.
+
+    :param files: the change table's data files now, with the bounds of ``_txn``.
+    """
+    bases, changes = base.history(), change.history()
+    merged = merged_transactions(bases)
+    lost = [txn for txn in _must_be_somewhere(bases, changes) if txn not in merged and not _in(files, txn)]
+    if lost:
+        yield Finding(
+            "trimmed-unmerged",
+            table.name.dotted,
+            f"{len(lost)} commits are neither in {table.change} nor in {table.base}: {_list(lost)}",
+            table.change.dotted,
+            "rows of the change table were deleted by hand before compaction had merged them, or the base "
+            "table was rolled back by hand",
+            rebuild(table.name),
+        )
+    if changes and changes[-1].parent_id is None:
+        logged = {int(c.summary[PROPERTY_TXN]) for c in changes if PROPERTY_TXN in c.summary}
+        unknown = sorted(merged - logged)
+        if unknown:
+            yield Finding(
+                "merged-unknown",
+                table.name.dotted,
+                f"{table.base} has merged {len(unknown)} commits that the change table never had: "
+                f"{_list(unknown)}",
+                table.base.dotted,
+                "the change table was rolled back by hand",
+                rebuild(table.name),
+            )
+
+
+def check_commits(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
+    """Commits that somebody else made, unless the table was rolled back since."""
+    bases, changes = base.history(), change.history()
+    rollbacks = [c.timestamp_ms for c in changes if PROPERTY_ROLLBACK in c.summary]
+    since = max(rollbacks, default=0)
+    # A trim drops whole files, unless a rewrite has mixed them, or it has to leave deletes behind.
+    partial = table.sequence_by is not None or any(c.operation == "replace" for c in changes)
+    for side, commits, foreign in (
+        (table.base, bases, [c for c in bases if not _is_ours(c) and c.operation != "replace"]),
+        (table.change, changes, [c for c in changes if _is_foreign_change(c, partial)]),
+    ):
+        found = [commit for commit in foreign if commit.timestamp_ms > since]
+        if found and commits:
+            yield Finding(
+                "by-hand",
+                table.name.dotted,
+                f"{len(found)} commits to {side} were not made by dbt-arctic: "
+                f"{_list([commit.snapshot_id for commit in found])} ({found[0].operation})",
+                side.dotted,
+                "rows were written or deleted by hand, or by another program; what they changed is not in "
+                "the change log, so no model that pulls from here sees it",
+                f"dbt-arctic rollback {table.name.schema}.{table.name.identifier} VERSION, with the version "
+                f"before it from dbt-arctic history; or {rebuild(table.name)}",
+            )
+
+
+def check_markers(table: KeyedTable, files: Sequence[DataFile]) -> Iterator[Finding]:
+    """Their file has no statistics; a rewrite that mixed it with others starts at their number."""
+    if not any(file.lower is None or file.lower <= MARKER_TXN for file in files):
+        yield Finding(
+            "markers",
+            table.name.dotted,
+            f"{table.change} has no bucket markers",
+            table.change.dotted,
+            "they were deleted by hand; reads are right, but joins of merged rows shuffle both sides",
+            rebuild(table.name),
+        )
+
+
+def _must_be_somewhere(bases: Sequence[Snapshot], changes: Sequence[Snapshot]) -> list[int]:
+    """Transactions with rows which are merged or pending, if nothing was lost.
+
+    Where the base's oldest commits were expired, what they merged is not on record any more.
+    """
+    oldest = bases[-1] if bases else None
+    since_ms = 0 if oldest is None or oldest.parent_id is None else oldest.timestamp_ms
+    return [
+        int(commit.summary[PROPERTY_TXN])
+        for commit in reversed(changes)
+        if PROPERTY_TXN in commit.summary and added(commit) > 0 and commit.timestamp_ms > since_ms
+    ]
+
+
+def _in(files: Sequence[DataFile], txn: int) -> bool:
+    """Whether a file may have rows of a transaction: one that a rewrite has mixed has a range."""
+    return any(
+        file.lower is not None and file.upper is not None and file.lower <= txn <= file.upper
+        for file in files
+    )
+
+
+def _is_ours(commit: Snapshot) -> bool:
+    return any(name.startswith(_OURS) for name in commit.summary)
+
+
+def _is_foreign_change(commit: Snapshot, may_be_partial: bool) -> bool:
+    if _is_ours(commit) or commit.operation == "replace":
+        return False
+    if commit.operation != "delete":
+        return True
+    is_partial = any(name in commit.summary for name in ("added-dvs", "added-position-deletes"))
+    return is_partial and not may_be_partial
+
+
+def _list(numbers: Sequence[int]) -> str:
+    shown = ", ".join(str(number) for number in numbers[:_SHOWN])
+    return shown if len(numbers) <= _SHOWN else f"{shown}, ..."

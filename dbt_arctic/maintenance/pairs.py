@@ -1,0 +1,51 @@
+"""Which snapshot of the base belongs to a snapshot of the change table: decided by the logs, not by clocks.
+
+Any base that has merged nothing but what the change table had committed by then gives the same merged
+rows. The newest such base has also merged whatever had been trimmed by then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from dbt_arctic.catalog.api import Snapshot
+from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN
+
+
+def base_for(base: Sequence[Snapshot], change: Sequence[Snapshot], change_snapshot: int) -> int | None:
+    """The base snapshot to read together with a change snapshot; ``None`` where none is left.
+
+    :param base: main's history of the base table, newest first, and ``change`` of the change table.
+    """
+    later: set[int] = set()
+    first_later_ms: int | None = None
+    for commit in change:
+        if commit.snapshot_id == change_snapshot:
+            break
+        if PROPERTY_TXN in commit.summary:
+            later.add(int(commit.summary[PROPERTY_TXN]))
+            first_later_ms = commit.timestamp_ms
+    else:
+        return None
+    found = None
+    for commit in reversed(base):
+        if later & merged_by(commit):
+            break
+        if found is None and commit.parent_id is not None and _may_be_too_new(commit, first_later_ms):
+            return None
+        found = commit.snapshot_id
+    return found
+
+
+def merged_by(commit: Snapshot) -> set[int]:
+    """The transactions that one commit of a base table merged."""
+    return {int(txn) for txn in json.loads(commit.summary.get(PROPERTY_MERGED, "[]"))}
+
+
+def _may_be_too_new(oldest: Snapshot, first_later_ms: int | None) -> bool:
+    """Whether an expired commit before the oldest base that is left may have merged something later.
+
+    Its list of transactions is gone with it, so here the clocks have to tell.
+    """
+    return first_later_ms is not None and oldest.timestamp_ms > first_later_ms

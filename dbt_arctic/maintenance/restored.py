@@ -1,0 +1,19 @@
+"""The moment at which an earlier generation was shown again, kept in the view's properties."""
+
+from __future__ import annotations
+
+from dbt_arctic.catalog.api import CatalogReader, ViewState
+from dbt_arctic.keyed.table import KeyedTable
+
+PROPERTY_RESTORED = "arctic.restored-ms"
+
+
+def restored_of(view: ViewState) -> int | None:
+    """When the generation that is shown was put back; ``None`` if it was not."""
+    text = view.properties.get(PROPERTY_RESTORED, "")
+    return int(text) if text.isdigit() else None
+
+
+def restored_ms(catalog: CatalogReader, table: KeyedTable) -> int | None:
+    view = catalog.load_view(table.name.schema, table.name.identifier)
+    return None if view is None else restored_of(view)

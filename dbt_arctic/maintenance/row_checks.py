@@ -1,0 +1,57 @@
+"""What only the rows can tell: keys that are NULL or there twice. One statement a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
+from dbt_arctic.maintenance.finding import Finding, rebuild
+
+
+def check_statement(table: KeyedTable, base_snapshot: int, change_snapshot: int) -> str:
+    """A row for each kind of damage: its name, how many keys or rows have it, and one of them."""
+    base, change = table.base.at(base_snapshot), table.change.at(change_snapshot)
+    key = quote_all(table.key)
+    shown = f"min(to_json(struct({key})))"
+    null = " OR ".join(f"{quote(column)} IS NULL" for column in table.key)
+    no_marker = f"{quote(TXN)} <> {MARKER_TXN}"
+    return f"""\
+SELECT 'duplicate-key', count(*), {shown}
+FROM (SELECT {key} FROM {base} GROUP BY {key} HAVING count(*) > 1)
+UNION ALL
+SELECT 'null-key', count(*), {shown} FROM {base} WHERE {null}
+UNION ALL
+SELECT 'duplicate-change', count(*), {shown}
+FROM (
+  SELECT {key} FROM {change} WHERE {quote(ACTION)} <> '-U'
+  GROUP BY {quote(TXN)}, {key} HAVING count(*) > 1
+)
+UNION ALL
+SELECT 'null-change', count(*), {shown} FROM {change} WHERE ({null}) AND {no_marker}
+UNION ALL
+SELECT 'unknown-action', count(*), {shown} FROM {change}
+WHERE {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D', '-U')"""
+
+
+def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Finding]:
+    """:param rows: what the statement returned."""
+    said = {
+        "duplicate-key": (table.base, "keys are in the base more than once"),
+        "null-key": (table.base, "rows of the base have NULL in their key"),
+        "duplicate-change": (table.change, "keys are more than once in one commit"),
+        "null-change": (table.change, "changes have NULL in their key"),
+        "unknown-action": (table.change, "changes are neither an upsert nor a delete"),
+    }
+    for kind, count, example in rows:
+        if count:
+            side, what = said[str(kind)]
+            yield Finding(
+                str(kind),
+                table.name.dotted,
+                f"{count} {what}, for instance {example}",
+                side.dotted,
+                "rows were written by hand or by another program: dbt-arctic checks each batch",
+                rebuild(table.name),
+            )

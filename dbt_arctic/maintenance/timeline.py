@@ -1,0 +1,115 @@
+"""The commits of a keyed table as a person reads them: when, what kind, how many rows, which version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
+from dbt_arctic.maintenance.generations import generation_of, load_sides
+from dbt_arctic.maintenance.pairs import base_for, merged_by
+from dbt_arctic.maintenance.versions import list_savepoints
+from dbt_arctic.refresh.state import load_keyed
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One commit. ``rows`` is what it added to its side table, ``run`` the invocation and the model.
+
+    :param version: the table as of this commit; ``None`` where it can no longer be read.
+    """
+
+    version: Version | None
+    time_ms: int
+    kind: str
+    rows: int
+    run: str
+    savepoints: tuple[str, ...] = ()
+
+
+def history(catalog: CatalogReader, name: Name) -> list[Entry]:
+    """The commits of the generation that is shown and of the one before, newest first."""
+    table = load_keyed(catalog, name)
+    named: dict[str, list[str]] = {}
+    for savepoint, version in list_savepoints(catalog, table).items():
+        named.setdefault(version.token, []).append(savepoint)
+    numbers = [table.generation.number, *([table.previous.number] if table.previous else [])]
+    entries: list[Entry] = []
+    for number in numbers:
+        try:
+            generation = generation_of(catalog, table, number)
+        except VersionUnavailable:
+            continue  # the one before was cleaned away: it has no history any more
+        entries += timeline(generation, *load_sides(catalog, generation), named)
+    return entries
+
+
+def timeline(
+    table: KeyedTable, base: TableState, change: TableState, named: Mapping[str, list[str]]
+) -> list[Entry]:
+    """The commits of one generation, newest first.
+
+    :param named: savepoints by version.
+    """
+    bases, changes = base.history(), change.history()
+    built = bases[-1] if bases and bases[-1].parent_id is None else None
+    commits = [
+        *((commit, "change") for commit in changes),
+        # The base was filled before anybody saw it: that is told with the change table's first commit.
+        *((commit, "base") for commit in bases if commit is not built),
+    ]
+    # Of two commits of one moment, a compaction merges what the change table had already.
+    commits.sort(key=lambda entry: (entry[0].timestamp_ms, entry[1] == "base", entry[0].sequence_number))
+    order = {commit.snapshot_id: place for place, commit in enumerate(reversed(bases))}
+    entries = []
+    at = changes[-1].snapshot_id if changes else 0
+    for commit, side in commits:
+        at = commit.snapshot_id if side == "change" else at
+        base_at = base_for(bases, changes, at)
+        # As it was with this very commit, unless the clocks say so and the logs do not.
+        if side == "base" and base_at is not None and order[commit.snapshot_id] < order[base_at]:
+            base_at = commit.snapshot_id
+        version = None if base_at is None else Version(table.generation.number, at, base_at)
+        kind = kind_of_base(commit) if side == "base" else kind_of_change(commit)
+        entries.append(
+            Entry(
+                version=version,
+                time_ms=commit.timestamp_ms,
+                kind=kind,
+                rows=added(built if kind == "build" and built is not None else commit),
+                run=commit.summary.get(PROPERTY_RUN, ""),
+                savepoints=tuple(named.get(version.token, ())) if version else (),
+            )
+        )
+    return entries[::-1]
+
+
+def kind_of_change(commit: Snapshot) -> str:
+    """What a commit of a change table did."""
+    summary = commit.summary
+    if PROPERTY_ROLLBACK in summary:
+        return f"rollback to {summary[PROPERTY_ROLLBACK]}"
+    if PROPERTY_TXN in summary:
+        return "pull" if PROPERTY_CONSUMED in summary else "upsert"
+    if commit.parent_id is None and PROPERTY_RUN in summary:
+        return "build"
+    if commit.operation == "delete":
+        return "trim"
+    return "rewrite" if commit.operation == "replace" else "by hand"
+
+
+def kind_of_base(commit: Snapshot) -> str:
+    """What a commit of a base table did."""
+    merged = merged_by(commit)
+    if merged:
+        return f"compaction of {len(merged)}"
+    return "rewrite" if commit.operation == "replace" else "by hand"
+
+
+def added(commit: Snapshot) -> int:
+    return int(commit.summary.get("added-records", "0"))

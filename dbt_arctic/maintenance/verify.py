@@ -1,0 +1,106 @@
+"""``verify``: every invariant of the keyed tables of a schema, from metadata; on request from rows too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.errors import CatalogUnavailable, UnknownRelation
+from dbt_arctic.keyed.table import TXN, KeyedTable
+from dbt_arctic.maintenance.file_checks import SizeOf, check_files
+from dbt_arctic.maintenance.finding import Finding, from_error, rebuild
+from dbt_arctic.maintenance.inventory import Inventory, roots
+from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
+from dbt_arctic.maintenance.log_checks import check_commits, check_log, check_markers
+from dbt_arctic.maintenance.row_checks import check_rows, check_statement
+from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides, is_whole
+from dbt_arctic.maintenance.view_checks import check_body, check_columns
+from dbt_arctic.refresh.state import head
+
+Query = Callable[[str], Sequence[Sequence[Any]]]
+
+
+def verify_schema(
+    catalog: CatalogReader,
+    inventory: Inventory,
+    now_ms: int,
+    size_of: SizeOf,
+    query: Query | None = None,
+    only: frozenset[str] | None = None,
+) -> list[Finding]:
+    """The findings of a schema, or of some of its tables.
+
+    :param query: runs a statement; without it no rows are read.
+    :param only: the identifiers of the tables that are meant.
+    """
+    found: list[Finding] = []
+    for name, table in sorted(inventory.keyed.items()):
+        if only is None or name in only:
+            found += verify_table(catalog, inventory, table, size_of, query)
+    others = [*check_unreadable(inventory), *check_leftovers(inventory, now_ms)]
+    if only is None:
+        return found + others
+    wanted = {inventory.name(name).dotted for name in only}
+    return found + [finding for finding in others if finding.table in wanted]
+
+
+def require_known(inventory: Inventory, identifier: str) -> None:
+    """:raises UnknownRelation: the schema has nothing of a keyed table of that name."""
+    known = {
+        *inventory.keyed,
+        *inventory.strange,
+        *inventory.damaged_views,
+        *roots(inventory),
+    }
+    if identifier not in known:
+        name = inventory.name(identifier)
+        raise UnknownRelation(
+            f"{name} is not a keyed table",
+            where=name.dotted,
+            why="there is neither a view with dbt-arctic's properties nor a side table of that name",
+            fix="name another table, or its schema as in schema.table",
+        )
+
+
+def verify_table(
+    catalog: CatalogReader, inventory: Inventory, table: KeyedTable, size_of: SizeOf, query: Query | None
+) -> Iterator[Finding]:
+    """The findings of one keyed table. Where base or change is not there, the rest is not looked at."""
+    view = inventory.views[table.name.identifier]
+    yield from check_body(table, view)
+    yield from check_sides(table, inventory.tables, inventory.damaged_tables)
+    yield from check_previous(table, inventory.tables)
+    if not is_whole(table, inventory.tables):
+        return
+    base = inventory.tables[table.base.identifier]
+    change = inventory.tables[table.change.identifier]
+    yield from check_columns(table, base, change)
+    yield from check_savepoints(table, base, change)
+    yield from check_commits(table, base, change)
+    readable = True
+    for state in (base, change):
+        for finding in _files(catalog, table, state, size_of):
+            readable = False
+            yield finding
+    if any(column.name == TXN for column in change.columns):
+        try:
+            files = catalog.data_files(change.schema, change.name, head(change), TXN)
+        except CatalogUnavailable:
+            return  # told with its files
+        yield from check_log(table, base, change, files)
+        yield from check_markers(table, files)
+    if query is not None and readable:
+        yield from check_rows(table, query(check_statement(table, head(base), head(change))))
+
+
+def _files(
+    catalog: CatalogReader, table: KeyedTable, state: TableState, size_of: SizeOf
+) -> Iterator[Finding]:
+    try:
+        files = catalog.stored_files(state.schema, state.name, head(state))
+    except CatalogUnavailable as error:
+        fix = f"{error.fix} Without a backup: {rebuild(table.name)}"
+        yield from_error("metadata", table.name, error, fix)
+        return
+    yield from check_files(table, table.name.sibling(state.name), files, size_of)

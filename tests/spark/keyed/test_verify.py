@@ -1,0 +1,169 @@
+"""`verify` on real tables: silent while only dbt-arctic was at work; what it says of damage by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.keyed.table import side_name
+from dbt_arctic.maintenance.finding import Finding
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.verify import verify_schema
+
+Verify = Callable[..., dict[str, list[Finding]]]
+ROWS = [{"id": number, "amount": number} for number in range(6)]
+
+
+@pytest.fixture
+def verify(shop: Any, schema: str, warehouse: Path) -> Verify:
+    """The findings of the schema by the table's name; with ``data``, of its rows too."""
+
+    def run(data: bool = False, later_ms: int = 0) -> dict[str, list[Finding]]:
+        session = shop.main
+        catalog = EmbeddedCatalog("lake", warehouse)  # which has seen no file before it was damaged
+        inventory = take_inventory(catalog, "lake", schema)
+        now = session.edge.now_ms() + later_ms
+        query = session.query if data else None
+        found: dict[str, list[Finding]] = {}
+        for finding in verify_schema(catalog, inventory, now, size_of, query):
+            found.setdefault(finding.table.rpartition(".")[2], []).append(finding)
+        return found
+
+    return run
+
+
+def kinds(found: list[Finding]) -> set[str]:
+    return {finding.kind for finding in found}
+
+
+def test_nothing_is_found_where_only_dbt_arctic_was_at_work(shop: Any, verify: Verify) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    assert verify(data=True) == {}
+    orders.apply([{"id": 1, "amount": 10}], [{"id": 2}])
+    orders.compact(grace=1000)  # merged, and still in the change table
+    orders.upsert([{"id": 3, "amount": 30}])
+    assert verify(data=True) == {}
+    orders.compact()
+    orders.upsert([])
+    wide = {
+        "ïd": "decimal(10,2)",
+        "day": "date",
+        "at": "timestamp",
+        "tiny": "tinyint",
+        "tags": "array<string>",
+    }
+    strange = shop.table("strange", wide, unique_key=["ïd", "day"], partition_by=["months(day)"])
+    row = {"ïd": "1.50", "day": "2026-01-31", "at": "2026-01-31T12:00:00Z", "tiny": 1, "tags": ["a"]}
+    strange.build([row])
+    strange.upsert([{**row, "tiny": 2}])
+    strange.compact()
+    orders.build(ROWS[:2])
+    evolved = orders.with_types({**orders.types, "note": "string"}).configured(
+        on_schema_change="append_new_columns"
+    )
+    evolved.upsert([{"id": 9, "amount": 9, "note": "x"}])
+    assert verify(data=True) == {}
+
+
+def test_side_tables_dropped_recreated_or_altered_by_hand(shop: Any, verify: Verify) -> None:
+    query = shop.main.query
+    names = ("dropped", "made_again", "emptied", "altered", "edited", "trimmed")
+    tables = {name: shop.table(name) for name in names}
+    for table in tables.values():
+        table.build(ROWS[:2])
+    keyed = {name: orders.table for name, orders in tables.items()}
+    query(f"DROP TABLE {keyed['dropped'].change.sql}")
+    query(f"DROP TABLE {keyed['made_again'].base.sql}")
+    query(f"CREATE TABLE {keyed['made_again'].base.sql} (id BIGINT, amount INT) USING iceberg")
+    query(f"CREATE OR REPLACE TABLE {keyed['emptied'].base.sql} (id BIGINT, amount INT) USING iceberg")
+    query(f"ALTER TABLE {keyed['altered'].base.sql} RENAME COLUMN amount TO price")
+    query(f"INSERT INTO {keyed['edited'].base.sql} VALUES (1, 7), (NULL, 8)")
+    tables["trimmed"].upsert([{"id": 5, "amount": 5}])
+    query(f"DELETE FROM {keyed['trimmed'].change.sql} WHERE true")
+
+    found = verify(data=True)
+    assert {name: kinds(findings) for name, findings in found.items()} == {
+        "dropped": {"side-missing"},
+        "made_again": {"side-replaced"},
+        "emptied": {"side-emptied"},
+        "altered": {"columns"},
+        "edited": {"by-hand", "duplicate-key", "null-key"},
+        "trimmed": {"trimmed-unmerged", "markers"},
+    }
+    for finding in (one for findings in found.values() for one in findings):
+        assert all((finding.what, finding.where, finding.why, finding.fix)), finding
+
+
+def test_a_view_dropped_replaced_or_cut_off_by_hand(shop: Any, verify: Verify, schema: str) -> None:
+    query = shop.main.query
+    tables = {name: shop.table(name) for name in ("dropped", "replaced", "plain", "undescribed")}
+    for table in tables.values():
+        table.build(ROWS[:2])
+    query(f"DROP VIEW {tables['dropped'].name.sql}")
+    query(f"CREATE OR REPLACE VIEW {tables['replaced'].name.sql} AS SELECT 1 AS one")
+    query(f"DROP VIEW {tables['plain'].name.sql}")
+    query(f"CREATE VIEW {tables['plain'].name.sql} AS SELECT 1 AS one")
+    query(f"ALTER VIEW {tables['undescribed'].name.sql} SET TBLPROPERTIES ('arctic.layout' = '{{')")
+    found = verify()
+    assert {name: kinds(findings) for name, findings in found.items() if name != "replaced"} == {
+        "undescribed": {"view-properties"},
+        # Nobody knows what the view that cannot be read would name: so nothing is said to be nobody's.
+    }
+    assert "view-replaced" in kinds(found["replaced"])
+    query(f"DROP VIEW {tables['undescribed'].name.sql}")
+    found = verify()
+    for name in ("dropped", "plain", "undescribed"):
+        assert kinds(found[name]) == {"view-missing"}
+        assert "dbt-arctic restore" in found[name][0].fix
+
+
+def test_files_that_are_gone_or_cut_short(shop: Any, verify: Verify, schema: str) -> None:
+    orders, others = shop.table(), shop.table("others")
+    for table in (orders, others):
+        table.build(ROWS)
+        table.apply([{"id": 1, "amount": 10}], [{"id": 2}])
+        table.compact()
+    catalog = shop.main.catalog
+
+    def files(side: Any) -> list[Path]:
+        state = catalog.load_table(side.schema, side.identifier)
+        stored = catalog.stored_files(side.schema, side.identifier, state.current_snapshot_id)
+        assert all(size_of(file.path) == file.size_bytes for file in stored)
+        return sorted((Path(file.path) for file in stored), key=lambda path: path.suffix)
+
+    parquet, *_, vector = files(orders.table.base)
+    assert (parquet.suffix, vector.suffix) == (".parquet", ".puffin")
+    vector.unlink()
+    parquet.write_bytes(parquet.read_bytes()[:100])
+    state = catalog.load_table(schema, others.table.base.identifier)
+    metadata = max((Path(state.location) / "metadata").glob("*.metadata.json*"), key=lambda path: path.name)
+    metadata.write_bytes(metadata.read_bytes()[:100])
+    assert kinds(verify()["orders"]) == {"file-missing", "file-damaged"}
+    assert kinds(verify()["others"]) == {"metadata"}
+
+
+def test_what_was_left_behind(shop: Any, verify: Verify, schema: str) -> None:
+    orders = shop.table()
+    orders.build(ROWS[:1])
+    session = shop.main
+    of, base = orders.name, orders.table.base
+    session.query(f"ALTER TABLE {base.sql} CREATE BRANCH arctic_{session.edge.new_txn()}")
+    session.query(
+        f"CREATE TABLE {of.sibling(f'x__pull_{session.edge.new_txn()}').sql} (id INT) USING iceberg"
+    )
+    abandoned = side_name(of, "base", 2)
+    created = f"'arctic.of' = '{of.dotted}', 'arctic.created-ms' = '{session.edge.now_ms()}'"
+    session.query(f"CREATE TABLE {abandoned.sql} (id INT) USING iceberg TBLPROPERTIES ({created})")
+    assert verify() == {}, "all of it may belong to a run at work"
+    found = verify(later_ms=25 * 3600 * 1000)
+    assert {kind for findings in found.values() for kind in kinds(findings)} == {
+        "leftover-branch",
+        "leftover-staging",
+        "leftover-generation",
+    }
