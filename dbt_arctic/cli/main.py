@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.server import server
 from dbt_arctic.cli.verify import verify
@@ -46,5 +47,5 @@ def doctor() -> None:
         sys.exit(1)
 
 
-for command in (server, verify):
+for command in (clean, server, verify):
     main.add_command(command)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -60,6 +61,12 @@ def shown_time(time_ms: int) -> str:
     """
     at = dt.datetime.fromtimestamp(time_ms / 1000, dt.timezone.utc)
     return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{time_ms % 1000:03}"
+
+
+def wide_console() -> Console:
+    """As wide as it takes where nobody looks: a version that is cut off is of no use to a script."""
+    console = Console(markup=False, highlight=False)
+    return console if console.is_terminal else Console(markup=False, highlight=False, width=1000)
 
 
 def print_json(value: Any) -> None:

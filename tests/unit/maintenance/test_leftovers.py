@@ -1,0 +1,145 @@
+"""What may go: everything that is old and that nothing names, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import CatalogUnavailable
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.maintenance import clean as cleaning
+from dbt_arctic.maintenance.inventory import Inventory
+from dbt_arctic.maintenance.leftovers import Leftovers, Retention, find_leftovers
+from dbt_arctic.refresh.edge import Edge
+from tests.unit.maintenance.conftest import Orders, state
+
+DAY = 24 * 3600 * 1000
+NOW = 1_800_000_000_000
+OLD, YOUNG = NOW - 2 * DAY, NOW - 1000
+
+
+def txn(created_ms: int) -> int:
+    return created_ms << 20
+
+
+def found(inventory: Inventory, **retention: Any) -> dict[str, str]:
+    leftovers = find_leftovers(inventory, NOW, Retention(**retention))
+    return _told(leftovers)
+
+
+def _told(leftovers: Leftovers) -> dict[str, str]:
+    told = {removal.branch or removal.target.identifier: removal.kind for removal in leftovers.removals}
+    assert not {kept.target.identifier for kept in leftovers.kept} & set(told)
+    return {**told, **{kept.target.identifier: f"kept: {kept.kind}" for kept in leftovers.kept}}
+
+
+def test_the_generation_that_is_shown_never_goes(orders: Orders) -> None:
+    inventory = orders.inventory(*orders.sides(1, created_ms=0))
+    assert found(inventory, older_than_ms=0, keep_previous_ms=0, dropped=True) == {}
+
+
+def test_the_generation_before_goes_when_it_was_replaced_long_ago() -> None:
+    orders = Orders(generation=2, previous=1)
+    previous = dict.fromkeys(["orders__base_1", "orders__change_1"], "previous")
+    recent = orders.inventory(*orders.sides(1, created_ms=0), *orders.sides(2, created_ms=OLD))
+    assert found(recent) == {}
+    assert found(recent, keep_previous_ms=DAY) == previous
+    tagged = orders.side("base", 1, tags={"savepoint_a": 1})
+    kept = orders.inventory(tagged, orders.side("change", 1), *orders.sides(2, created_ms=OLD))
+    assert found(kept, keep_previous_ms=DAY) == {}
+
+
+def test_after_an_undo_the_younger_generation_counts_from_that_moment() -> None:
+    orders = Orders(generation=1, previous=2)
+    inventory = orders.inventory(*orders.sides(1, 2, created_ms=0))
+    assert found(inventory, keep_previous_ms=0) == {}, "nobody can say since when"
+    for since, expected in ((YOUNG, set()), (OLD, {"previous"})):
+        view = orders.view
+        properties = {**view.properties, "arctic.restored-ms": str(since)}
+        shown = type(view)("shop", "orders", properties, view.columns, view.sql)
+        undone = orders.inventory(*inventory.tables.values(), views={"orders": shown})
+        assert set(found(undone, keep_previous_ms=DAY).values()) == expected
+
+
+def test_an_older_generation_goes_and_a_younger_one_when_its_build_cannot_be_at_work() -> None:
+    orders = Orders(generation=3, previous=2)
+    shown = [*orders.sides(2), *orders.sides(3, created_ms=YOUNG)]
+    inventory = orders.inventory(
+        *shown, orders.side("base", 1, created_ms=YOUNG), orders.side("base", 4, created_ms=YOUNG)
+    )
+    assert found(inventory) == {"orders__base_1": "generation", "orders__base_4": "kept: young"}
+    inventory = orders.inventory(*shown, orders.side("base", 4, created_ms=OLD))
+    assert found(inventory) == {"orders__base_4": "generation"}
+    assert found(inventory, older_than_ms=3 * DAY) == {"orders__base_4": "kept: young"}
+
+
+def test_a_savepoint_keeps_a_generation(orders: Orders) -> None:
+    tagged = orders.side("base", 5, tags={"savepoint_a": 1})
+    inventory = orders.inventory(*orders.sides(1), tagged)
+    assert found(inventory, older_than_ms=0) == {"orders__base_5": "kept: savepoint"}
+
+
+def test_without_a_view_generations_go_only_when_they_are_asked_for(orders: Orders) -> None:
+    inventory = orders.inventory(*orders.sides(1), shown=False)
+    names = ["orders__base_1", "orders__change_1"]
+    assert found(inventory) == dict.fromkeys(names, "kept: no-view")
+    assert found(inventory, dropped=True) == dict.fromkeys(names, "generation")
+
+
+def test_while_a_view_cannot_be_read_no_generation_goes(orders: Orders) -> None:
+    damaged = {"other": CatalogUnavailable("cut off")}
+    inventory = orders.inventory(*orders.sides(1, 7), damaged_views=damaged)
+    assert set(found(inventory, dropped=True, older_than_ms=0).values()) == {"kept: unreadable-view"}
+
+
+def test_a_table_of_somebody_else_with_such_a_name_is_never_looked_at(orders: Orders) -> None:
+    strange = state("orders__base_9", properties={"arctic.of": "lake.other.orders"})
+    assert found(orders.inventory(*orders.sides(1), strange), older_than_ms=0, dropped=True) == {}
+
+
+def test_branches_and_staging_tables_tell_their_age_by_their_names(orders: Orders) -> None:
+    names = {f"arctic_{txn(OLD)}": 1, f"arctic_{txn(YOUNG)}": 1, "main": 1, "arctic_of_mine": 1}
+    plain = state("plain", branches=names)
+    staged = [state(f"orders__pull_{txn(at)}") for at in (OLD, YOUNG)]
+    inventory = orders.inventory(plain, *staged, state("orders__pull_7"), state("__pull_x"))
+    assert found(inventory) == {f"arctic_{txn(OLD)}": "branch", f"orders__pull_{txn(OLD)}": "staging"}
+
+
+def test_what_a_swap_set_aside_stays_while_nothing_has_taken_its_place(orders: Orders) -> None:
+    aside = state(f"plain__arctic_old_{txn(OLD)}")
+    assert found(orders.inventory(aside)) == {aside.name: "kept: interrupted-swap"}
+    assert found(orders.inventory(aside, state("plain"))) == {aside.name: "set-aside"}
+    assert found(orders.inventory(aside, state("plain")), older_than_ms=3 * DAY) == {}
+
+
+@dataclass
+class Ran:
+    """A catalog that answers with one inventory, and the statements that were run."""
+
+    steps: list[str] = field(default_factory=list)
+
+    def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+        self.steps.append(f"{step}: {sql}")
+        return -1
+
+
+def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = Orders(generation=2, previous=1)
+    branch = f"arctic_{txn(OLD)}"
+    before = orders.inventory(*orders.sides(1, 2), state("plain", branches={branch: 1}))
+    retention = Retention(keep_previous_ms=DAY)
+    removals = find_leftovers(before, NOW, retention).removals
+    assert len(removals) == 3
+    ran, told = Ran(), []
+    edge = Edge(None, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
+    after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
+    monkeypatch.setattr(cleaning, "take_inventory", lambda *_: after)
+    gone = cleaning.clean(edge, "lake", removals, retention, lambda removal, done: told.append(done))
+    assert (gone, told) == (2, [True, True, False])
+    assert ran.steps == [
+        "forget_previous: ALTER VIEW `lake`.`shop`.`orders` SET TBLPROPERTIES ('arctic.previous' = '')",
+        "drop_side_table: DROP TABLE IF EXISTS `lake`.`shop`.`orders__base_1` PURGE",
+        "drop_side_table: DROP TABLE IF EXISTS `lake`.`shop`.`orders__change_1` PURGE",
+    ]
