@@ -31,6 +31,7 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import build, clone, microbatch, plain, pull, swaps, upsert
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
 from dbt_arctic.refresh.edge import Edge, Outcome
@@ -266,6 +267,16 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     ) -> str:
         with as_dbt_errors():
             return pull.plan_changes(self.catalog, self._origin(relation), before, after, images, where)
+
+    @available.parse(lambda *a, **k: "")
+    def at_version_sql(self, relation: ArcticRelation, version: str, where: str) -> str:
+        with as_dbt_errors():
+            return versions.rows_at(self.catalog, self._origin(relation), version, where)
+
+    @available.parse(lambda *a, **k: "")
+    def at_time_sql(self, relation: ArcticRelation, time: str, where: str) -> str:
+        with as_dbt_errors():
+            return versions.rows_at_time(self.catalog, self._origin(relation), time, where)
 
     @available.parse(lambda *a, **k: "")
     def table_version(self, relation: ArcticRelation) -> str:

@@ -13,6 +13,8 @@ import click
 
 from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.doctor import examine
+from dbt_arctic.cli.history import changes, history
+from dbt_arctic.cli.rollback import restore, rollback, savepoint
 from dbt_arctic.cli.server import server
 from dbt_arctic.cli.verify import verify
 from dbt_arctic.errors import ArcticError
@@ -47,5 +49,5 @@ def doctor() -> None:
         sys.exit(1)
 
 
-for command in (clean, server, verify):
+for command in (changes, clean, history, restore, rollback, savepoint, server, verify):
     main.add_command(command)

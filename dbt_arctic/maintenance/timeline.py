@@ -35,9 +35,9 @@ class Entry:
 def history(catalog: CatalogReader, name: Name) -> list[Entry]:
     """The commits of the generation that is shown and of the one before, newest first."""
     table = load_keyed(catalog, name)
-    named: dict[str, list[str]] = {}
-    for savepoint, version in list_savepoints(catalog, table).items():
-        named.setdefault(version.token, []).append(savepoint)
+    named: dict[tuple[int, int], list[str]] = {}
+    for savepoint, version in sorted(list_savepoints(catalog, table).items()):
+        named.setdefault((version.generation, version.change_snapshot), []).append(savepoint)
     numbers = [table.generation.number, *([table.previous.number] if table.previous else [])]
     entries: list[Entry] = []
     for number in numbers:
@@ -50,11 +50,12 @@ def history(catalog: CatalogReader, name: Name) -> list[Entry]:
 
 
 def timeline(
-    table: KeyedTable, base: TableState, change: TableState, named: Mapping[str, list[str]]
+    table: KeyedTable, base: TableState, change: TableState, named: Mapping[tuple[int, int], list[str]]
 ) -> list[Entry]:
     """The commits of one generation, newest first.
 
-    :param named: savepoints by version.
+    :param named: savepoints by generation and change snapshot. They are told with the commit of that
+        snapshot: a compaction since has given it another base, and the same rows.
     """
     bases, changes = base.history(), change.history()
     built = bases[-1] if bases and bases[-1].parent_id is None else None
@@ -83,7 +84,7 @@ def timeline(
                 kind=kind,
                 rows=added(built if kind == "build" and built is not None else commit),
                 run=commit.summary.get(PROPERTY_RUN, ""),
-                savepoints=tuple(named.get(version.token, ())) if version else (),
+                savepoints=tuple(named.get((table.generation.number, at), ())) if side == "change" else (),
             )
         )
     return entries[::-1]

@@ -34,3 +34,24 @@
 {% macro table_version(relation) -%}
   {{ return(adapter.table_version(relation) if execute else '') }}
 {%- endmacro %}
+
+{#
+  The rows of a keyed table as they were at a version: one that table_version() or `dbt-arctic history` gave, the
+  name of a savepoint, or a time (UTC where it says nothing else). A column that came later is NULL.
+
+    select * from {{ at_version(ref('orders'), 'before-migration') }}
+#}
+{% macro at_version(relation, version) -%}
+  {%- if not execute -%}
+    {{ return(relation) }}
+  {%- endif -%}
+  {{ return('(\n' ~ adapter.at_version_sql(relation, version, model.name) ~ '\n)') }}
+{%- endmacro %}
+
+{# The same at a time only: '2026-01-31 12:00:00', UTC where it says nothing else. #}
+{% macro at_time(relation, time) -%}
+  {%- if not execute -%}
+    {{ return(relation) }}
+  {%- endif -%}
+  {{ return('(\n' ~ adapter.at_time_sql(relation, time | string, model.name) ~ '\n)') }}
+{%- endmacro %}

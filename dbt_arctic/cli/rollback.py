@@ -1,0 +1,88 @@
+"""``dbt-arctic savepoint``, ``rollback`` and ``restore``: keep a version, go back to one, undo a rebuild."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_arctic.cli.options import project_options
+from dbt_arctic.maintenance import restore as restoring
+from dbt_arctic.maintenance import savepoint as savepoints
+from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.versions import list_savepoints
+from dbt_arctic.refresh.rows import counted
+from dbt_arctic.refresh.state import load_keyed
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("table")
+@click.argument("name", required=False)
+@click.option(
+    "--at", "version", default="current", show_default=True, metavar="VERSION", help="What to keep."
+)
+@click.option("--drop", is_flag=True, help="Drop the savepoint.")
+@project_options
+def savepoint(target: Target, table: str, name: str | None, version: str, drop: bool) -> None:
+    """Keep a version of a keyed table under a name; without NAME, list what is kept.
+
+    Neither snapshot expiry nor `clean` takes a savepoint away.
+    """
+    from dbt_arctic.adapter.operator import operating
+
+    if name is None and drop:
+        raise click.UsageError("--drop needs the name of the savepoint")
+    with operating(target, "savepoint") as operator:
+        of = operator.name(table)
+        if name is None:
+            known = list_savepoints(operator.catalog, load_keyed(operator.catalog, of))
+            for savepoint_name, kept in sorted(known.items()):
+                click.echo(f"{savepoint_name}  {kept}")
+            if not known:
+                click.echo(f"{of} has no savepoint.")
+        elif drop:
+            savepoints.drop_savepoint(operator.edge, of, name)
+            click.echo(f"{of}: the savepoint {name} is dropped.")
+        else:
+            made = savepoints.make_savepoint(operator.edge, of, name, version)
+            click.echo(f"{of}: the savepoint {name} is the version {made}.")
+
+
+@click.command()
+@click.argument("table")
+@click.argument("version")
+@project_options
+def rollback(target: Target, table: str, version: str) -> None:
+    """Make a keyed table what it was at VERSION: a version, a savepoint, or a time (UTC).
+
+    That is a new commit: models that pull from the table get it as changes, and it can be rolled back itself.
+    """
+    from dbt_arctic.adapter.operator import operating
+
+    with operating(target, "rollback") as operator:
+        done = roll_back(operator.edge, operator.name(table), version)
+    click.echo(f"{done.table} is what it was at {done.to} ({counted('rows written:', done.rows)}).")
+    click.echo(f"To take that back: dbt-arctic rollback {table} {done.before}")
+
+
+@click.command()
+@click.argument("table")
+@click.option("--previous", is_flag=True, help="Undo the last full refresh: show the generation before.")
+@click.option("--generation", type=int, help="Show this generation.")
+@project_options
+def restore(target: Target, table: str, previous: bool, generation: int | None) -> None:
+    """Show a keyed table again whose view was dropped, replaced or damaged; or undo a full refresh."""
+    from dbt_arctic.adapter.operator import operating
+
+    if previous and generation is not None:
+        raise click.UsageError("give --previous or --generation, not both")
+    with operating(target, "restore") as operator:
+        name = operator.name(table)
+        if previous:
+            shown = restoring.undo_full_refresh(operator.edge, name)
+        else:
+            shown = restoring.restore(operator.edge, name, generation)
+    click.echo(f"{shown.name} shows generation {shown.generation.number}.")

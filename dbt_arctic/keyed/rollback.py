@@ -1,0 +1,54 @@
+"""Going back to an earlier state as SQL text: an append that turns the rows of now into those of then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbt_arctic.keyed.checks import Check, when_broken
+from dbt_arctic.keyed.log import PROPERTY_TXN, LogRange
+from dbt_arctic.keyed.names import literal, quote, quote_all
+from dbt_arctic.keyed.read import ColumnsAt, difference, key_equality, latest_changes
+from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.version import Version
+
+
+def insert_difference(
+    table: KeyedTable, now: str, then: str, txn: int, properties: Mapping[str, str], branch: str
+) -> str:
+    """One append to a branch of the change table: rows that are other or gone as upserts, and deletes.
+
+    :param now: SQL of the merged rows as they are, and :param then: as they are to be.
+    """
+    summary = ", ".join(
+        f"{quote('snapshot-property.' + name)}={literal(value)}"
+        for name, value in {PROPERTY_TXN: str(txn), **properties}.items()
+    )
+    columns = quote_all(table.column_names)
+    return (
+        f"INSERT INTO {table.change.branch(branch)} WITH ({summary}) "
+        f"({quote_all([*table.column_names, ACTION, OFFSET, TXN])})\n"
+        f"SELECT {columns}, {quote(ACTION)}, {_checked_offset(table)}, CAST({txn} AS BIGINT)\n"
+        f"FROM (\n{difference(now, then, table.key, table.column_names)}\n)"
+    )
+
+
+def of_changed_keys(table: KeyedTable, state: str, log: LogRange, now: Version, known: ColumnsAt) -> str:
+    """The rows of a state whose keys a range of the log names: no other key can differ.
+
+    :param now: the version at the end of the range.
+    """
+    columns = ", ".join("m." + quote(column) for column in table.column_names)
+    keys = f"SELECT {quote_all(table.key)} FROM (\n{latest_changes(table, log, now, known)}\n)"
+    return (
+        f"SELECT {columns}\nFROM (\n{state}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n"
+        f"  ON {key_equality('m', 'k', table.key)}"
+    )
+
+
+def _checked_offset(table: KeyedTable) -> str:
+    """An old row lacks what was added since, and the base may by now not take NULL there."""
+    checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
+    if not checks:
+        return "0L"
+    broken = " ".join(when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'"))
+    return f"CASE {broken} ELSE 0L END"

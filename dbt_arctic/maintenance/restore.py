@@ -1,0 +1,131 @@
+"""``restore``: shows a generation that is still there: a view that was lost, or a full refresh undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt_arctic.catalog.api import CatalogReader, ViewState
+from dbt_arctic.errors import ArcticError, CatalogUnavailable, ConfigError, DamagedKeyedTable
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed, side_name
+from dbt_arctic.maintenance.finding import rebuild
+from dbt_arctic.maintenance.generations import generation_numbers, generation_of, load_generation, load_sides
+from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
+from dbt_arctic.maintenance.view_checks import check_body
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import keyed_from_view
+
+
+def undo_full_refresh(edge: Edge, name: Name) -> KeyedTable:
+    """Show the generation before again. The one that was shown becomes the one before: undo again to redo.
+
+    :raises ConfigError: there is no generation before.
+    """
+    shown, _ = _shown(edge.catalog, name)
+    if shown is None or shown.previous is None:
+        raise ConfigError(
+            f"{name} has no generation before the one that is shown",
+            where=name.dotted,
+            why="it was never fully refreshed, or the generation before was cleaned away",
+            fix="go back within this generation: dbt-arctic rollback",
+        )
+    return restore(edge, name, shown.previous.number)
+
+
+def restore(edge: Edge, name: Name, number: int | None = None) -> KeyedTable:
+    """Write the view of a generation again, from what its side tables say of themselves.
+
+    :param number: the generation; else the one that the view names, or the newest that is whole.
+    :raises ConfigError: something else has the name: it would be lost.
+    :raises VersionUnavailable: the generation is gone.
+    """
+    shown, comment = _shown(edge.catalog, name)
+    root = name.identifier if shown is None else shown.made_as.identifier
+    table = _generation(edge.catalog, name, root, shown, number)
+    load_sides(edge.catalog, table)  # never show what cannot be read
+    previous = _previous(edge.catalog, table, shown)
+    restored = replace(table, name=name, root=root, previous=previous)
+    moved = shown is not None and shown.generation != table.generation
+    properties = {PROPERTY_RESTORED: str(edge.now_ms())} if moved else {}
+    _make_way(edge, name)
+    edge.run("publish_view", create.publish_view(restored, comment, properties), restored)
+    return restored
+
+
+def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:
+    """What the view names now, as far as that can be told, and its comment.
+
+    :raises ConfigError: the name belongs to something that is no keyed table.
+    """
+    try:
+        in_the_way = "table" if catalog.load_table(name.schema, name.identifier) is not None else ""
+        view = catalog.load_view(name.schema, name.identifier)
+    except CatalogUnavailable:
+        return None, ""  # what cannot be read shows nothing: see _make_way
+    if view is not None and not is_keyed(view.properties):
+        in_the_way = "view that is no keyed table"
+    if in_the_way:
+        raise ConfigError(
+            f"{name} is a {in_the_way}",
+            where=name.dotted,
+            why="to show a keyed table under this name would replace it",
+            fix=f"rename or drop {name} first",
+        )
+    return (None, "") if view is None else (_understood(catalog, name, view), view.comment)
+
+
+def _understood(catalog: CatalogReader, name: Name, view: ViewState) -> KeyedTable | None:
+    """The keyed table that a view names. The columns of one that was replaced by hand are not its own."""
+    try:
+        table = keyed_from_view(name, view)
+    except DamagedKeyedTable:
+        return None
+    if table is None or not any(check_body(table, view)):
+        return table
+    stored = load_generation(catalog, name, table.made_as.identifier, table.generation.number)
+    return replace(table, columns=stored.columns)
+
+
+def _generation(
+    catalog: CatalogReader, name: Name, root: str, shown: KeyedTable | None, number: int | None
+) -> KeyedTable:
+    if shown is not None:
+        return generation_of(catalog, shown, shown.generation.number if number is None else number)
+    if number is not None:
+        return load_generation(catalog, name, root, number)
+    failures: list[ArcticError] = []
+    for candidate in generation_numbers(catalog, name.sibling(root)):
+        try:
+            return load_generation(catalog, name, root, candidate)
+        except ArcticError as error:
+            failures.append(error)  # a build that was cut off: the one before may be whole
+    raise DamagedKeyedTable(
+        f"no generation of {name} can be shown",
+        where=name.dotted,
+        why=failures[0].why if failures else f"there are no side tables named after {root}",
+        fix=f"build it: {rebuild(name)}",
+    )
+
+
+def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | None) -> Generation | None:
+    """What the view names as the generation before: what it showed last, as long as it is there."""
+    if shown is None:
+        return None
+    wanted = shown.previous if shown.generation == table.generation else shown.generation
+    if wanted is None:
+        return None
+    for role, side_id in (("base", wanted.base_id), ("change", wanted.change_id)):
+        side = side_name(table.made_as, role, wanted.number)
+        state = catalog.load_table(side.schema, side.identifier)
+        if state is None or state.properties.get(PROPERTY_ID) != side_id:
+            return None
+    return wanted
+
+
+def _make_way(edge: Edge, name: Name) -> None:
+    """Spark cannot replace a view whose metadata it cannot read, but drop it."""
+    try:
+        edge.catalog.load_view(name.schema, name.identifier)
+    except CatalogUnavailable:
+        edge.run("drop_view", create.drop_view(name), None)

@@ -1,0 +1,103 @@
+"""The commands `verify`, `clean`, `history`, `changes`, `savepoint`, `rollback` and `restore`, as typed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dbt_arctic.cli.main import main
+from tests.dbt.keyed.conftest import Shop
+
+ORDERS = """{{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='gone') }}
+select id, amount, gone from {{ source('raw', 'raw_orders') }}"""
+
+
+class Terminal:
+    """Types commands of ours in the shop's project."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+
+    def __call__(self, *arguments: str, code: int = 0, answer: str | None = None) -> str:
+        folders = ["--project-dir", str(self.shop.folder), "--profiles-dir", str(self.shop.folder)]
+        result = CliRunner().invoke(main, [*arguments, *folders], input=answer)
+        assert result.exit_code == code, result.output + repr(result.exception)
+        return result.output
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self(*arguments, "--json", code=code))
+
+
+@pytest.fixture
+def type_in(shop: Shop) -> Terminal:
+    return Terminal(shop)
+
+
+def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
+    shop.source("raw_orders", "select col1 id, col2 amount, false gone from values (1L, 10), (2L, 20)")
+    shop.model("orders", ORDERS)
+    shop.dbt("run")
+    assert type_in("savepoint", "orders", "opening").endswith("\n")
+    shop.source("raw_orders", "select 1L id, 11 amount, false gone union all select 2L, 0, true")
+    shop.dbt("run")
+    assert type_in.json("verify") == {"tables": 1, "findings": []}
+    assert "1 keyed table: no findings" in type_in("verify", "orders", "--data")
+
+    newest, first = type_in.json("history", "orders")
+    assert (newest["kind"], newest["rows"], first["kind"], first["rows"]) == ("upsert", 2, "build", 2)
+    assert first["savepoints"] == ["opening"]
+    assert newest["run"].endswith(":model.shop.orders")
+    assert newest["version"] in type_in("history", "orders")
+
+    changed = type_in.json("changes", "orders", "--from", "opening", "--images", "both")
+    assert sorted((row["_action"], row["id"], row["amount"]) for row in changed) == [
+        ("-U", 1, 10),
+        ("-U", 2, 20),
+        ("D", 2, 20),
+        ("U", 1, 11),
+    ]
+    assert "2 rows" in type_in("changes", "orders", "--from", "opening", "--to", newest["version"])
+    assert "VERSION AS OF" in type_in("changes", "orders", "--from", "opening", "--sql")
+
+    def shown(sql: str) -> list[tuple[Any, ...]]:
+        table = shop.dbt("show", "--inline", sql).results[0].agate_table
+        return sorted(tuple(row.values()) for row in table.rows)
+
+    assert shown("select id, amount from {{ at_version(ref('orders'), 'opening') }}") == [(1, 10), (2, 20)]
+    assert shown(f"select id, amount from {{{{ at_time(ref('orders'), '{newest['time']}') }}}}") == [(1, 11)]
+
+    assert "rows written: 2" in type_in("rollback", "orders", "opening")
+    assert shop.rows("orders", "id, amount") == [(1, 10), (2, 20)]
+    type_in("rollback", "orders", newest["version"])
+    assert shop.rows("orders", "id, amount") == [(1, 11)]
+    assert "no version 'closing'" in type_in("rollback", "orders", "closing", code=2)
+    assert "is dropped" in type_in("savepoint", "orders", "opening", "--drop")
+    assert "has no savepoint" in type_in("savepoint", "orders")
+
+    shop.dbt("run", "--full-refresh")
+    assert "shows generation 1" in type_in("restore", "orders", "--previous")
+    assert shop.rows("orders", "id, amount") == [(1, 11)]
+    shop.sql("DROP VIEW {s}.orders")
+    (finding,) = type_in.json("verify", code=1)["findings"]
+    assert finding["kind"] == "view-missing"
+    assert "fix:" in type_in("verify", code=1)
+    type_in("restore", "orders", "--generation", "1")
+    assert type_in.json("verify", "--all")["findings"] == []
+
+
+def test_clean_shows_asks_and_removes(shop: Shop, type_in: Terminal) -> None:
+    shop.source("raw_orders", "select 1L id, 10 amount, false gone")
+    shop.model("orders", ORDERS)
+    shop.dbt("run")
+    assert "Nothing is left over" in type_in("clean")
+    shop.sql("ALTER TABLE {s}.raw_orders CREATE BRANCH arctic_1")
+    assert type_in.json("clean", "--dry-run")["removals"][0]["branch"] == "arctic_1"
+    assert "Remove 1 thing?" in type_in("clean", answer="n\n", code=1)
+    assert set(shop.state("orders", "change").branches) == {"main"}
+    assert "1 thing removed" in type_in("clean", "--schema", shop.schema, "--yes")
+    assert "Nothing is left over" in type_in("clean")
+    assert "there is no schema nowhere" in type_in("clean", "--schema", "nowhere", code=2)
+    assert "not a duration" in type_in("clean", "--older-than", "soon", code=2)
