@@ -13,7 +13,8 @@ def unreadable_metadata(
     """The metadata file of a relation is missing, out of reach or damaged."""
     relation = f"{catalog}.{schema}.{name}"
     if kind == "view":
-        remedy = f"`DROP VIEW {relation}` and build it again"
+        # Spark drops a view whose file is missing, and none whose file is damaged.
+        remedy = f"move it away, `DROP VIEW {relation}` and build it again"
     else:  # Spark cannot drop a table whose metadata it cannot read
         remedy = (
             "delete the table's row from the catalog's own database and register an older metadata file:"

@@ -44,7 +44,8 @@ def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
     there = roots(inventory)
     for name, error in sorted(inventory.damaged_views.items()):
         view = inventory.name(name)
-        yield from_error("metadata", view, error, restore(view) if name in there else "")
+        repair = f"{restore(view)}, which needs no backup; or: {error.fix}" if name in there else ""
+        yield from_error("metadata", view, error, repair)
     told = {side.identifier for table in inventory.keyed.values() for side in (table.base, table.change)}
     for name, damage in sorted(inventory.damaged_tables.items()):
         if name not in told:

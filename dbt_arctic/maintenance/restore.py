@@ -10,6 +10,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.maintenance.finding import rebuild
+from dbt_arctic.maintenance.finding import restore as command
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of, load_generation, load_sides
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
@@ -124,8 +125,18 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
 
 
 def _make_way(edge: Edge, name: Name) -> None:
-    """Spark cannot replace a view whose metadata it cannot read, but drop it."""
+    """Spark cannot replace a view whose metadata file is gone, but drop it. Of a damaged one it does neither.
+
+    :raises CatalogUnavailable: the file has to be moved away first, which is for a person to do.
+    """
     try:
         edge.catalog.load_view(name.schema, name.identifier)
-    except CatalogUnavailable:
+    except CatalogUnavailable as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise CatalogUnavailable(
+                error.what,
+                where=error.where,
+                why=error.why,
+                fix=f"move that file away (mv {error.where} somewhere), then {command(name)} again",
+            ) from error
         edge.run("drop_view", create.drop_view(name), None)

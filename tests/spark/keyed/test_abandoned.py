@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.impl import visible
+from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 
 Row = dict[str, Any]
@@ -146,6 +147,25 @@ def test_a_compaction(shop: Any, until_it_ends: Any, way: str) -> None:
     assert until_it_ends(run, way) >= 7
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+
+@EITHER_WAY
+def test_a_rollback(shop: Any, until_it_ends: Any, way: str) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    built = orders.version.token
+    orders.apply([{"id": 1, "amount": 100}, {"id": 50, "amount": 1}], [{"id": 2}])
+    changed = amounts(orders)
+    then = {row["id"]: row["amount"] for row in ROWS}
+
+    def run(at: int, session: Any) -> None:
+        try:
+            roll_back(session.edge, orders.name, built)
+        finally:
+            assert amounts(orders) in (changed, then), "all of it or nothing"
+
+    assert until_it_ends(run, way) == 4
+    assert amounts(orders) == then
 
 
 @pytest.mark.parametrize("change", ["add", "drop", "widen"])

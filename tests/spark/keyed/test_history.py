@@ -5,11 +5,19 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import ConcurrentRun, ConfigError, ConstraintBroken, VersionUnavailable
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.errors import (
+    CatalogUnavailable,
+    ConcurrentRun,
+    ConfigError,
+    ConstraintBroken,
+    VersionUnavailable,
+)
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.maintenance import rollback
 from dbt_arctic.maintenance.clean import clean
@@ -181,7 +189,7 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
         undo_full_refresh(edge, orders.name)
 
 
-def test_a_view_that_was_lost_is_made_again(story: Story, shop: Any, schema: str) -> None:
+def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse: Path) -> None:
     orders, session = story.orders, story.session
     orders.build(ROWS)
     orders.upsert([{"id": 1, "amount": 10}])
@@ -194,6 +202,20 @@ def test_a_view_that_was_lost_is_made_again(story: Story, shop: Any, schema: str
         session.query(damage)
         assert replace(restore(session.edge, orders.name), owner=table.owner) == table
         assert orders.rows() == rows
+    folder = warehouse / schema / orders.name.identifier / "metadata"
+    newest = max(folder.glob("[0-9]*.metadata.json"), key=lambda path: path.name)
+    newest.write_bytes(newest.read_bytes()[:100])
+    catalog = EmbeddedCatalog("lake", warehouse)  # which has not read it before
+    inventory = take_inventory(catalog, "lake", schema)
+    (finding,) = verify_schema(catalog, inventory, session.edge.now_ms(), lambda _: -1)
+    assert (finding.kind, finding.where) == ("metadata", str(newest))
+    assert finding.fix.startswith(f"dbt-arctic restore {schema}.orders")
+    edge = replace(session.edge, catalog=catalog)
+    with pytest.raises(CatalogUnavailable, match="move that file away"):
+        restore(edge, orders.name)
+    newest.rename(newest.with_suffix(".damaged"))
+    restore(edge, orders.name)
+    assert orders.rows() == rows
     session.query(f"DROP VIEW {orders.name.sql}")
     session.query(f"CREATE VIEW {orders.name.sql} AS SELECT 1 AS one")
     with pytest.raises(ConfigError, match="would replace it"):
@@ -241,3 +263,25 @@ def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> N
     with pytest.raises(ConstraintBroken):
         roll_back(session.edge, orders.name, null)
     assert orders.rows() == ROWS[:1]
+
+
+def test_a_table_with_a_sequence_is_verified_read_back_and_restored_but_not_rolled_back(
+    shop: Any, schema: str
+) -> None:
+    orders = shop.table(sequence_by="amount")
+    story = Story(orders)
+    orders.build(ROWS)
+    built = story.note(ROWS)
+    orders.apply([{"id": 1, "amount": 10}], [{"id": 2, "amount": 20}])
+    orders.compact()  # the delete stays behind
+    orders.upsert([{"id": 1, "amount": 5}, {"id": 2, "amount": 6}])
+    late = story.note([ROWS[0], {"id": 1, "amount": 10}, ROWS[3]])
+    assert [story.at(token) for token in (built, late)] == [story.versions[built], story.versions[late]]
+    catalog, edge = story.session.catalog, story.session.edge
+    assert verify_schema(catalog, take_inventory(catalog, "lake", schema), edge.now_ms(), lambda _: -1) == []
+    with pytest.raises(ConfigError, match="ordered by amount"):
+        roll_back(edge, orders.name, built)
+    orders.build([])
+    undo_full_refresh(edge, orders.name)
+    assert orders.rows() == story.versions[late]
+    assert orders.table.sequence_by == "amount"

@@ -173,7 +173,7 @@ def test_what_cannot_be_read_names_the_command_that_shows_it_again(orders: Order
         *orders.sides(1), shown=False, damaged_views={"orders": error, "other": error}
     )
     assert [finding.fix for finding in check_unreadable(inventory)] == [
-        "dbt-arctic restore shop.orders",
+        "dbt-arctic restore shop.orders, which needs no backup; or: restore it",
         "restore it",
     ]
     assert not list(check_leftovers(inventory, 10**12)), "a view that cannot be read may name them"
