@@ -65,6 +65,11 @@ def keep_statistics(table: KeyedTable) -> str:
     return f"ALTER TABLE {table.change.sql} UNSET TBLPROPERTIES ({literal(_DEFAULT_METRICS)})"
 
 
+def is_finished(change_properties: Mapping[str, str]) -> bool:
+    """Whether a build has come as far as ``keep_statistics``: what is left then is to show it."""
+    return _DEFAULT_METRICS not in change_properties
+
+
 def publish_view(table: KeyedTable, comment: str = "", properties: Mapping[str, str] | None = None) -> str:
     """The one atomic statement that switches everything: names, key, layout, columns."""
     columns = ", ".join(_view_column(column) for column in table.columns)

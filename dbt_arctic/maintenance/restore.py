@@ -15,7 +15,7 @@ from dbt_arctic.maintenance.generations import generation_numbers, generation_of
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import keyed_from_view
+from dbt_arctic.refresh.state import keyed_from_view, load_change
 
 
 def undo_full_refresh(edge: Edge, name: Name) -> KeyedTable:
@@ -97,14 +97,17 @@ def _generation(
         return load_generation(catalog, name, root, number)
     failures: list[ArcticError] = []
     for candidate in generation_numbers(catalog, name.sibling(root)):
+        # Of a build that was cut off, the generation before is what was shown.
         try:
-            return load_generation(catalog, name, root, candidate)
+            found = load_generation(catalog, name, root, candidate)
+            if create.is_finished(load_change(catalog, found).properties):
+                return found
         except ArcticError as error:
-            failures.append(error)  # a build that was cut off: the one before may be whole
+            failures.append(error)
     raise DamagedKeyedTable(
         f"no generation of {name} can be shown",
         where=name.dotted,
-        why=failures[0].why if failures else f"there are no side tables named after {root}",
+        why=failures[0].why if failures else f"there are no side tables of {root} that a build has finished",
         fix=f"build it: {rebuild(name)}",
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import create_tag, drop_tag, savepoints, tag_of
+from dbt_arctic.keyed.table import side_name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of
-from dbt_arctic.maintenance.versions import list_savepoints, resolve
+from dbt_arctic.maintenance.versions import list_savepoints, resolve, tags_of
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import load_keyed
 
@@ -47,14 +48,10 @@ def drop_savepoint(edge: Edge, name: Name, savepoint: str) -> None:
     table = load_keyed(edge.catalog, name)
     dropped = False
     for number in generation_numbers(edge.catalog, table.made_as):
-        try:
-            generation = generation_of(edge.catalog, table, number)
-        except VersionUnavailable:
-            continue  # a build under way has none
-        for side in (generation.change, generation.base):
-            state = edge.catalog.load_table(side.schema, side.identifier)
-            if state is not None and savepoint in savepoints(state.tags):
-                edge.run("drop_tag", drop_tag(side, savepoint), generation)
+        for role, tags in zip(("base", "change"), tags_of(edge.catalog, table, number), strict=True):
+            if savepoint in savepoints(tags):
+                side = side_name(table.made_as, role, number)
+                edge.run("drop_tag", drop_tag(side, savepoint), table)
                 dropped = True
     if not dropped:
         raise VersionUnavailable(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
-from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -43,8 +43,10 @@ def history(catalog: CatalogReader, name: Name) -> list[Entry]:
     for number in numbers:
         try:
             generation = generation_of(catalog, table, number)
-        except VersionUnavailable:
-            continue  # the one before was cleaned away: it has no history any more
+        except (VersionUnavailable, DamagedKeyedTable):
+            if number == table.generation.number:
+                raise
+            continue  # the one before was cleaned away, or does not say what it is: it cannot be read
         entries += timeline(generation, *load_sides(catalog, generation), named)
     return entries
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
@@ -10,7 +10,7 @@ from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import RESERVED, savepoints
-from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_name
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import (
     as_shown,
@@ -55,14 +55,20 @@ def list_savepoints(catalog: CatalogReader, table: KeyedTable) -> dict[str, Vers
     """Every savepoint of a table by name, those of earlier generations included."""
     found: dict[str, Version] = {}
     for number in generation_numbers(catalog, table.made_as):
-        try:
-            base, change = load_sides(catalog, generation_of(catalog, table, number))
-        except VersionUnavailable:
-            continue  # a build under way, or one that was cut off, has no savepoint
-        bases = savepoints(base.tags)
-        for name, snapshot in savepoints(change.tags).items():
-            if name in bases:
-                found.setdefault(name, Version(number, snapshot, bases[name]))
+        bases, changes = (savepoints(tags) for tags in tags_of(catalog, table, number))
+        for name in sorted(bases.keys() & changes.keys()):
+            found.setdefault(name, Version(number, changes[name], bases[name]))
+    return found
+
+
+def tags_of(catalog: CatalogReader, table: KeyedTable, number: int) -> list[Mapping[str, int]]:
+    """The tags of a generation's base and change table; none of one that is not there, or not ours."""
+    found: list[Mapping[str, int]] = []
+    for role in ("base", "change"):
+        side = side_name(table.made_as, role, number)
+        state = catalog.load_table(side.schema, side.identifier)
+        ours = state is not None and state.properties.get(PROPERTY_OF) == table.made_as.dotted
+        found.append(state.tags if state is not None and ours else {})
     return found
 
 

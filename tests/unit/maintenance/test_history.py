@@ -15,8 +15,10 @@ from dbt_arctic.keyed.savepoint import tag_of
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.generations import load_generation
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.restore import restore
 from dbt_arctic.maintenance.timeline import timeline
 from dbt_arctic.maintenance.versions import as_time, resolve, rows_at_time, version_at
+from dbt_arctic.refresh.edge import Edge
 from tests.unit.maintenance.conftest import Orders
 
 
@@ -183,3 +185,21 @@ def test_durations(text: str, expected: int) -> None:
 
 def test_a_version_reads_as_one() -> None:
     assert str(Version(1, 2, 3)) == "1.2.3"
+
+
+def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders) -> None:
+    ran: list[str] = []
+    cut_off = orders.side("change", 2)
+    cut_off = replace(cut_off, properties={**cut_off.properties, "write.metadata.metrics.default": "none"})
+    catalog: Any = Catalog(*orders.sides(1), orders.side("base", 2), cut_off)
+
+    def run(step: str, sql: str, table: Any = None) -> int:
+        ran.append(step)
+        return -1
+
+    edge = Edge(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
+    assert restore(edge, orders.table.name) == orders.table
+    assert restore(edge, orders.table.name, 2).generation.number == 2
+    assert ran == ["publish_view", "publish_view"]
+    with pytest.raises(DamagedKeyedTable, match="no generation of"):
+        restore(Edge(Catalog(), run, list, list), orders.table.name)  # type: ignore[arg-type]
