@@ -85,7 +85,8 @@ def _without_view(inventory: Inventory, kept: list[Kept]) -> Iterator[Finding]:
             name.dotted,
             f"{_what_is_there(inventory, name)}, and generation {newest} of the keyed table is still there",
             name.dotted,
-            "the view was dropped or replaced by hand, or a first build was cut off",
+            "the view was dropped or replaced by hand; or a run was cut off: a first build, or one that made "
+            "the model another kind of relation",
             f"{restore(name)}, which shows generation {newest} again; or dbt run --select {root} for a new "
             f"one; or, if it is not wanted, {clean(name)} --dropped",
         )
