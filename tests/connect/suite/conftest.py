@@ -8,7 +8,7 @@ import pytest
 
 from dbt_arctic.engine.server import Server
 from tests.dbt.suite.conftest import *  # noqa: F403
-from tests.dbt.suite.conftest import _schemas_are_left, _suite_speaks_spark  # noqa: F401  # for every test
+from tests.dbt.suite.conftest import _schemas_are_left  # noqa: F401  # for every test
 
 del pytest_collection_modifyitems  # it is about that folder  # noqa: F821
 
