@@ -31,7 +31,9 @@ class _TrustingChannelBuilder(DefaultChannelBuilder):
 def channel_builder(settings: ConnectSettings) -> DefaultChannelBuilder:
     """Raises ``ProfileError`` where the file of certificate authorities cannot be read."""
     if settings.tls_ca is None:
-        return DefaultChannelBuilder(settings.url)
+        # The project's own server is on this machine: a proxy of the environment has nothing to do with it.
+        direct = [("grpc.enable_http_proxy", 0)] if settings.server_id else None
+        return DefaultChannelBuilder(settings.url, channelOptions=direct)
     try:
         roots = settings.tls_ca.read_bytes()
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -22,6 +23,7 @@ from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
+from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
@@ -142,6 +144,18 @@ def run_dbt(folder: Path) -> Any:
         reset_adapters()
     assert outcome.success, outcome
     return outcome
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_the_projects_server(
+    connect_settings: ConnectSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+    monkeypatch.setenv("no_proxy", "")
+    with contextlib.closing(ConnectEngine(connect_settings).connect()) as own:
+        cursor = own.cursor()
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
 
 
 def test_a_project_without_a_server_is_told_how_to_start_one(tmp_path: Path, warehouse: Path) -> None:
