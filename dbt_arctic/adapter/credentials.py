@@ -105,6 +105,8 @@ class ArcticCredentials(Credentials):
                 why="method: connect needs the address of a Spark Connect server",
                 fix="write for instance host: sc://spark.example.com:15002",
             )
+        if self.host is not None:
+            parsed_host(self.host)
 
     @property
     def type(self) -> str:

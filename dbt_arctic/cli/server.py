@@ -13,6 +13,7 @@ from dbt_arctic.cli.options import project_options
 from dbt_arctic.engine import server as servers
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.server import Server
+from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ProfileError
 
 if TYPE_CHECKING:
@@ -28,16 +29,8 @@ def server() -> None:
 @project_options
 def start(target: Target) -> None:
     """Start the project's server with the settings of a target."""
-    credentials = target.credentials
-    if credentials.method != "session":
-        raise ProfileError(
-            "The target already uses a Spark Connect server.",
-            where=f"profiles.yml, target {target.name}",
-            why="a server of the project's own stands in for the Spark of method: session",
-            fix="name a target with method: session: --target NAME",
-        )
+    settings = _embedded_settings(target)
     console = Console(stderr=True)
-    settings = credentials.spark_settings(str(target.project_root))
     with console.status("Starting Spark"):
         running = servers.start(target.project_root, settings)
         # The first statement of a Spark loads most of its classes; nobody should wait for that later.
@@ -62,11 +55,11 @@ def stop(target: Target) -> None:
 def status(context: click.Context, target: Target) -> None:
     """Show the project's server. Exits with 1 where the target has none to use."""
     project = target.project_root
+    settings = _embedded_settings(target)
     found = servers.read(project)
     if found is None or not found.is_alive():
         click.echo("No server runs for this project. Start one with: dbt-arctic server start")
         context.exit(1)
-    settings = target.credentials.spark_settings(str(target.project_root))
     is_used = target.credentials.use_server and servers.usable(project, settings) is not None
     Console().print(_described(found, target, is_used))
     if not is_used:
@@ -75,6 +68,18 @@ def status(context: click.Context, target: Target) -> None:
             "dbt-arctic server stop, then dbt-arctic server start"
         )
         context.exit(1)
+
+
+def _embedded_settings(target: Target) -> SparkSettings:
+    """:raises ProfileError: the target runs on a Spark that somebody else keeps."""
+    if target.credentials.method != "session":
+        raise ProfileError(
+            "The target already uses a Spark Connect server.",
+            where=f"profiles.yml, target {target.name}",
+            why="a server of the project's own stands in for the Spark of method: session",
+            fix="name a target with method: session: --target NAME",
+        )
+    return target.credentials.spark_settings(str(target.project_root))
 
 
 def _described(found: Server, target: Target, is_used: bool) -> Table:

@@ -10,7 +10,8 @@ import atexit
 import functools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo
@@ -99,27 +100,26 @@ class ConnectConnection:
     def query_schema(self, sql: str) -> list[ColumnInfo]:
         """The columns a query would return: analysed by the server, never run."""
         # In a subquery a command is a syntax error; on its own it would be run.
-        statement = Statement(sql, lambda statement: None)
-        try:
+        with self._translated(sql):
             schema = self.session.sql(f"SELECT * FROM (\n{sql}\n)").schema
-        except Exception as error:
-            fault = self.fault(error, statement)
-            if fault is None or fault.error is error:
-                raise
-            raise fault.error from error
         return [ColumnInfo(field.name, field.dataType.simpleString()) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A temporary view over literal rows, every column a string (or NULL)."""
-        statement = Statement(f"temporary view {name}", lambda statement: None)
-        try:
+        with self._translated(f"temporary view {name}"):
             create_temp_view(self.session, name, columns, rows)
+        self.remember_state()
+
+    @contextmanager
+    def _translated(self, sql: str) -> Iterator[None]:
+        """Raise what Spark raises inside the block as an ``ArcticError``, the cause kept."""
+        try:
+            yield
         except Exception as error:
-            fault = self.fault(error, statement)
+            fault = self.fault(error, Statement(sql, lambda statement: None))
             if fault is None or fault.error is error:
                 raise
             raise fault.error from error
-        self.remember_state()
 
     def cancel(self) -> None:
         """Stop the statement that runs now; it fails with ``StatementCancelled``."""

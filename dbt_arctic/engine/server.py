@@ -210,13 +210,18 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def _end(server: Server) -> None:
-    os.kill(server.pid, signal.SIGTERM)
+    _signal(server.pid, signal.SIGTERM)
     until = time.monotonic() + STOP_TIMEOUT_S
     while server.is_alive():
         if time.monotonic() > until:
-            os.kill(server.pid, signal.SIGKILL)
+            _signal(server.pid, signal.SIGKILL)
         _reap(server.pid)
         time.sleep(_POLL_S)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended by itself since it was looked at
+        os.kill(pid, number)
 
 
 def _process_exists(pid: int) -> bool:

@@ -168,6 +168,16 @@ def test_a_project_without_a_server_is_told_how_to_start_one(tmp_path: Path, war
     assert command(tmp_path, "stop").output == "No server runs for this project.\n"
 
 
+@pytest.mark.parametrize("command_name", ["start", "status"])
+def test_a_target_with_a_server_of_somebody_else_needs_none(tmp_path: Path, command_name: str) -> None:
+    write_project(tmp_path, tmp_path)
+    target = {"type": "arctic", "method": "connect", "host": "sc://h", "schema": "dev"}
+    profile = {"shop": {"target": "dev", "outputs": {"dev": target}}}
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump(profile))
+    shown = command(tmp_path, command_name)
+    assert (shown.exit_code, "already uses a Spark Connect server" in shown.output) == (2, True), shown.output
+
+
 def test_another_target_is_told_that_the_server_is_not_its_own(
     server: Server, server_project: Path, warehouse: Path
 ) -> None:

@@ -45,6 +45,7 @@ def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) ->
     ("settings", "told"),
     [
         ({"method": "connect"}, "host is missing"),
+        ({"method": "connect", "host": "https://h"}, "host is not the address"),
         ({"method": "connect", "host": "h", "driver_memory": "4g"}, "driver_memory has no meaning"),
         ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no meaning"),
         ({"host": "h"}, "host has no meaning with method: session"),
