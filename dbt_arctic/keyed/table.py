@@ -187,6 +187,12 @@ def hides(properties: Mapping[str, str], identifier: str) -> bool:
     return root is not None and root == side_root(properties.get("arctic.base", ""))
 
 
+def stored_key(properties: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The key of the generation that a base table belongs to; ``None`` where the table does not say."""
+    text = properties.get(_KEY)
+    return tuple(json.loads(text)) if text else None
+
+
 def side_root(identifier: str) -> str | None:
     """What an identifier is a side table of, by its name; ``None`` where it is none.
 

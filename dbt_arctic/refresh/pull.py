@@ -10,7 +10,7 @@ from dbt_arctic.keyed import read
 from dbt_arctic.keyed.log import LogRange, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
-from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable
+from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, stored_key
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.refresh.state import (
     columns_at,
@@ -193,24 +193,28 @@ def _retired_state(
             why=f"generation {before.generation} is gone; the current one is {table.generation.number}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
-    retired = _as_generation(table, previous)
+    retired = _as_generation(catalog, table, previous)
     known = {
         **columns_at(catalog, retired.base, (before.base_snapshot,)),
         **columns_at(catalog, retired.change, (before.change_snapshot,)),
     }
-    missing = [column for column in table.key if column not in known[before.base_snapshot]]
-    if missing:
+    if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot]:
+        # What identified a row then does not now: a gone row could not be told from a changed one.
         raise VersionUnavailable(
             f"{table.name} was rebuilt with another key",
             where=model,
-            why=f"the generation that this model last read has no column {', '.join(missing)}",
+            why=f"it was {', '.join(retired.key)} when this model last read it, now {', '.join(table.key)}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     return read.merge_on_read(retired, before, known)
 
 
-def _as_generation(table: KeyedTable, generation: Generation) -> KeyedTable:
-    return replace(table, generation=generation, previous=None)
+def _as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
+    """An older generation with today's columns, keyed as it was."""
+    found = replace(table, generation=generation, previous=None)
+    base = catalog.load_table(found.base.schema, found.base.identifier)
+    key = stored_key(base.properties) if base is not None else None
+    return found if key is None else replace(found, key=key)
 
 
 def _pull_plain(
@@ -334,7 +338,7 @@ def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, 
                 why=f"the current one is {table.generation.number}; a full refresh keeps one before it",
                 fix="take a newer version with {{ table_version(ref('...')) }}",
             )
-        table = _as_generation(table, table.previous)
+        table = _as_generation(catalog, table, table.previous)
     known = {
         **columns_at(catalog, table.base, (at.base_snapshot,)),
         **columns_at(catalog, table.change, (at.change_snapshot,)),

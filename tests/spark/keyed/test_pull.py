@@ -382,6 +382,22 @@ def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
     raise AssertionError("a run has fewer statements")
 
 
+def test_a_generation_is_read_by_the_key_that_it_had(shop: Any) -> None:
+    from dbt_arctic.refresh.pull import plan_merge_on_read
+
+    orders = shop.table()
+    consumer = shop.consumer("copy", orders)
+    orders.build([{"id": 1, "amount": 1}])
+    orders.upsert([{"id": 1, "amount": 2}])
+    consumer.run()
+    version = orders.version
+    orders.configured(unique_key=["id", "amount"]).build([{"id": 1, "amount": 3}])
+    text = plan_merge_on_read(shop.main.catalog, orders.name, version.token, "test")
+    assert shop.main.query(f"SELECT id, amount FROM ({text})") == [(1, 2)]
+    with pytest.raises(VersionUnavailable, match="another key"):
+        consumer.run()
+
+
 def test_a_version_of_a_retired_generation_is_still_readable(shop: Any) -> None:
     from dbt_arctic.refresh.pull import plan_merge_on_read
 
