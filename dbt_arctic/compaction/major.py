@@ -16,11 +16,10 @@ from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
-from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
+from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed
-from dbt_arctic.refresh.upsert import publish
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
 """Longer than any statement's analysis and any foreign reader's catalog cache."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
+from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, consumed_versions, log_range
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.rollback import insert_difference, of_changed_keys
@@ -15,11 +15,9 @@ from dbt_arctic.maintenance.finding import rebuild, restore
 from dbt_arctic.maintenance.generations import generation_of, load_sides
 from dbt_arctic.maintenance.log_checks import check_commits
 from dbt_arctic.maintenance.versions import resolve, state_at
-from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
+from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.state import columns_at, consistent_pair, head, load_keyed
-from dbt_arctic.refresh.upsert import ATTEMPTS, publish
+from dbt_arctic.refresh.state import columns_at, load_keyed
 
 
 @dataclass(frozen=True)
@@ -44,39 +42,21 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
     :raises VersionUnavailable: the version is gone, or it had another key.
     :raises ConcurrentRun: others kept committing, or a full refresh went through meanwhile.
     """
-    to = resolve(edge.catalog, load_keyed(edge.catalog, name), text, name.dotted)
-    for _ in range(ATTEMPTS):
-        table = load_keyed(edge.catalog, name)
-        _refuse_sequence(table)
-        base, change = consistent_pair(edge.catalog, table)
-        now = Version(table.generation.number, head(change), head(base))
-        then_sql, now_sql = _states(edge.catalog, table, change, to, now)
+    table = load_keyed(edge.catalog, name)
+    _refuse_sequence(table)
+    to = resolve(edge.catalog, table, text, name.dotted)
+
+    def statement(attempt: Attempt) -> str:
+        then_sql, now_sql = _states(edge.catalog, table, attempt.change, to, attempt.pinned)
         properties = {PROPERTY_RUN: edge.run_id, PROPERTY_ROLLBACK: to.token}
-        consumed = _consumed(edge.catalog, table, change, to)
+        consumed = _consumed(edge.catalog, table, attempt.change, to)
         if consumed is not None:
             properties[PROPERTY_CONSUMED] = consumed
-        drop_stale_branches(edge, table.change, change, table)
-        txn = edge.new_txn()
-        branch = branch_name(txn)
-        with staged(edge, table.change, head(change), branch, table):
-            statement = insert_difference(table, now_sql, then_sql, txn, properties, branch)
-            told = edge.run("rollback", statement, table)
-            rows = rows_written(edge, told, table.change, txn=txn, branch=branch)
-            if not publish(edge, table.change, branch, table):
-                continue
-        if load_keyed(edge.catalog, name).generation != table.generation:
-            raise ConcurrentRun(
-                f"{name} got another generation while it was rolled back",
-                where=name.dotted,
-                why="its rows are those of that generation",
-                fix="look at it with dbt-arctic history, and roll back again if it is still wanted",
-            )
-        return RolledBack(name.dotted, to, now, rows)
-    raise ConcurrentRun(
-        f"other commits to {name} got in between {ATTEMPTS} times",
-        where=name.dotted,
-        fix="roll back when fewer writers are at work; nothing was changed",
-    )
+        return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
+
+    purpose = Purpose("rollback", name.dotted, "look at dbt-arctic history and roll back again")
+    written = write_computed(edge, table, purpose, statement)
+    return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 
 def _refuse_sequence(table: KeyedTable) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from dbt_arctic.catalog.api import TableState
-from dbt_arctic.errors import ArcticError
+from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.leftovers import branch_name, is_abandoned_branch
 
-__all__ = ["branch_name", "drop_stale_branches", "staged"]
+__all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"]
+
+ATTEMPTS = 5
+"""How often a write on a branch starts again when other commits get in between."""
 
 
 @contextmanager
@@ -37,3 +40,33 @@ def drop_stale_branches(edge: Edge, target: Name, state: TableState, table: Keye
     for branch in state.branches:
         if is_abandoned_branch(branch, edge.now_ms()):
             edge.run("drop_branch", write.drop_branch(target, branch), table)
+
+
+def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> bool:
+    """Fast-forward main to a branch; ``False`` when main moved since the branch was made."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            edge.run("fast_forward", write.fast_forward(target, branch), table)
+        except StatementError as error:
+            if "fast-forward" not in str(error):
+                raise
+            return False
+        except CommitStateUnknown:
+            if not _landed(edge, target, branch):
+                raise
+        except CommitConflict:
+            # Any other commit to the table gets in the way, to a branch too: main may not have moved.
+            if not left:
+                raise
+            continue
+        return True
+    return False
+
+
+def _landed(edge: Edge, target: Name, branch: str) -> bool:
+    """Whether main holds a branch's head, by now maybe below commits of others."""
+    state = edge.catalog.load_table(target.schema, target.identifier)
+    at = None if state is None else state.branches.get(branch)
+    if state is None or at is None:
+        return False
+    return at == state.current_snapshot_id or any(one.snapshot_id == at for one in state.history())

@@ -6,23 +6,19 @@ Batches may run at the same time, in threads of one dbt run and in several runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 
-from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable, StatementError
+from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed import replace
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Version
-from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
+from dbt_arctic.refresh.computed import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
-from dbt_arctic.refresh.rows import counted, rows_written
-from dbt_arctic.refresh.state import columns_at, consistent_pair, head
+from dbt_arctic.refresh.rows import counted
 from dbt_arctic.refresh.turns import turn
-from dbt_arctic.refresh.upsert import ATTEMPTS, prepare, publish, require_generation
+from dbt_arctic.refresh.upsert import prepare
 
 _BY_METADATA = "DeleteFromTable"
 """Spark's plan of a DELETE that needs no more than to let go of whole files."""
@@ -68,46 +64,22 @@ def replace_keys(edge: Edge, name: Name, config: KeyedConfig, sql: str, interval
     """
     table, batch = prepare(edge, name, config, sql)
     condition = interval.condition(config.model, [(column.name, column.type) for column in table.columns])
-    with ExitStack() as kept:
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                kept.enter_context(turn(table.change))
-            base, change = consistent_pair(edge.catalog, table)
-            version = Version(table.generation.number, head(change), head(base))
-            known = {
-                **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
-                **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
-            }
-            drop_stale_branches(edge, table.change, change, table)
-            txn = edge.new_txn()
-            branch = branch_name(txn)
-            kept.enter_context(staged(edge, table.change, head(change), branch, table))
-            statement = replace.replace_interval(
-                table, batch, version, condition, txn, {PROPERTY_RUN: edge.run_id}, branch, known
-            )
-            told = edge.run("upsert", statement, table)
-            rows = rows_written(edge, told, table.change, txn=txn, branch=branch)
-            with turn(table.change):
-                published = publish(edge, table.change, branch, table)
-            if published:
-                require_generation(edge, table, config)
-                return Outcome(counted("REPLACE", rows), rows, statement)
-            batch = replace.from_attempt(table, batch, _branch_head(edge, table, branch), txn)
-    raise ConcurrentRun(
-        f"other commits to {name} got in between {ATTEMPTS} times",
-        where=config.model,
-        fix="run the batch again with dbt retry, when fewer writers are at work",
-    )
 
-
-def _branch_head(edge: Edge, table: KeyedTable, branch: str) -> int:
-    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
-    snapshot = None if state is None else state.branches.get(branch)
-    if snapshot is None:
-        raise DamagedKeyedTable(
-            f"the branch {branch} of {table.change} is gone",
-            where=table.name.dotted,
-            why="it was dropped while a batch was being written to it",
-            fix="run the batch again with dbt retry",
+    def statement(attempt: Attempt) -> str:
+        rows = batch
+        if (overtaken := attempt.previous) is not None:
+            rows = replace.from_attempt(table, batch, branch_head(edge, table, overtaken), overtaken.txn)
+        return replace.replace_interval(
+            table,
+            rows,
+            attempt.pinned,
+            condition,
+            attempt.txn,
+            {PROPERTY_RUN: edge.run_id},
+            attempt.branch,
+            attempt.known,
         )
-    return snapshot
+
+    purpose = Purpose("upsert", config.model, "run the batch again with dbt retry")
+    written = write_computed(edge, table, purpose, statement)
+    return Outcome(counted("REPLACE", written.rows), written.rows, written.sql)

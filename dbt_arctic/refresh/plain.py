@@ -13,9 +13,8 @@ from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
+from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.upsert import ATTEMPTS, publish
 
 _SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 

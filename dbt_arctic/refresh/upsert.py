@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbt_arctic.errors import CommitConflict, CommitStateUnknown, ConcurrentRun, ConfigError, StatementError
+from dbt_arctic.catalog.api import TableState
+from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, ConfigError
 from dbt_arctic.keyed import create, write
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions, find_transaction
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.refresh.batch import make_batch, model_columns
-from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, staged
+from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import evolve, relax
 from dbt_arctic.refresh.rows import counted, rows_written
-from dbt_arctic.refresh.state import head, load_change, load_keyed
-
-ATTEMPTS = 5
-"""How often a computed write starts again when other commits get in between."""
+from dbt_arctic.refresh.state import load_change, load_keyed
 
 
 def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
@@ -57,47 +55,29 @@ def pull_upsert(
     """
     table, batch = prepare(edge, name, config, sql)
     everything = encode_consumed({**expected, **consumed})
-    for _ in range(ATTEMPTS):
-        state = load_change(edge.catalog, table)
-        _require_expected(edge, table, config, expected)
-        drop_stale_branches(edge, table.change, state, table)
-        txn = edge.new_txn()
+
+    def require_expected(change: TableState) -> None:
+        if consumed_versions(change.history()) != dict(expected):
+            raise ConcurrentRun(
+                f"another run of the model committed to {name} first",
+                where=config.model,
+                why="the changes that this run computed from were consumed meanwhile",
+                fix="nothing was written; run the model again to take up what is left",
+            )
+
+    def statement(attempt: Attempt) -> str:
         properties = {PROPERTY_RUN: edge.run_id, PROPERTY_CONSUMED: everything}
-        branch = branch_name(txn)
-        with staged(edge, table.change, head(state), branch, table):
-            statement = write.insert_into_change(table, batch, txn, properties, branch)
-            told = edge.run("upsert", statement, table)
-            rows = rows_written(edge, told, table.change, txn=txn, branch=branch)
-            if publish(edge, table.change, branch, table):
-                require_generation(edge, table, config)
-                return Outcome(counted("UPSERT", rows), rows, statement)
-    raise ConcurrentRun(
-        f"other commits to {name} got in between {ATTEMPTS} times",
-        where=config.model,
-        fix="run the model again when fewer writers are at work",
+        return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
+
+    written = write_computed(
+        edge,
+        table,
+        Purpose("upsert", config.model, "run the model again"),
+        statement,
+        check=require_expected,
+        reads_rows=False,
     )
-
-
-def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> bool:
-    """Fast-forward main to a branch; ``False`` when main moved since the branch was made."""
-    for left in reversed(range(ATTEMPTS)):
-        try:
-            edge.run("fast_forward", write.fast_forward(target, branch), table)
-        except StatementError as error:
-            if "fast-forward" not in str(error):
-                raise
-            return False
-        except CommitStateUnknown:
-            state = edge.catalog.load_table(target.schema, target.identifier)
-            if state is None or state.branches.get(branch) != state.current_snapshot_id:
-                raise
-        except CommitConflict:
-            # Any other commit to the table gets in the way, to a branch too: main may not have moved.
-            if not left:
-                raise
-            continue
-        return True
-    return False
+    return Outcome(counted("UPSERT", written.rows), written.rows, written.sql)
 
 
 def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
@@ -154,30 +134,6 @@ def _replay_if_retired(edge: Edge, table: KeyedTable, txn: int) -> None:
         )
         edge.run("replay", statement, now)
         table, txn, now = now, new_txn, load_keyed(edge.catalog, table.name)
-
-
-def _require_expected(
-    edge: Edge, table: KeyedTable, config: KeyedConfig, expected: Mapping[str, Consumed]
-) -> None:
-    require_generation(edge, table, config)
-    found = consumed_versions(load_change(edge.catalog, table).history())
-    if found != dict(expected):
-        raise ConcurrentRun(
-            f"another run of the model committed to {table.name} first",
-            where=config.model,
-            why="the changes that this run computed from were consumed meanwhile",
-            fix="nothing was written; run the model again to take up what is left",
-        )
-
-
-def require_generation(edge: Edge, table: KeyedTable, config: KeyedConfig) -> None:
-    if load_keyed(edge.catalog, table.name).generation != table.generation:
-        raise ConcurrentRun(
-            f"a full refresh replaced {table.name} during this run",
-            where=config.model,
-            why="its rows and consumed versions are those of the full refresh",
-            fix="run the model again to take up what came since",
-        )
 
 
 def _show(value: object) -> str:

@@ -19,7 +19,6 @@ from dbt_arctic.errors import (
     VersionUnavailable,
 )
 from dbt_arctic.keyed.log import consumed_versions
-from dbt_arctic.maintenance import rollback
 from dbt_arctic.maintenance.clean import clean
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
@@ -29,6 +28,7 @@ from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at, rows_at_time
+from dbt_arctic.refresh import computed
 from dbt_arctic.refresh.pull import plan_changes
 
 Row = dict[str, Any]
@@ -241,7 +241,7 @@ def test_a_rollback_yields_to_whoever_commits_first(
     roll_back(session.edge, orders.name, built)
     assert orders.rows() == ROWS, "it was computed again, with what came in between"
     left[0] = 1
-    monkeypatch.setattr(rollback, "ATTEMPTS", 1)
+    monkeypatch.setattr(computed, "ATTEMPTS", 1)
     with pytest.raises(ConcurrentRun):
         roll_back(session.edge, orders.name, built)
     session.statements.before = None

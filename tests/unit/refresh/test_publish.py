@@ -10,8 +10,8 @@ import pytest
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.branches import ATTEMPTS, publish
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.upsert import ATTEMPTS, publish
 
 TARGET = Name("lake", "shop", "orders__base_1")
 

@@ -1,0 +1,148 @@
+"""The computed write: what is written depends on rows or versions that were read, so it is published only if
+the change table did not move since.
+
+Pin, write what was computed from the pinned state to a branch, fast-forward; else compute again. This is the
+only place that does so for keyed tables. It knows nothing of what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import TableState
+from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable
+from dbt_arctic.keyed.read import ColumnsAt
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.rows import rows_written
+from dbt_arctic.refresh.state import columns_at, consistent_pair, head, load_change, load_keyed
+from dbt_arctic.refresh.turns import turn
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """:param step: the name of the statement that writes.
+    :param where: the model or table that errors name.
+    :param again: what a person does once others were faster, for instance ``run the model again``.
+    """
+
+    step: str
+    where: str
+    again: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one attempt is computed from, and where it is written.
+
+    :param version: the pinned state; its base is only pinned where the write reads rows.
+    :param known: the columns of these snapshots.
+    :param previous: the attempt before, which was overtaken; its branch is still there.
+    """
+
+    change: TableState
+    version: Version | None
+    known: ColumnsAt
+    txn: int
+    branch: str
+    previous: Attempt | None = None
+
+    @property
+    def pinned(self) -> Version:
+        assert self.version is not None, "a write that reads rows says so"
+        return self.version
+
+
+@dataclass(frozen=True)
+class Written:
+    """:param rows: rows written; -1 where nobody tells."""
+
+    rows: int
+    sql: str
+    attempt: Attempt
+
+
+def write_computed(
+    edge: Edge,
+    table: KeyedTable,
+    purpose: Purpose,
+    statement: Callable[[Attempt], str],
+    *,
+    check: Callable[[TableState], None] | None = None,
+    reads_rows: bool = True,
+) -> Written:
+    """Publish one commit that was computed from the state right before it.
+
+    :param statement: the SQL of one attempt. It writes to the attempt's branch, with the attempt's ``txn``.
+    :param check: looks at the pinned change table, and raises where this write has become pointless.
+    :param reads_rows: whether ``statement`` needs a pinned version, or only that nobody committed meanwhile.
+    :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
+    """
+    previous: Attempt | None = None
+    with ExitStack() as kept:
+        for count in range(ATTEMPTS):
+            if count:
+                # Writers of one process take turns, so that they do not overtake each other for ever.
+                kept.enter_context(turn(table.change))
+            _require_generation(edge, table, purpose)
+            attempt = _pin(edge, table, reads_rows, previous)
+            if check is not None:
+                check(attempt.change)
+            drop_stale_branches(edge, table.change, attempt.change, table)
+            kept.enter_context(staged(edge, table.change, head(attempt.change), attempt.branch, table))
+            sql = statement(attempt)
+            told = edge.run(purpose.step, sql, table)
+            rows = rows_written(edge, told, table.change, txn=attempt.txn, branch=attempt.branch)
+            with turn(table.change):
+                published = publish(edge, table.change, attempt.branch, table)
+            if published:
+                _require_generation(edge, table, purpose)
+                return Written(rows, sql, attempt)
+            previous = attempt
+    raise ConcurrentRun(
+        f"other commits to {table.name} got in between {ATTEMPTS} times",
+        where=purpose.where,
+        fix=f"{purpose.again} when fewer writers are at work; nothing was changed",
+    )
+
+
+def branch_head(edge: Edge, table: KeyedTable, attempt: Attempt) -> int:
+    """The snapshot with the rows of an attempt that is not published, or not yet."""
+    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    snapshot = None if state is None else state.branches.get(attempt.branch)
+    if snapshot is None:
+        raise DamagedKeyedTable(
+            f"the branch {attempt.branch} of {table.change} is gone",
+            where=table.name.dotted,
+            why="it was dropped while rows were being written to it",
+            fix="write them again; nothing was published",
+        )
+    return snapshot
+
+
+def _pin(edge: Edge, table: KeyedTable, reads_rows: bool, previous: Attempt | None) -> Attempt:
+    txn = edge.new_txn()
+    branch = branch_name(txn)
+    if not reads_rows:
+        return Attempt(load_change(edge.catalog, table), None, {}, txn, branch, previous)
+    base, change = consistent_pair(edge.catalog, table)
+    version = Version(table.generation.number, head(change), head(base))
+    known = {
+        **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
+        **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
+    }
+    return Attempt(change, version, known, txn, branch, previous)
+
+
+def _require_generation(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:
+    if load_keyed(edge.catalog, table.name).generation != table.generation:
+        raise ConcurrentRun(
+            f"{table.name} got another generation meanwhile",
+            where=purpose.where,
+            why="a full refresh or an undo of one replaced it; its rows and consumed versions are shown now",
+            fix=f"{purpose.again} if it is still wanted",
+        )
