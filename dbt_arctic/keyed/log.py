@@ -20,6 +20,9 @@ PROPERTY_MERGED = "arctic.merged"
 """On a commit of the base table: JSON list of the transactions that it merged."""
 PROPERTY_ROLLBACK = "arctic.rollback"
 """On a commit of the change table: the version that it went back to."""
+PROPERTY_LOG = "arctic.log"
+"""On a commit of the change table before which all commits were expired: what the log said of them, as far
+as their rows are still there. JSON list of [snapshot, transaction or 0], newest first."""
 
 _KEEPS_ROWS = ("append", "replace")
 
@@ -68,7 +71,22 @@ def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
             transactions.append(int(snapshot.summary[PROPERTY_TXN]))
         if snapshot.operation not in _KEEPS_ROWS and snapshot.parent_id not in (None, after):
             readable_at.append(int(snapshot.parent_id or 0))
+    for snapshot_id, txn in carried_log(history):
+        if snapshot_id == after:
+            return LogRange(tuple(reversed(transactions)), tuple(readable_at))
+        if txn:
+            transactions.append(txn)
     return None
+
+
+def carried_log(history: Sequence[SnapshotLike]) -> list[tuple[int, int]]:
+    """The expired commits that the oldest commit of a history still tells of: snapshot, transaction or 0."""
+    text = history[-1].summary.get(PROPERTY_LOG, "[]") if history else "[]"
+    return [(int(snapshot_id), int(txn)) for snapshot_id, txn in json.loads(text)]
+
+
+def encode_log(entries: Iterable[tuple[int, int]]) -> str:
+    return json.dumps([list(entry) for entry in entries], separators=(",", ":"))
 
 
 def consumed_versions(history: Iterable[SnapshotLike]) -> dict[str, Consumed]:

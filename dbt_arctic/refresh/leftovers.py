@@ -48,6 +48,12 @@ def staging_age_ms(identifier: str, now_ms: int) -> int | None:
     return txn_age_ms(int(match.group("txn")), now_ms) if match else None
 
 
+def staging_of(identifier: str) -> str | None:
+    """The model whose pull staged rows in a table of that name; ``None`` for any other name."""
+    match = _STAGING.fullmatch(identifier)
+    return match.group("of") if match else None
+
+
 def aside_of(identifier: str) -> tuple[str, int] | None:
     """What a relation was set aside for while a table and a view changed places, and its transaction."""
     match = _ASIDE.fullmatch(identifier)

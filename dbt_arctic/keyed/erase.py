@@ -1,0 +1,177 @@
+"""Erasing keys as SQL text: rows out of a side table, then out of its files, manifests and older snapshots.
+
+A DELETE only hides rows, and every older snapshot still shows them. So four more statements follow it: the
+files that may hold a key are written again, then their manifests (which hold bounds of columns), then one
+commit carries on what the older commits said, and these are expired together with their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+from dbt_arctic.keyed.table import MARKER_TXN, TXN
+
+PROPERTY_ERASE = "arctic.erase"
+"""On the commits of an erasure: ``delete`` where it hid rows, ``done`` where it carried on the log."""
+HIDDEN, CARRIED = "delete", "done"
+BRANCH = "arctic_erase"
+"""Where such a commit is staged. Not named after a transaction: the next erasure takes away what is left."""
+PROPERTY_SPLIT = "arctic.erase-split"
+"""On a side table whose manifests are just being split: what their wanted size was before."""
+
+_TARGET_SIZE = "commit.manifest.target-size-bytes"
+
+
+def key_literal(text: str, type_: str) -> str:
+    """A value of a key column from its text: of a binary from its hexadecimal digits.
+
+    >>> key_literal("42", "bigint"), key_literal("0aff", "binary")
+    ("CAST('42' AS bigint)", "unhex('0aff')")
+    """
+    return f"unhex({literal(text)})" if type_ == "binary" else f"CAST({literal(text)} AS {type_})"
+
+
+def key_text(column: str, type_: str) -> str:
+    """SQL of the text from which ``key_literal`` makes the value again, for columns read back from rows."""
+    if type_ == "binary":
+        return f"hex({quote(column)})"
+    if type_ == "timestamp":  # of two instants in the night of the clock change, a local time tells one
+        return f"date_format({quote(column)}, 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
+    return f"CAST({quote(column)} AS STRING)"
+
+
+def any_of(columns: Sequence[str], types: Mapping[str, str], keys: Sequence[Sequence[str]]) -> str:
+    """The condition that a row has one of these keys, each given as texts in the order of the columns."""
+    if len(columns) == 1:
+        listed = ", ".join(key_literal(key[0], types[columns[0]]) for key in keys)
+        return f"{quote(columns[0])} IN ({listed})"
+    return " OR ".join(
+        "("
+        + " AND ".join(
+            f"{quote(column)} = {key_literal(text, types[column])}"
+            for column, text in zip(columns, key, strict=True)
+        )
+        + ")"
+        for key in keys
+    )
+
+
+def check_literals(texts: Sequence[tuple[str, str, str]]) -> str:
+    """One row that tells of each (column, type, text) whether the text is a value of the type."""
+    checks = ", ".join(
+        f"unhex({literal(text)}) IS NOT NULL"
+        if type_ == "binary"
+        else f"try_cast({literal(text)} AS {type_}) IS NOT NULL"
+        for _, type_, text in texts
+    )
+    return f"SELECT {checks}"
+
+
+def count_rows(side: Name, condition: str, is_change: bool) -> str:
+    return f"SELECT count(*)\nFROM {side.sql}\nWHERE {_rows(condition, is_change)}"
+
+
+def mark_commits(kind: str) -> str:
+    """``DELETE`` takes snapshot properties from the session only; reset right after it."""
+    return f"SET {_session_property()}={kind}"
+
+
+def reset_mark() -> str:
+    return f"RESET {_session_property()}"
+
+
+def hide_rows(side: Name, condition: str, key: str, is_change: bool) -> str:
+    """Take the rows out of what readers see.
+
+    The last condition is true of every row, and no file statistics can tell: a DELETE of whole files by
+    metadata would leave out the commit's property.
+    """
+    return (
+        f"DELETE FROM {side.sql}\nWHERE {_rows(condition, is_change)}\n"
+        f"  AND length(CAST({quote(key)} AS STRING)) >= 0"
+    )
+
+
+def rewrite_files(side: Name, condition: str, is_change: bool) -> str:
+    """Write every file again that may hold such a row, be it hidden or not. Rows keep their order."""
+    where = literal(_rows(condition, is_change))
+    return (
+        f"CALL {quote(side.catalog)}.system.rewrite_data_files(table => {side.procedure_argument()}, "
+        f"where => {where}, options => map('rewrite-all', 'true'))"
+    )
+
+
+def list_manifests(side: Name) -> str:
+    """How many manifests of data files there are, their size, and how many entries name removed files."""
+    return (
+        "SELECT count(*), max(length), coalesce(sum(deleted_data_files_count), 0)\n"
+        f"FROM {side.sql}.manifests\nWHERE content = 0"
+    )
+
+
+def rewrite_manifests(side: Name) -> str:
+    """Removed files are named in manifests, with bounds of their columns, until these are written again."""
+    return (
+        f"CALL {quote(side.catalog)}.system.rewrite_manifests(table => {side.procedure_argument()}, "
+        "use_caching => false)"
+    )
+
+
+def split_manifests(side: Name, size: int, properties: Mapping[str, str]) -> str:
+    """A single manifest of the wanted size is left as it is, so the wanted size is made smaller for a moment."""
+    before = properties.get(PROPERTY_SPLIT, properties.get(_TARGET_SIZE, ""))
+    return (
+        f"ALTER TABLE {side.sql} SET TBLPROPERTIES ("
+        f"{literal(_TARGET_SIZE)} = {literal(str(max(1, size // 2)))}, "
+        f"{literal(PROPERTY_SPLIT)} = {literal(before)})"
+    )
+
+
+def join_manifests(side: Name, before: str) -> str:
+    """:param before: what ``PROPERTY_SPLIT`` says."""
+    if before:
+        return (
+            f"ALTER TABLE {side.sql} SET TBLPROPERTIES ({literal(_TARGET_SIZE)} = {literal(before)}, "
+            f"{literal(PROPERTY_SPLIT)} = '')"
+        )
+    return f"ALTER TABLE {side.sql} UNSET TBLPROPERTIES ({literal(_TARGET_SIZE)}, {literal(PROPERTY_SPLIT)})"
+
+
+def carry_on(side: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
+    """An empty commit with what the commits before it said."""
+    summary = ", ".join(
+        f"{quote('snapshot-property.' + name)}={literal(value)}"
+        for name, value in {PROPERTY_ERASE: CARRIED, **properties}.items()
+    )
+    listed = quote_all(columns)
+    return (
+        f"INSERT INTO {side.branch(BRANCH)} WITH ({summary}) ({listed})\n"
+        f"SELECT {listed}\nFROM {side.sql}\nWHERE false"
+    )
+
+
+def count_by_transaction(change: Name, snapshot_id: int) -> str:
+    return f"SELECT {quote(TXN)}, count(*)\nFROM {change.at(snapshot_id)}\nGROUP BY {quote(TXN)}"
+
+
+def list_files(side: Name) -> str:
+    """Every file that some snapshot names."""
+    return f"SELECT DISTINCT file_path\nFROM {side.sql}.all_files"
+
+
+def expire_before(side: Name, timestamp_ms: int) -> str:
+    """Let go of every snapshot before a moment, and of the files that only these name."""
+    return (
+        f"CALL {quote(side.catalog)}.system.expire_snapshots(table => {side.procedure_argument()}, "
+        f"older_than => timestamp_millis({timestamp_ms}), retain_last => 1, stream_results => true)"
+    )
+
+
+def _rows(condition: str, is_change: bool) -> str:
+    # A marker stands for its bucket: its value is nobody's, even where some key is the same.
+    return f"({condition}) AND {quote(TXN)} <> {MARKER_TXN}" if is_change else f"({condition})"
+
+
+def _session_property() -> str:
+    return quote(f"spark.sql.iceberg.snapshot-property.{PROPERTY_ERASE}")

@@ -1,0 +1,79 @@
+"""Who read a keyed table: every table of a catalog whose newest commit says that it did, and clones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.errors import ArcticError, CatalogUnavailable
+from dbt_arctic.keyed.log import consumed_versions, log_range
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
+from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.refresh.clone import began_as, is_clone
+from dbt_arctic.refresh.state import load_change
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """One table that may hold copies of rows.
+
+    :param consumed: the version that it last read; ``None`` of a clone, which has no rows of its own, and
+        of a table that cannot be read.
+    :param why: where it is not known whether the table read ours.
+    """
+
+    name: str
+    consumed: Consumed | None = None
+    is_clone: bool = False
+    why: str = ""
+
+
+def find_consumers(catalog: CatalogReader, of: Name) -> list[Consumer]:
+    """The consumers in every schema of the catalog, by name."""
+    found = {
+        consumer.name: consumer
+        for schema in catalog.list_schemas()
+        for consumer in _in_schema(catalog, of, schema)
+        if consumer.name != of.dotted
+    }
+    return [found[name] for name in sorted(found)]
+
+
+def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bool:
+    """Whether the next pull of a consumer can still be told what changed since it last read."""
+    if consumer.consumed is None:
+        return consumer.is_clone
+    if consumer.consumed.table_id != table.generation.change_id:
+        return False
+    try:
+        before = Version.parse(consumer.consumed.version)
+    except ArcticError:
+        return False  # read when the table was a plain one
+    return log_range(load_change(catalog, table).history(), before.change_snapshot) is not None
+
+
+def _in_schema(catalog: CatalogReader, of: Name, schema: str) -> Iterator[Consumer]:
+    inventory = take_inventory(catalog, of.catalog, schema)
+    shown = {
+        side.identifier: table for table in inventory.keyed.values() for side in (table.base, table.change)
+    }
+    for name, state in inventory.tables.items():
+        owner = shown.get(name)
+        if owner is None and PROPERTY_OF in state.properties:
+            continue  # of a generation that is not shown: it is not pulled into any more
+        consumed = _consumed(state, of)
+        if consumed is not None:
+            yield Consumer((inventory.name(name) if owner is None else owner.name).dotted, consumed)
+    for name, view in inventory.views.items():
+        if is_clone(view.properties) and began_as(view.properties) == of:
+            yield Consumer(inventory.name(name).dotted, is_clone=True)
+    damaged: dict[str, CatalogUnavailable] = {**inventory.damaged_tables, **inventory.damaged_views}
+    for name, error in damaged.items():
+        yield Consumer(inventory.name(name).dotted, why=f"it cannot be read: {error.why}")
+
+
+def _consumed(state: TableState, of: Name) -> Consumed | None:
+    return consumed_versions(state.history()).get(of.dotted)

@@ -1,0 +1,297 @@
+"""``erase``: keys out of a keyed table to their last copy, and what that took.
+
+1. Hide the rows: first in the base, then in the change table, so that no reader sees an older row of a key.
+2. Write the files anew that may hold them, and the manifests that name these.
+3. One commit a side carries on what the commits before it said: the versions that were consumed, what was
+   merged, and the log, so that models downstream can go on pulling. It is a compare-and-swap; the base's
+   also ends every compaction that is at work with rows from before.
+4. Expire every version before these commits, with the files that only those name.
+
+Cut off anywhere, the same command finishes: 1 to 3 find nothing to do or do it again, and until all of them
+are done no version is expired, so a condition still finds the same keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.errors import ConcurrentRun, ConfigError
+from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed.log import (
+    PROPERTY_LOG,
+    PROPERTY_MERGED,
+    PROPERTY_RUN,
+    PROPERTY_TXN,
+    carried_log,
+    consumed_versions,
+    encode_log,
+    encode_merged,
+    merged_transactions,
+)
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
+from dbt_arctic.keyed.write import drop_branch
+from dbt_arctic.maintenance.consumers import Consumer, goes_on
+from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, side_columns
+from dbt_arctic.refresh.branches import ATTEMPTS, publish, staged
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
+
+_LONGEST_LOG = 1000
+"""Commits that the log is carried on for: they are kept in the table's metadata."""
+_KEEPS_ROWS = ("append", "replace")
+
+
+@dataclass(frozen=True)
+class SideErased:
+    """:param rows: that were hidden now, :param versions: snapshots that are gone, and :param files: data
+    and delete files that are gone.
+    :param left: snapshots of before that are still there: something keeps them.
+    """
+
+    name: Name
+    rows: int
+    versions: int
+    files: tuple[str, ...]
+    left: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Erased:
+    """:param left: versions and files that should be gone and are still there.
+    :param going_on: consumers whose next pull goes on from the log, and :param to_rebuild: those whose next
+        pull asks for a full refresh.
+    """
+
+    plan: ErasePlan
+    sides: tuple[SideErased, ...]
+    removed: tuple[str, ...]
+    left: tuple[str, ...]
+    going_on: tuple[Consumer, ...]
+    to_rebuild: tuple[Consumer, ...]
+
+
+def erase(
+    edge: Edge, plan: ErasePlan, force: bool = False, is_there: Callable[[str], bool] = lambda path: False
+) -> Erased:
+    """Erase what was planned.
+
+    :param force: savepoints and whatever else keeps copies goes too.
+    :param is_there: whether a file is still there, where that can be told.
+    :raises ConfigError: something keeps copies, and ``force`` was not given. Nothing was changed.
+    :raises ConcurrentRun: the keys were written again meanwhile, or the table was rebuilt.
+    """
+    table = plan.table
+    if not plan.keys:
+        return Erased(plan, (), (), (), (), ())
+    _refuse(plan, force)
+    for thing in plan.in_the_way:
+        for step, statement in thing.steps:
+            edge.run(step, statement, table)
+    before = {side.name: _files(edge, side.name) for side in plan.sides}
+    starts = {side.name: _start(edge, side.generation) for side in plan.sides}
+    hidden = dict.fromkeys((side.name for side in plan.sides), 0)
+    for _ in range(ATTEMPTS):
+        for side in plan.sides:
+            hidden[side.name] += _hide(edge, plan, side)
+        for side in plan.sides:
+            _rewrite(edge, plan, side)
+        fences = {side.name: _carry_on(edge, side, starts[side.name]) for side in plan.sides}
+        # A compaction that was faster than the base's commit may have merged a row of before.
+        if not any(_count(edge, plan, side) for side in plan.sides):
+            break
+    else:
+        raise ConcurrentRun(
+            f"the keys came back into {table.name} while they were erased",
+            where=table.name.dotted,
+            why="another run writes them, from where the model reads",
+            fix="remove them there, then erase again; until then older versions still hold them",
+        )
+    _require_generation(edge, table)
+    sides = tuple(
+        _expire(edge, side, fences[side.name], hidden[side.name], before[side.name]) for side in plan.sides
+    )
+    consumers = {consumer: goes_on(edge.catalog, table, consumer) for consumer in plan.consumers}
+    return Erased(
+        plan=plan,
+        sides=sides,
+        removed=tuple(f"{thing.kind} {thing.what}" for thing in plan.in_the_way),
+        left=(
+            *(f"version {version} of {side.name.identifier}" for side in sides for version in side.left),
+            *(path for side in sides for path in side.files if is_there(path)),
+        ),
+        going_on=tuple(consumer for consumer, on in consumers.items() if on),
+        to_rebuild=tuple(consumer for consumer, on in consumers.items() if not on),
+    )
+
+
+def _refuse(plan: ErasePlan, force: bool) -> None:
+    if plan.in_the_way and not force:
+        things = [f"{thing.kind} {thing.what} ({thing.why})" for thing in plan.in_the_way]
+        raise ConfigError(
+            f"{len(things)} things keep copies of rows of {plan.table.name}: {'; '.join(things)}",
+            where=plan.table.name.dotted,
+            why="a key is erased for good only if they go too; nothing was changed",
+            fix="wait for runs at work to end, and give --force to remove the rest",
+        )
+
+
+def _require_generation(edge: Edge, table: KeyedTable) -> None:
+    if load_keyed(edge.catalog, table.name).generation != table.generation:
+        raise ConcurrentRun(
+            f"{table.name} got another generation while keys were erased",
+            where=table.name.dotted,
+            why="a full refresh went through; its rows come from where the model reads",
+            fix="erase again",
+        )
+
+
+def _count(edge: Edge, plan: ErasePlan, side: Side) -> int:
+    ((rows,),) = edge.query(sql.count_rows(side.name, plan.condition, side.is_change))
+    return int(rows)
+
+
+def _hide(edge: Edge, plan: ErasePlan, side: Side) -> int:
+    rows = _count(edge, plan, side)
+    if rows:
+        statement = sql.hide_rows(side.name, plan.condition, plan.table.key[0], side.is_change)
+        try:
+            edge.run("mark", sql.mark_commits(sql.HIDDEN), plan.table)
+            edge.run("hide_rows", statement, plan.table)
+        finally:
+            # Left in place, the property would be committed with every later write of the session.
+            edge.run("reset_mark", sql.reset_mark(), plan.table)
+    return rows
+
+
+def _rewrite(edge: Edge, plan: ErasePlan, side: Side) -> None:
+    edge.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
+    ((manifests, size, removed),) = edge.query(sql.list_manifests(side.name))
+    if removed and int(manifests) == 1:
+        properties = _state(edge, side).properties
+        edge.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
+    if removed:
+        edge.run("rewrite_manifests", sql.rewrite_manifests(side.name), plan.table)
+    before = _state(edge, side).properties.get(sql.PROPERTY_SPLIT)
+    if before is not None:
+        edge.run("join_manifests", sql.join_manifests(side.name, before), plan.table)
+
+
+def _carry_on(edge: Edge, side: Side, start: _Start) -> int:
+    """The commit from which on everything is kept. Returns its snapshot."""
+    for _ in range(ATTEMPTS):
+        state = _state(edge, side)
+        carried = _of_change(state, start) if side.is_change else _of_base(edge, side.generation, state)
+        if sql.BRANCH in state.branches:
+            edge.run("drop_branch", drop_branch(side.name, sql.BRANCH), side.generation)
+        with staged(edge, side.name, head(state), sql.BRANCH, side.generation):
+            properties = {PROPERTY_RUN: edge.run_id, **carried}
+            statement = sql.carry_on(side.name, side_columns(side), properties)
+            edge.run("carry_on", statement, side.generation)
+            snapshot = _state(edge, side).branches.get(sql.BRANCH)
+            if snapshot is not None and publish(edge, side.name, sql.BRANCH, side.generation):
+                return snapshot
+    raise ConcurrentRun(
+        f"other commits to {side.name} got in between {ATTEMPTS} times",
+        where=side.name.dotted,
+        fix="erase again when fewer writers are at work",
+    )
+
+
+def _state(edge: Edge, side: Side) -> TableState:
+    return (load_change if side.is_change else load_base)(edge.catalog, side.generation)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What the log was before anything was hidden.
+
+    :param head: the change table's snapshot then, and :param whole: the transactions with all their rows.
+    """
+
+    head: int
+    whole: frozenset[int]
+
+
+def _start(edge: Edge, table: KeyedTable) -> _Start:
+    """Rows that an erasure hid, one that was cut off, count as there."""
+    state = load_change(edge.catalog, table)
+    history = state.history()
+    at = head(state)
+    only_erased = True
+    for commit in history:
+        if commit.summary.get(sql.PROPERTY_ERASE) == sql.HIDDEN and commit.parent_id is not None:
+            at = commit.parent_id
+        elif commit.operation not in _KEEPS_ROWS:
+            only_erased = False
+            break
+    counted = {int(txn): int(rows) for txn, rows in edge.query(sql.count_by_transaction(table.change, at))}
+    whole = {
+        int(commit.summary[PROPERTY_TXN])
+        for commit in history
+        if PROPERTY_TXN in commit.summary
+        and counted.get(int(commit.summary[PROPERTY_TXN]), 0) == int(commit.summary.get("added-records", "0"))
+    }
+    if only_erased:  # else some of it may have been trimmed
+        whole |= {txn for _, txn in carried_log(history)[:-1]}
+    return _Start(head(state), frozenset(whole))
+
+
+def _of_change(state: TableState, start: _Start) -> dict[str, str]:
+    """What the commit of a change table carries on."""
+    history = state.history()
+    whole = set(start.whole)
+    for commit in history:
+        if commit.snapshot_id == start.head:
+            break
+        if PROPERTY_TXN in commit.summary:
+            whole.add(int(commit.summary[PROPERTY_TXN]))
+        if commit.operation not in _KEEPS_ROWS and commit.summary.get(sql.PROPERTY_ERASE) != sql.HIDDEN:
+            whole = set()  # a compaction has trimmed meanwhile
+            break
+    properties = {PROPERTY_LOG: encode_log(_log(history, whole))}
+    consumed = consumed_versions(history)
+    if consumed:
+        properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
+    return properties
+
+
+def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:
+    """The commits, newest first, down to one of which rows are not in the change table any more."""
+    commits = [(commit.snapshot_id, int(commit.summary.get(PROPERTY_TXN, "0"))) for commit in history]
+    found: list[tuple[int, int]] = []
+    for snapshot_id, txn in [*commits, *carried_log(history)][:_LONGEST_LOG]:
+        found.append((snapshot_id, txn))
+        if txn and txn not in whole:
+            break
+    return found
+
+
+def _of_base(edge: Edge, table: KeyedTable, state: TableState) -> dict[str, str]:
+    """What the commit of a base table carries on: without it, what was merged would be merged again."""
+    change = load_change(edge.catalog, table)
+    rows = edge.query(sql.count_by_transaction(table.change, head(change)))
+    pending = {int(txn) for txn, _ in rows}
+    return {PROPERTY_MERGED: encode_merged(merged_transactions(state.history()) & pending)}
+
+
+def _expire(edge: Edge, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:
+    state = _state(edge, side)
+    kept = next(snapshot for snapshot in state.snapshots if snapshot.snapshot_id == fence)
+    edge.run("expire", sql.expire_before(side.name, kept.timestamp_ms), side.generation)
+    snapshots = _state(edge, side).snapshots
+    older = [one.snapshot_id for one in snapshots if one.sequence_number < kept.sequence_number]
+    return SideErased(
+        name=side.name,
+        rows=hidden,
+        versions=len(state.snapshots) - len(snapshots),
+        files=tuple(sorted(before - _files(edge, side.name))),
+        left=tuple(older),
+    )
+
+
+def _files(edge: Edge, side: Name) -> frozenset[str]:
+    return frozenset(str(row[0]) for row in edge.query(sql.list_files(side)))

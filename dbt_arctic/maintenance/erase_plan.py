@@ -1,0 +1,238 @@
+"""What an erasure is about: which keys, in which side tables, and what holds copies that it may not touch unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import TableState
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed import create, erase
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.read import select_columns
+from dbt_arctic.keyed.savepoint import savepoints
+from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
+from dbt_arctic.keyed.write import drop_branch
+from dbt_arctic.maintenance.consumers import Consumer, find_consumers
+from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.leftovers import aside_of, staging_of
+from dbt_arctic.refresh.state import columns_at, head, load_keyed
+
+MAX_KEYS = 10_000
+"""That a condition may find: their values become part of statements."""
+_SNAPSHOTS_A_QUERY = 20
+
+
+@dataclass(frozen=True)
+class Side:
+    """A base or change table of which rows go.
+
+    :param rows: how many rows that are not hidden yet, and :param versions: how many snapshots.
+    """
+
+    name: Name
+    generation: KeyedTable
+    is_change: bool
+    rows: int
+    versions: int
+
+
+@dataclass(frozen=True)
+class InTheWay:
+    """Something that keeps copies, and goes only when that is asked for.
+
+    :param steps: the statements that remove it, each with its name.
+    """
+
+    kind: str
+    what: str
+    why: str
+    steps: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ErasePlan:
+    """:param condition: SQL on the key's columns, and :param keys: how many keys it names.
+    :param sides: base, then change table of each generation; the one that is shown first.
+    """
+
+    table: KeyedTable
+    condition: str
+    keys: int
+    sides: tuple[Side, ...]
+    in_the_way: tuple[InTheWay, ...]
+    consumers: tuple[Consumer, ...]
+
+
+def plan_by_values(edge: Edge, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
+    """The keys with these values: of each column of the key one or more, given as texts.
+
+    :raises ConfigError: a column is no part of the key, or lacks, or a text is no value of its type.
+    """
+    table = load_keyed(edge.catalog, name)
+    by_column: dict[str, list[str]] = {column: [] for column in table.key}
+    for column, text in values:
+        if column not in by_column:
+            raise _wrong_key(table, f"{column} is not part of the key of {name}")
+        by_column[column].append(text)
+    missing = [column for column, texts in by_column.items() if not texts]
+    if missing:
+        raise _wrong_key(table, f"the key of {name} has {', '.join(missing)} as well")
+    types = _key_types(table)
+    texts = [(column, types[column], text) for column, found in by_column.items() for text in found]
+    (row,) = edge.query(erase.check_literals(texts))
+    for (column, type_, text), is_value in zip(texts, row, strict=True):
+        if not is_value:
+            raise ConfigError(
+                f"{text!r} is not a value of {column}, which is {type_}",
+                where=name.dotted,
+                fix="write it as Spark casts it from a text; of a binary give the hexadecimal digits",
+            )
+    condition = " AND ".join(
+        erase.any_of([column], types, [[text] for text in found]) for column, found in by_column.items()
+    )
+    count = 1
+    for found in by_column.values():
+        count *= len(set(found))
+    return _plan(edge, table, condition, count)
+
+
+def plan_by_condition(edge: Edge, name: Name, where: str) -> ErasePlan:
+    """The keys of all rows that meet a condition, in whatever version of the table that is left.
+
+    :raises ConfigError: no row does, or too many.
+    """
+    table = load_keyed(edge.catalog, name)
+    types = _key_types(table)
+    keys: dict[tuple[str, ...], None] = {}
+    for generation in _generations(edge, table):
+        for sql in _versions_with_all_rows(edge, as_shown(table, generation)):
+            texts = ", ".join(erase.key_text(column, types[column]) for column in table.key)
+            found = edge.query(
+                f"SELECT DISTINCT {texts}\nFROM (\n{sql}\n)\nWHERE ({where})\nLIMIT {MAX_KEYS + 1}"
+            )
+            keys.update(dict.fromkeys(tuple(str(value) for value in row) for row in found if None not in row))
+            if len(keys) > MAX_KEYS:
+                raise ConfigError(
+                    f"more than {MAX_KEYS} keys of {name} have a row that meets the condition",
+                    where=where,
+                    fix="erase them in several runs, with a condition for each part",
+                )
+    if not keys:
+        return _plan(edge, table, "false", 0)
+    return _plan(edge, table, erase.any_of(table.key, types, list(keys)), len(keys))
+
+
+def _plan(edge: Edge, table: KeyedTable, condition: str, keys: int) -> ErasePlan:
+    sides = []
+    generations = _generations(edge, table)
+    for generation in generations:
+        for side in (generation.base, generation.change):
+            state = edge.catalog.load_table(side.schema, side.identifier)
+            if state is not None:
+                is_change = side == generation.change
+                ((rows,),) = edge.query(erase.count_rows(side, condition, is_change))
+                sides.append(Side(side, generation, is_change, int(rows), len(state.snapshots)))
+    return ErasePlan(
+        table=table,
+        condition=condition,
+        keys=keys,
+        sides=tuple(sides),
+        in_the_way=tuple(_in_the_way(edge, table, generations)),
+        consumers=tuple(find_consumers(edge.catalog, table.name)),
+    )
+
+
+def _generations(edge: Edge, table: KeyedTable) -> list[KeyedTable]:
+    """The generation that is shown, and the one before if it is still there."""
+    found = [table]
+    if table.previous is not None:
+        numbers = generation_numbers(edge.catalog, table.made_as)
+        if table.previous.number in numbers:
+            before = load_generation(
+                edge.catalog, table.name, table.made_as.identifier, table.previous.number
+            )
+            if before.generation == table.previous and before.key == table.key:
+                found.append(before)
+    return found
+
+
+def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
+    inventory = take_inventory(edge.catalog, table.name.catalog, table.name.schema)
+    sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
+    for identifier, state in sorted(inventory.tables.items()):
+        name = inventory.name(identifier)
+        if identifier in sides:
+            yield from _refs(name, state)
+        elif state.properties.get(PROPERTY_OF) == table.made_as.dotted:
+            why = "the generation before had another key" if name in table.side_tables else "no view shows it"
+            yield InTheWay("generation", identifier, why, (("drop_side_table", create.drop_table(name)),))
+        elif staging_of(identifier) == table.name.identifier:
+            yield InTheWay(
+                "staging",
+                identifier,
+                "a pull staged rows in it",
+                (("drop_staging", create.drop_table(name)),),
+            )
+        elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
+            why = "it was set aside when the keyed table took its name"
+            yield InTheWay("set-aside", identifier, why, (("drop_aside", create.drop_table(name)),))
+
+
+def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
+    kept = {f"savepoint_{savepoint}" for savepoint in savepoints(state.tags)}
+    for tag in sorted(state.tags):
+        kind = "savepoint" if tag in kept else "tag"
+        drop = f"ALTER TABLE {name.sql} DROP TAG IF EXISTS {quote(tag)}"
+        what = f"{tag.removeprefix('savepoint_')} of {name.identifier}"
+        yield InTheWay(kind, what, "it keeps a version", (("drop_tag", drop),))
+    for branch in sorted(state.branches):
+        if branch not in ("main", erase.BRANCH):
+            why = "a run is at work, or was cut off" if branch.startswith("arctic_") else "it keeps a version"
+            yield InTheWay(
+                "branch", f"{branch} of {name.identifier}", why, (("drop_branch", drop_branch(name, branch)),)
+            )
+
+
+def _versions_with_all_rows(edge: Edge, table: KeyedTable) -> Iterator[str]:
+    """Queries over snapshots that together show every row which some snapshot shows."""
+    for side in (table.base, table.change):
+        state = edge.catalog.load_table(side.schema, side.identifier)
+        if state is None:
+            continue
+        known = {snapshot.snapshot_id for snapshot in state.snapshots}
+        wanted = {head(state), *state.branches.values(), *state.tags.values()}
+        wanted |= {
+            snapshot.parent_id
+            for snapshot in state.snapshots
+            if snapshot.operation not in ("append", "replace") and snapshot.parent_id in known
+        }
+        ordered = sorted(wanted)
+        names = columns_at(edge.catalog, side, tuple(ordered))
+        for at in range(0, len(ordered), _SNAPSHOTS_A_QUERY):
+            rows = f"\nWHERE {quote(TXN)} <> {MARKER_TXN}" if side == table.change else ""
+            yield "\nUNION ALL\n".join(
+                f"SELECT {select_columns(table, snapshot, names)}\nFROM {side.at(snapshot)}{rows}"
+                for snapshot in ordered[at : at + _SNAPSHOTS_A_QUERY]
+            )
+
+
+def _key_types(table: KeyedTable) -> Mapping[str, str]:
+    return {column.name: column.type for column in table.columns if column.name in table.key}
+
+
+def _wrong_key(table: KeyedTable, what: str) -> ConfigError:
+    example = " ".join(f"--key {column}=VALUE" for column in table.key)
+    return ConfigError(
+        what,
+        where=table.name.dotted,
+        why=f"the key is {', '.join(table.key)}",
+        fix=f"name every column of the key, {example}; or give a condition: --where",
+    )
+
+
+def side_columns(side: Side) -> tuple[str, ...]:
+    columns = side.generation.column_names
+    return (*columns, *SYSTEM_COLUMNS) if side.is_change else columns
