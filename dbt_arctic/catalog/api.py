@@ -53,6 +53,11 @@ class TableState:
     branches: Mapping[str, int]
     """Branch name to its head's snapshot id; ``main`` included when it has a snapshot."""
     tags: Mapping[str, int] = field(default_factory=dict)
+    partitioning: tuple[str, ...] | None = None
+    """What new files are partitioned by, as ``day``, ``bucket(8, id)``, ``truncate(4, sku)`` or ``days(at)``;
+    ``None`` where nobody tells."""
+    sort_order: tuple[str, ...] | None = None
+    """The columns that new files are sorted by; ``None`` where nobody tells."""
 
     def history(self, head: int | None = None) -> list[Snapshot]:
         """The ancestors of ``head`` (default: main's), newest first, ``head`` included."""

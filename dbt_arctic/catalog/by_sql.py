@@ -19,7 +19,14 @@ from dbt_arctic.catalog.api import (
     TableState,
     ViewState,
 )
-from dbt_arctic.catalog.ddl import non_null_columns, quoted, unquoted, view_text
+from dbt_arctic.catalog.ddl import (
+    non_null_columns,
+    partition_fields,
+    quoted,
+    sort_columns,
+    unquoted,
+    view_text,
+)
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 
 Run = Callable[[str], list[tuple[Any, ...]]]
@@ -74,13 +81,15 @@ class SqlCatalog:
             return None
         table = quoted(self._catalog, schema, name)
         described, details = self._describe(table)
-        properties = {k: v for k, v in self._run(f"SHOW TBLPROPERTIES {table}") if k not in _OF_A_TABLE}
+        everything = dict(self._run(f"SHOW TBLPROPERTIES {table}"))
+        properties = {k: v for k, v in everything.items() if k not in _OF_A_TABLE}
         for key in ("comment", "owner"):  # properties to Iceberg, details to Spark
             if key.capitalize() in details:
                 properties[key] = details[key.capitalize()]
         refs = self._run(f"SELECT name, snapshot_id, type FROM {table}.refs")
         branches = {str(branch): int(head) for branch, head, kind in refs if kind == "BRANCH"}
-        not_null = non_null_columns(self._run(f"SHOW CREATE TABLE {table}")[0][0])
+        text = self._run(f"SHOW CREATE TABLE {table}")[0][0]
+        not_null = non_null_columns(text)
         return TableState(
             schema=schema,
             name=name,
@@ -94,6 +103,8 @@ class SqlCatalog:
             current_snapshot_id=branches.get("main"),
             branches=branches,
             tags={str(tag): int(at) for tag, at, kind in refs if kind == "TAG"},
+            partitioning=partition_fields(text),
+            sort_order=sort_columns(everything.get("sort-order", "")),
         )
 
     def load_view(self, schema: str, name: str) -> ViewState | None:

@@ -37,6 +37,32 @@ def non_null_columns(create_table: str) -> set[str]:
     return found
 
 
+def partition_fields(create_table: str) -> tuple[str, ...]:
+    """What a ``CREATE TABLE`` text partitions by, each field as ``TableState.partitioning`` has it.
+
+    >>> partition_fields("CREATE TABLE t (a INT)\\nUSING iceberg\\nPARTITIONED BY (bucket(2, a), `b c`)\\nX")
+    ('bucket(2, a)', 'b c')
+    """
+    clause = re.search(r"^PARTITIONED BY (?=\()", _masked(create_table), re.MULTILINE)
+    if clause is None:
+        return ()
+    return tuple(_unquoted_field(field) for field in _definitions(create_table[clause.end() :]))
+
+
+def sort_columns(sort_order: str) -> tuple[str, ...]:
+    """The columns of a sort order as SHOW TBLPROPERTIES prints it.
+
+    >>> sort_columns("id ASC NULLS FIRST, days(at) DESC NULLS LAST")
+    ('id', 'days(at)')
+    """
+    fields = _definitions(f"({sort_order})") if sort_order else ()
+    return tuple(_unquoted_field(re.sub(r" (ASC|DESC)( NULLS \w+)?$", "", field.strip())) for field in fields)
+
+
+def _unquoted_field(field: str) -> str:
+    return re.sub(r"`((?:[^`]|``)*)`", lambda name: name[1].replace("``", "`"), field.strip())
+
+
 def view_text(create_view: str) -> str:
     """The query of a ``CREATE VIEW`` text as SHOW CREATE TABLE prints it: what follows the line ``AS``."""
     depth_zero_as = re.search(r"^AS\n", _masked(create_view), re.MULTILINE)

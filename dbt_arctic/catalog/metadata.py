@@ -45,6 +45,8 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         current_snapshot_id=current,
         branches=_branches(document, current),
         tags=_tags(document),
+        partitioning=_partitioning(document, fields),
+        sort_order=_sort_order(document, fields),
     )
     manifest_lists = {s["snapshot-id"]: s["manifest-list"] for s in snapshots if "manifest-list" in s}
     return TableMetadata(
@@ -131,6 +133,50 @@ def _branches(document: dict[str, Any], current: int | None) -> dict[str, int]:
 def _tags(document: dict[str, Any]) -> dict[str, int]:
     refs = document.get("refs") or {}
     return {name: int(ref["snapshot-id"]) for name, ref in refs.items() if ref["type"] == "tag"}
+
+
+def _partitioning(document: dict[str, Any], fields: list[dict[str, Any]]) -> tuple[str, ...] | None:
+    if "partition-specs" not in document:
+        return None  # format version 1 may have one spec, which says the same in another form
+    spec = _by_id(document["partition-specs"], "spec-id", document["default-spec-id"])
+    names = _column_names(fields)
+    return tuple(
+        partition_text(field["transform"], names.get(field["source-id"], field["name"]))
+        for field in spec["fields"]
+        if field["transform"] != "void"  # what was dropped from a spec of format version 1
+    )
+
+
+def _sort_order(document: dict[str, Any], fields: list[dict[str, Any]]) -> tuple[str, ...] | None:
+    if "sort-orders" not in document:
+        return None
+    order = _by_id(document["sort-orders"], "order-id", document["default-sort-order-id"])
+    names = _column_names(fields)
+    return tuple(
+        partition_text(field["transform"], names.get(field["source-id"], "?")) for field in order["fields"]
+    )
+
+
+def partition_text(transform: str, column: str) -> str:
+    """A field of a partition spec or sort order, in Spark's words.
+
+    >>> partition_text("identity", "day"), partition_text("bucket[8]", "id"), partition_text("day", "at")
+    ('day', 'bucket(8, id)', 'days(at)')
+    """
+    name, _, argument = transform.rstrip("]").partition("[")
+    if name == "identity":
+        return column
+    return f"{name}({argument}, {column})" if argument else f"{name}s({column})"
+
+
+def _column_names(fields: list[dict[str, Any]], prefix: str = "") -> dict[int, str]:
+    """The names of columns, and of fields inside structs, by id."""
+    found: dict[int, str] = {}
+    for field in fields:
+        found[field["id"]] = prefix + field["name"]
+        if isinstance(field["type"], dict) and field["type"].get("type") == "struct":
+            found |= _column_names(field["type"]["fields"], f"{prefix}{field['name']}.")
+    return found
 
 
 def _snapshot(entry: dict[str, Any]) -> Snapshot:

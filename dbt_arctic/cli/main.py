@@ -13,6 +13,7 @@ import click
 
 from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.doctor import examine
+from dbt_arctic.cli.erase import erase
 from dbt_arctic.cli.history import changes, history
 from dbt_arctic.cli.rollback import restore, rollback, savepoint
 from dbt_arctic.cli.server import server
@@ -49,5 +50,5 @@ def doctor() -> None:
         sys.exit(1)
 
 
-for command in (changes, clean, history, restore, rollback, savepoint, server, verify):
+for command in (changes, clean, erase, history, restore, rollback, savepoint, server, verify):
     main.add_command(command)

@@ -119,7 +119,7 @@ def rewrite_manifests(side: Name) -> str:
 
 
 def split_manifests(side: Name, size: int, properties: Mapping[str, str]) -> str:
-    """A single manifest of the wanted size is left as it is, so the wanted size is made smaller for a moment."""
+    """A single manifest of the wanted size is left as it is, so that size is made smaller for a moment."""
     before = properties.get(PROPERTY_SPLIT, properties.get(_TARGET_SIZE, ""))
     return (
         f"ALTER TABLE {side.sql} SET TBLPROPERTIES ("

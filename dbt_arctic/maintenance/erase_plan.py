@@ -1,4 +1,4 @@
-"""What an erasure is about: which keys, in which side tables, and what holds copies that it may not touch unasked."""
+"""What an erasure is about: which keys, in which side tables, and what else keeps copies of them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def plan_by_condition(edge: Edge, name: Name, where: str) -> ErasePlan:
                     fix="erase them in several runs, with a condition for each part",
                 )
     if not keys:
-        return _plan(edge, table, "false", 0)
+        return _plan(edge, table, "", 0)
     return _plan(edge, table, erase.any_of(table.key, types, list(keys)), len(keys))
 
 
@@ -133,7 +133,7 @@ def _plan(edge: Edge, table: KeyedTable, condition: str, keys: int) -> ErasePlan
             state = edge.catalog.load_table(side.schema, side.identifier)
             if state is not None:
                 is_change = side == generation.change
-                ((rows,),) = edge.query(erase.count_rows(side, condition, is_change))
+                rows = edge.query(erase.count_rows(side, condition, is_change))[0][0] if keys else 0
                 sides.append(Side(side, generation, is_change, int(rows), len(state.snapshots)))
     return ErasePlan(
         table=table,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
+from dbt_arctic.keyed import erase
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild
@@ -73,6 +74,24 @@ def check_commits(table: KeyedTable, base: TableState, change: TableState) -> It
                 f"dbt-arctic rollback {table.name.schema}.{table.name.identifier} VERSION, with the version "
                 f"before it from dbt-arctic history; or {rebuild(table.name)}",
             )
+
+
+def check_erased(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
+    """An erasure that went through has expired the commit that hid the rows."""
+    for state in (base, change):
+        hidden = [
+            commit for commit in state.snapshots if commit.summary.get(erase.PROPERTY_ERASE) == erase.HIDDEN
+        ]
+        if hidden or erase.BRANCH in state.branches or erase.PROPERTY_SPLIT in state.properties:
+            yield Finding(
+                "erase-unfinished",
+                table.name.dotted,
+                f"keys of {table.name} are being erased, or that was cut off",
+                table.name.sibling(state.name).dotted,
+                "older versions and files may still hold them",
+                f"dbt-arctic erase {table.name.schema}.{table.name.identifier} with the same options",
+            )
+            return
 
 
 def check_markers(table: KeyedTable, files: Sequence[DataFile]) -> Iterator[Finding]:

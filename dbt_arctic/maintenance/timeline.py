@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
+from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -97,6 +98,8 @@ def kind_of_change(commit: Snapshot) -> str:
     summary = commit.summary
     if PROPERTY_ROLLBACK in summary:
         return f"rollback to {summary[PROPERTY_ROLLBACK]}"
+    if PROPERTY_ERASE in summary:
+        return "erasure"
     if PROPERTY_TXN in summary:
         return "pull" if PROPERTY_CONSUMED in summary else "upsert"
     if commit.parent_id is None and PROPERTY_RUN in summary:
@@ -108,6 +111,8 @@ def kind_of_change(commit: Snapshot) -> str:
 
 def kind_of_base(commit: Snapshot) -> str:
     """What a commit of a base table did."""
+    if PROPERTY_ERASE in commit.summary:
+        return "erasure"
     merged = merged_by(commit)
     if merged:
         return f"compaction of {len(merged)}"

@@ -12,7 +12,7 @@ from dbt_arctic.maintenance.file_checks import SizeOf, check_files
 from dbt_arctic.maintenance.finding import Finding, from_error, rebuild
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
-from dbt_arctic.maintenance.log_checks import check_commits, check_log, check_markers
+from dbt_arctic.maintenance.log_checks import check_commits, check_erased, check_log, check_markers
 from dbt_arctic.maintenance.row_checks import check_rows, check_statement
 from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides, is_whole
 from dbt_arctic.maintenance.view_checks import check_body, check_columns
@@ -78,6 +78,8 @@ def verify_table(
     yield from check_columns(table, base, change)
     yield from check_savepoints(table, base, change)
     yield from check_commits(table, base, change)
+    unfinished = list(check_erased(table, base, change))
+    yield from unfinished
     readable = True
     for state in (base, change):
         for finding in _files(catalog, table, state, size_of):
@@ -88,7 +90,8 @@ def verify_table(
             files = catalog.data_files(change.schema, change.name, head(change), TXN)
         except CatalogUnavailable:
             return  # told with its files
-        yield from check_log(table, base, change, files)
+        if not unfinished:  # what an erasure hides is neither pending nor merged any more
+            yield from check_log(table, base, change, files)
         yield from check_markers(table, files)
     if query is not None and readable:
         yield from check_rows(table, query(check_statement(table, head(base), head(change))))

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as parquet
+import pytest
 from pyiceberg.avro.file import AvroFile
 
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.manifests import _BytesInput
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.maintenance.erase import Erased, erase
-from dbt_arctic.maintenance.erase_plan import plan_by_values
+from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 
 Row = dict[str, Any]
@@ -34,10 +37,10 @@ def traces(warehouse: Path, schema: str, key: int = KEY, column: str = "id") -> 
     found = []
     for path in sorted((warehouse / schema).rglob("*.parquet")):
         if key in parquet.ParquetFile(path).read([column])[column].to_pylist():
-            found.append(path.name)
+            found.append(str(path.relative_to(warehouse / schema)))
     for path in sorted((warehouse / schema).rglob("*.avro")):
         if key in _bounds(path):
-            found.append(path.name)
+            found.append(str(path.relative_to(warehouse / schema)))
     return found
 
 
@@ -56,10 +59,12 @@ def _bounds(path: Path) -> set[int]:
         return {number for entry in entries for number in numbers(entry)}
 
 
-def findings(shop: Any, schema: str, warehouse: Path) -> list[str]:
+def findings(shop: Any, schema: str, warehouse: Path, data: bool = False) -> list[str]:
     catalog = EmbeddedCatalog("lake", warehouse)
     inventory = take_inventory(catalog, "lake", schema)
-    found = verify_schema(catalog, inventory, shop.main.edge.now_ms(), size_of, shop.main.query)
+    found = verify_schema(
+        catalog, inventory, shop.main.edge.now_ms(), size_of, shop.main.query if data else None
+    )
     return [f"{finding.kind}: {finding.what}" for finding in found]
 
 
@@ -80,7 +85,7 @@ def test_a_key_goes_from_every_version_and_file_and_nothing_else_does(
     done = erase_key(orders)
     assert orders.rows() == expected
     assert traces(warehouse, schema) == []
-    assert done.left == () and done.removed == ()
+    assert (done.left, done.removed) == ((), ())
     assert [(side.name.identifier, side.rows) for side in done.sides] == [
         ("orders__base_2", 1),
         ("orders__change_2", 1),
@@ -88,11 +93,132 @@ def test_a_key_goes_from_every_version_and_file_and_nothing_else_does(
         ("orders__change_1", 0),
     ]
     assert all(side.versions > 0 for side in done.sides)
-    assert findings(shop, schema, warehouse) == []
-    assert erase_key(orders).plan.sides[0].rows == 0, "there is nothing left to do, and it does no harm"
+    assert findings(shop, schema, warehouse, data=True) == []
 
     orders.upsert([{"id": 9, "amount": 9}])
     orders.compact()
     assert orders.rows() == sorted([*expected, {"id": 9, "amount": 9}], key=lambda row: row["id"])
     assert orders.base_rows() == orders.rows()
     assert findings(shop, schema, warehouse) == []
+
+
+def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
+    shop: Any, schema: str, warehouse: Path, cut_off: tuple[type[Exception], ...]
+) -> None:
+    """Each attempt dies one statement later than the one before, and is at work on what that one left."""
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert([{"id": 0, "amount": 5}, {"id": KEY, "amount": 5}])
+    consumer = shop.consumer("daily", orders)
+    consumer.run()
+    orders.apply([{"id": 1, "amount": 10}], [{"id": 2}])
+    orders.compact(grace=3600)
+    orders.upsert([{"id": KEY, "amount": 6}])
+    expected = [{"id": 0, "amount": 5}, {"id": 1, "amount": 10}, {"id": 3, "amount": 3}]
+    unfinished = 0
+    # What an earlier attempt has hidden need not be hidden again: so each of its statements is met by itself.
+    for at in (1, 2, 1, 2, *range(100)):
+        worker = shop.session()
+        worker.statements.die(at)
+        try:
+            erase_key(orders, at=worker)
+        except cut_off:
+            assert [row for row in orders.rows() if row["id"] != KEY] == expected, worker.statements.steps
+            assert not [row for row in orders.rows() if row["id"] == KEY and row["amount"] != 6], (
+                "an older row of the key came back"
+            )
+            kinds = {finding.partition(":")[0] for finding in findings(shop, schema, warehouse)}
+            assert kinds <= {"erase-unfinished"}
+            unfinished += len(kinds)
+        else:
+            break
+    assert at > 10
+    assert unfinished > 5
+    assert orders.rows() == expected
+    assert all(path.startswith("daily__") for path in traces(warehouse, schema))
+    assert findings(shop, schema, warehouse) == []
+    # The consumer pulls what it has not seen, from a log of which the commits are expired.
+    assert consumer.run() == "upserted"
+    assert [row["id"] for row in consumer.rows()] == [0, 1, 3, KEY]
+    assert {row["id"]: row["amount"] for row in consumer.rows()}[1] == 10
+
+
+def test_beside_writers_and_compactions_nothing_else_is_lost_and_the_key_does_not_come_back(
+    shop: Any, schema: str, warehouse: Path
+) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert([{"id": KEY, "amount": 5}])
+    other = orders.on(shop.session())
+    expected = {row["id"]: row["amount"] for row in ROWS if row["id"] != KEY}
+    steps = []
+
+    def interfere(step: str) -> None:
+        if step in ("hide_rows", "rewrite_files", "carry_on", "fast_forward", "expire") and len(steps) < 8:
+            steps.append(step)
+            expected[100 + len(steps)] = len(steps)
+            came_back = [{"id": KEY, "amount": 9}] if len(steps) == 3 else []
+            other.upsert([{"id": 100 + len(steps), "amount": len(steps)}, *came_back])
+            other.compact()
+
+    worker = shop.session()
+    worker.statements.before = interfere
+    done = erase_key(orders, at=worker)
+    assert len(set(steps)) >= 4
+    assert {row["id"]: row["amount"] for row in orders.rows()} == expected
+    assert done.left == ()
+    assert traces(warehouse, schema) == []
+    assert findings(shop, schema, warehouse) == []
+    orders.compact()
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == expected
+
+
+def test_what_keeps_copies_goes_only_when_forced_and_a_condition_finds_keys_of_every_version(
+    shop: Any, schema: str, warehouse: Path
+) -> None:
+    types = {"land": "string", "at": "timestamp", "id": "bigint", "customer": "string"}
+    orders = shop.table("orders", types, unique_key=["land", "at", "id"], bucket_by="id")
+    mine = {"land": "D'E", "at": "2026-01-31T12:00:00.5Z", "id": KEY, "customer": "Ann"}
+    other = {"land": "FR", "at": "2026-01-31T12:00:00Z", "id": 4, "customer": "Bob"}
+    orders.build([mine, other])
+    edge = shop.main.edge
+    make_savepoint(edge, orders.name, "opening")
+    orders.upsert([{**mine, "customer": "Eve"}])
+    orders.compact()
+    pull = orders.name.sibling(f"orders__pull_{edge.new_txn()}")
+    shop.main.query(f"CREATE TABLE {pull.sql} USING iceberg AS SELECT {KEY}L AS id")
+
+    plan = plan_by_condition(edge, orders.name, "customer = 'Ann'")
+    assert plan.keys == 1
+    assert {thing.kind for thing in plan.in_the_way} == {"savepoint", "staging"}
+    with pytest.raises(ConfigError, match="keep copies"):
+        erase(edge, plan)
+    before = orders.rows()
+    assert len(before) == 2
+    done = erase(edge, plan, force=True)
+    assert len(done.removed) == 3
+    assert [row["customer"] for row in orders.rows()] == ["Bob"]
+    assert traces(warehouse, schema) == []
+    assert plan_by_condition(edge, orders.name, "customer = 'Ann'").keys == 0
+
+    key = [("land", "FR"), ("at", "2026-01-31 12:00:00Z"), ("id", "4")]
+    assert plan_by_values(edge, orders.name, key).sides[0].rows == 1
+    for wrong, message in (
+        ([("land", "FR"), ("id", "4")], "has at as well"),
+        ([*key, ("customer", "Bob")], "customer is not part of the key"),
+        ([*key, ("id", "four")], "'four' is not a value of id"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            plan_by_values(edge, orders.name, wrong)
+
+
+def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert(ROWS)
+    marked = {row[0] for row in shop.main.query(f"SELECT id FROM {orders.table.change.sql} WHERE _txn = 0")}
+    erase_key(orders, *range(4))
+    assert [row["id"] for row in orders.rows()] == [KEY]
+    after = {row[0] for row in shop.main.query(f"SELECT id FROM {orders.table.change.sql} WHERE _txn = 0")}
+    assert after == marked
+    assert marked & set(range(4))

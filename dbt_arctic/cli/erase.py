@@ -1,0 +1,167 @@
+"""``dbt-arctic erase``: keys of a keyed table to their last copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from dbt_arctic.cli.options import json_option, print_json, project_options, wide_console
+from dbt_arctic.maintenance import erase as erasing
+from dbt_arctic.maintenance.consumers import Consumer
+from dbt_arctic.maintenance.erase import Erased
+from dbt_arctic.maintenance.erase_plan import ErasePlan, plan_by_condition, plan_by_values
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("table")
+@click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="A value of a column of the key.")
+@click.option("--where", metavar="SQL", help="The keys of all rows that meet a condition, in any version.")
+@click.option("--force", is_flag=True, help="Also savepoints, branches and leftovers that keep copies.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@project_options
+@click.pass_context
+def erase(
+    context: click.Context,
+    target: Target,
+    table: str,
+    keys: tuple[str, ...],
+    where: str | None,
+    force: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Erase keys for good: from every file and every version of a keyed table.
+
+    Older versions cannot be read any more, whatever keys they are asked for. Models that pulled from the
+    table have copies of their own: they are named, and have to be erased from as well.
+    """
+    from dbt_arctic.adapter.operator import operating, size_of
+
+    if bool(keys) == bool(where):
+        raise click.UsageError("give --key or --where")
+    with operating(target, "erase") as operator:
+        name = operator.name(table)
+        if where:
+            plan = plan_by_condition(operator.edge, name, where)
+        else:
+            plan = plan_by_values(operator.edge, name, [_value(key) for key in keys])
+        if not as_json:
+            _show_plan(plan)
+        if dry_run or not plan.keys:
+            if as_json:
+                print_json(_plan_as_json(plan))
+            return
+        if not yes and not (plan.in_the_way and not force):
+            question = f"Erase {_counted(plan.keys, 'key')} of {name} for good?"
+            if not click.confirm(question, err=as_json):
+                context.exit(1)
+        done = erasing.erase(operator.edge, plan, force, lambda path: size_of(path) not in (None, -1))
+    if as_json:
+        print_json(_done_as_json(done))
+    else:
+        _show_done(done)
+    context.exit(1 if done.left else 0)
+
+
+def _value(text: str) -> tuple[str, str]:
+    column, equals, value = text.partition("=")
+    if not equals or not column.strip():
+        raise click.BadParameter(f"{text!r} is not COLUMN=VALUE", param_hint="--key")
+    return column.strip(), value
+
+
+def _show_plan(plan: ErasePlan) -> None:
+    if not plan.keys:
+        click.echo(f"No row of {plan.table.name} meets the condition, in any version that is left.")
+        return
+    click.echo(f"{_counted(plan.keys, 'key')} of {plan.table.name}")
+    _print(
+        ("side table", "rows", "versions"),
+        [(side.name.identifier, str(side.rows), str(side.versions)) for side in plan.sides],
+    )
+    if plan.in_the_way:
+        click.echo("Kept unless --force is given:")
+        _print(("kind", "what", "why"), [(one.kind, one.what, one.why) for one in plan.in_the_way])
+    if plan.consumers:
+        click.echo("Tables that read from it and may hold copies:")
+        for consumer in plan.consumers:
+            click.echo(f"  {_described(consumer)}")
+
+
+def _show_done(done: Erased) -> None:
+    click.echo(f"{_counted(done.plan.keys, 'key')} of {done.plan.table.name} erased.")
+    _print(
+        ("side table", "rows", "versions gone", "files gone"),
+        [
+            (side.name.identifier, str(side.rows), str(side.versions), str(len(side.files)))
+            for side in done.sides
+        ],
+    )
+    for thing in done.removed:
+        click.echo(f"removed  {thing}")
+    for thing in done.left:
+        click.echo(f"!! still there: {thing}")
+    for consumer in done.going_on:
+        click.echo(f"erase there too: {_described(consumer)}")
+    for consumer in done.to_rebuild:
+        click.echo(f"rebuild, or erase there: {_described(consumer)}; its next pull asks for a full refresh")
+
+
+def _described(consumer: Consumer) -> str:
+    if consumer.is_clone:
+        return f"{consumer.name} (a clone: it shows the same rows)"
+    return f"{consumer.name} ({consumer.why})" if consumer.why else consumer.name
+
+
+def _print(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        is_number = heading.split(" ")[0] in ("rows", "versions", "files")
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    wide_console().print(table)
+
+
+def _plan_as_json(plan: ErasePlan) -> dict[str, Any]:
+    return {
+        "table": plan.table.name.dotted,
+        "keys": plan.keys,
+        "sides": [
+            {"name": side.name.dotted, "rows": side.rows, "versions": side.versions} for side in plan.sides
+        ],
+        "in_the_way": [{"kind": one.kind, "what": one.what, "why": one.why} for one in plan.in_the_way],
+        "consumers": [consumer.name for consumer in plan.consumers],
+    }
+
+
+def _done_as_json(done: Erased) -> dict[str, Any]:
+    return {
+        "table": done.plan.table.name.dotted,
+        "keys": done.plan.keys,
+        "sides": [
+            {
+                "name": side.name.dotted,
+                "rows": side.rows,
+                "versions_gone": side.versions,
+                "files_gone": list(side.files),
+            }
+            for side in done.sides
+        ],
+        "removed": list(done.removed),
+        "left": list(done.left),
+        "going_on": [consumer.name for consumer in done.going_on],
+        "to_rebuild": [consumer.name for consumer in done.to_rebuild],
+    }
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
