@@ -136,9 +136,10 @@ def _create_table(
 ) -> str:
     listed = ",\n  ".join(_table_column(column, column.name in required) for column in columns)
     everything = {"format-version": "3", **properties}
+    fields = table.layout.partition_clause()
+    partitioned = f"PARTITIONED BY ({fields})\n" if fields else ""
     return (
-        f"CREATE TABLE {name.sql} (\n  {listed}\n)\nUSING iceberg\n"
-        f"PARTITIONED BY ({table.layout.partition_clause()})\n"
+        f"CREATE TABLE {name.sql} (\n  {listed}\n)\nUSING iceberg\n{partitioned}"
         f"TBLPROPERTIES ({_property_list(everything)})"
     )
 

@@ -20,13 +20,15 @@ _TRANSFORM = re.compile(
     r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE
 )
 
+_BUCKETS = re.compile(r"bucket\((\d+), (.+)\)")
+
 
 @dataclass(frozen=True)
 class Layout:
     """Base and change table of one generation share one layout.
 
     ``partition_by`` holds columns or Iceberg transforms of a column as the user wrote them;
-    buckets come after them.
+    buckets come after them. A table that was adopted as it is may have none: ``buckets`` is 0.
     """
 
     buckets: int
@@ -36,8 +38,15 @@ class Layout:
 
     def partition_clause(self) -> str:
         fields = [partition_field(text) for text in self.partition_by]
-        fields.append(f"bucket({self.buckets}, {quote(self.bucket_by)})")
+        if self.buckets:
+            fields.append(f"bucket({self.buckets}, {quote(self.bucket_by)})")
         return ", ".join(fields)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What the catalog says that such a table is partitioned by."""
+        buckets = (f"bucket({self.buckets}, {self.bucket_by})",) if self.buckets else ()
+        return (*same_fields(self.partition_by), *buckets)
 
     def order_clause(self) -> str:
         return quote_all(self.sort_by)
@@ -90,6 +99,37 @@ def partition_column(text: str) -> str:
     if match is None:
         return _unquote(text)
     return _unquote(match.group(2) or match.group(5))
+
+
+def same_fields(texts: Sequence[str]) -> tuple[str, ...]:
+    """Partition fields in one form, however they were written.
+
+    >>> same_fields(["`day`", "DAY(at)", "truncate(4,sku)"])
+    ('day', 'days(at)', 'truncate(4, sku)')
+    """
+    return tuple(_same_field(text.strip()) for text in texts)
+
+
+def _same_field(text: str) -> str:
+    match = _TRANSFORM.fullmatch(text)
+    if match is None:
+        return _unquote(text)
+    if match.group(1):
+        return f"{match.group(1).lower().rstrip('s')}s({_unquote(match.group(2))})"
+    return f"{match.group(3).lower()}({match.group(4)}, {_unquote(match.group(5))})"
+
+
+def adopt_layout(fields: Sequence[str], key: Sequence[str], sort_by: Sequence[str] = ()) -> Layout:
+    """The layout of a table as it is. Buckets are its last field, if that is what dbt-arctic would have made.
+
+    :param fields: what the catalog says that it is partitioned by.
+    """
+    match = _BUCKETS.fullmatch(fields[-1]) if fields else None
+    buckets = int(match.group(1)) if match and match.group(2) in key else 0
+    order = tuple(sort_by) or tuple(key)
+    if match and buckets and not buckets & (buckets - 1):
+        return Layout(buckets, match.group(2), tuple(fields[:-1]), order)
+    return Layout(0, key[0], tuple(fields), order)
 
 
 def plan_layout(

@@ -234,13 +234,15 @@ def mark_buckets(table: KeyedTable, properties: Mapping[str, str]) -> str:
         for column in table.columns
     )
     value = quote(bucket_by.name)
+    # A table that was adopted without buckets has one marker: it joins by a shuffle in any case.
+    each = f"{quote(table.name.catalog)}.system.bucket({buckets}, {value})" if buckets else "true"
     select = f"""\
 SELECT {row}, '-U', 0L, {MARKER_TXN}L
 FROM (
   SELECT min({value}) AS {value}
   FROM (SELECT {_numbered(bucket_by.type)} AS {value} FROM range({16 * buckets + 64}))
   WHERE {value} IS NOT NULL
-  GROUP BY {quote(table.name.catalog)}.system.bucket({buckets}, {value})
+  GROUP BY {each}
 )"""
     return _insert(table.change.sql, table.column_names, properties, select)
 
