@@ -1,0 +1,101 @@
+"""From SQL text to a syntax tree in which every column says which relation it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from dbt_arctic.planner.dialect import VerbatimSpark
+from dbt_arctic.planner.functions import SESSION, TIME
+from dbt_arctic.planner.reasons import CannotPlan
+
+Schemas = Mapping[str, Sequence[tuple[str, str]]]
+"""Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
+
+_WITHOUT_PARENTHESES = frozenset(TIME | SESSION)
+
+
+def parse(sql: str) -> exp.Query:
+    """:raises CannotPlan: sqlglot does not read it as one query."""
+    try:
+        tree = sqlglot.parse_one(sql, dialect=VerbatimSpark)
+    except SqlglotError as error:
+        raise CannotPlan("not-parsed", f"the SQL could not be read: {_first_line(error)}") from error
+    while isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
+        tree = tree.this
+    if not isinstance(tree, exp.Query):
+        raise CannotPlan("not-a-query", f"a {tree.key.upper()} statement is not a query")
+    return tree
+
+
+def relations(tree: exp.Query) -> list[str]:
+    """The dotted names of the tables and views that a query reads, as written, each once.
+
+    Names of common table expressions are not among them.
+    """
+    found: dict[str, None] = {}
+    for table in tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier) or _is_cte(table):
+            continue
+        found[dotted(table)] = None
+    return list(found)
+
+
+def dotted(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
+
+
+def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
+    """The tree with stars expanded, aliases resolved and every column qualified.
+
+    :raises CannotPlan: a name could not be resolved.
+    """
+    made = tree.copy()
+    for node in list(made.find_all(exp.Column)):
+        if not node.table and node.name.lower() in _WITHOUT_PARENTHESES:
+            node.replace(exp.Anonymous(this=node.name))
+    nested: dict[str, object] = {}
+    for name, columns in schemas.items():
+        level = nested
+        *path, last = name.split(".")
+        for part in path:
+            level = level.setdefault(part, {})  # type: ignore[assignment]
+        level[last] = {column.lower(): type_ for column, type_ in columns}
+    try:
+        done = qualify(
+            made,
+            dialect=VerbatimSpark,
+            schema=_known(nested, made),
+            validate_qualify_columns=True,
+            quote_identifiers=True,
+            isolate_tables=False,
+        )
+    except SqlglotError as error:
+        raise CannotPlan("not-resolved", f"a name could not be resolved: {_first_line(error)}") from error
+    assert isinstance(done, exp.Query)
+    return done
+
+
+def _known(nested: dict[str, object], tree: exp.Query) -> dict[str, object]:
+    return nested
+
+
+def _is_cte(table: exp.Table) -> bool:
+    if table.db:
+        return False
+    name = table.name.lower()
+    node: exp.Expr | None = table
+    while node is not None:
+        with_ = node.args.get("with_") or node.args.get("with")
+        if with_ is not None and any(cte.alias.lower() == name for cte in with_.expressions):
+            return True
+        node = node.parent
+    return False
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]

@@ -1,0 +1,213 @@
+"""A model's refresh as a value: the keys that can have changed, and the query over these keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.planner import rules
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Node,
+    Scan,
+    State,
+    Subquery,
+    at,
+    column,
+    walk,
+)
+from dbt_arctic.planner.build import Builder, Built
+from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.parse import Schemas, parse, qualified
+from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.render import Renderer, Sources, quoted
+from dbt_arctic.planner.restricted import restricted
+from dbt_arctic.planner.tidy import tidied
+from dbt_arctic.planner.touched import touched, union_of
+
+AFFECTED = "affected_keys"
+"""The name under which the statement of a refresh knows the keys that can have changed."""
+
+_KEYS = "\0affected"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A model's SQL, understood. ``columns``: output names as Spark gives them."""
+
+    node: Node
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Two queries of one row. Where they differ, every row of the model may."""
+
+    what: str
+    old: Node
+    new: Node
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """A refresh of some keys.
+
+    :param affected: the keys that can have changed; columns ``key_0``, ``key_1``, ...
+    :param rows: the model's rows of these keys as they are now, with the model's columns.
+
+    Both are ``None`` where no key can have changed, unless a guard says so.
+    """
+
+    key: tuple[str, ...]
+    affected: Node | None
+    rows: Node | None
+    columns: tuple[tuple[str, str], ...]
+    guards: tuple[Guard, ...]
+
+
+def understand(sql: str, schemas: Schemas, names: Sequence[str] | None = None) -> Query:
+    """:param names: the output columns as Spark names them, where it is asked.
+
+    :raises CannotPlan: with the reason.
+    """
+    tree = parse(sql)
+    built: Built = Builder(schemas).build(qualified(tree, schemas))
+    shown = [name for name, _ in built.names] if names is None else list(names)
+    if len(shown) != len(built.names):
+        raise CannotPlan(
+            "not-resolved", "Spark gives another number of columns than the SQL was read to have"
+        )
+    return Query(tidied(built.node), tuple(zip(shown, (made for _, made in built.names), strict=True)))
+
+
+def plan_incremental(query: Query, key: Sequence[str], facts: Facts) -> Incremental:
+    """:raises CannotPlan: with the reason of a full refresh."""
+    check_determined(query.node)
+    by_name = {name.lower(): identifier for name, identifier in query.columns}
+    wanted = tuple(by_name[name.lower()] for name in key)
+    found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
+    guards = tuple(_guards(query.node, facts))
+    if not found:
+        # Nothing changed, or nothing but what the guards compare.
+        return Incremental(tuple(key), None, None, query.columns, guards)
+    everything = union_of(found, tuple(dict.fromkeys(wanted)))
+    names = tuple(f"key_{place}" for place in range(len(wanted)))
+    affected = Aggregate(
+        everything, tuple((name, column(identifier)) for name, identifier in zip(names, wanted, strict=True))
+    )
+    keys = Scan(_KEYS, AFFECTED, tuple((name, name) for name in names))
+    pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
+    return Incremental(
+        key=tuple(key),
+        affected=affected,
+        rows=restricted(query.node, pairs, keys),
+        columns=query.columns,
+        guards=guards,
+    )
+
+
+def _guards(node: Node, facts: Facts) -> list[Guard]:
+    """What is compared as a whole, because nothing links it to a row of the query around it."""
+    found = []
+    for part in walk(node):
+        for subquery in getattr(part, "subqueries", ()):
+            if not facts.changed(subquery.plan):
+                continue
+            if subquery.negated:
+                found.append(
+                    _guard(subquery, "NULLs and rows of a NOT IN subquery", _negated_flags(subquery))
+                )
+            elif not subquery.links:
+                found.append(_guard(subquery, "the value of an uncorrelated subquery", _value(subquery)))
+    return found
+
+
+def _guard(subquery: Subquery, what: str, node: Node) -> Guard:
+    return Guard(what, at(node, "old"), node)
+
+
+def _value(subquery: Subquery) -> Node:
+    from sqlglot import exp
+
+    from dbt_arctic.planner.algebra import Project
+
+    if subquery.kind == "exists":
+        count = exp.Count(this=exp.Star())
+        return Aggregate(
+            subquery.plan, (), (("value", exp.GT(this=count, expression=exp.Literal.number(0))),)
+        )
+    assert subquery.value is not None
+    return Project(subquery.plan, (("value", subquery.value),))
+
+
+def _negated_flags(subquery: Subquery) -> Node:
+    from sqlglot import exp
+
+    if subquery.correlation:
+        raise CannotPlan("not-in", "a correlated NOT IN", "use NOT EXISTS")
+    assert subquery.value is not None
+    some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    nulls = exp.GT(
+        this=exp.Sub(this=exp.Count(this=exp.Star()), expression=exp.Count(this=subquery.value.copy())),
+        expression=exp.Literal.number(0),
+    )
+    return Aggregate(subquery.plan, (), (("has_rows", some), ("has_nulls", nulls)))
+
+
+@dataclass(frozen=True)
+class _WithKeys:
+    """Sources in which the affected keys have a name."""
+
+    sources: Sources
+    keys: str
+
+    def relation(self, source: str, state: State) -> str:
+        return self.keys if source == _KEYS else self.sources.relation(source, state)
+
+
+def affected_sql(plan: Incremental, sources: Sources) -> str:
+    """SQL of the affected keys: ``key_0``, ``key_1``, ..."""
+    assert plan.affected is not None
+    return Renderer(sources).query(plan.affected)
+
+
+def rows_sql(plan: Incremental, sources: Sources, keys: str) -> str:
+    """SQL of the model's rows of the affected keys. ``keys``: the relation that has them."""
+    assert plan.rows is not None
+    renderer = Renderer(_WithKeys(sources, keys))
+    inner = renderer.query(plan.rows, tuple(dict.fromkeys(identifier for _, identifier in plan.columns)))
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in plan.columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def full_sql(query: Query, sources: Sources) -> str:
+    """The whole query, as it was understood: to be compared with what the user wrote."""
+    inner = Renderer(sources).query(
+        query.node, tuple(dict.fromkeys(identifier for _, identifier in query.columns))
+    )
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in query.columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def guard_sql(guard: Guard, sources: Sources) -> str:
+    """SQL of one row and one column: whether the two states differ."""
+    old, new = (Renderer(sources).query(state) for state in (guard.old, guard.new))
+    return f"SELECT count(*) > 0 FROM (\n({old}\nEXCEPT ALL\n{new})\nUNION ALL\n({new}\nEXCEPT ALL\n{old})\n)"
+
+
+__all__ = [
+    "AFFECTED",
+    "Guard",
+    "Incremental",
+    "Mapping",
+    "Query",
+    "Reason",
+    "affected_sql",
+    "full_sql",
+    "guard_sql",
+    "plan_incremental",
+    "rows_sql",
+    "rules",
+    "understand",
+]

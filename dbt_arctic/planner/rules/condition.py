@@ -1,0 +1,41 @@
+"""WHERE and HAVING."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Filter, Node, SubqueryRef, columns_of
+from dbt_arctic.planner.either import either
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.restricted import Pairs, restricted_rule
+from dbt_arctic.planner.restricted import restricted as restrict
+from dbt_arctic.planner.rules.subquery import linked_rows
+from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
+from dbt_arctic.planner.touched import touched as touch
+
+
+@touched_rule.register
+def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
+    # A condition with a subquery may hold in one state only: it is left out, which touches more.
+    simple = tuple(
+        part
+        for part in node.conditions
+        if part.find(SubqueryRef) is None and _is_cheap(part, node.child, facts)
+    )
+    used = columns_of(*simple) | set(wanted)
+    below = tuple(name for name in node.child.output if name in used)
+    found = touch(node.child, below, facts)
+    if simple:
+        found = found.map(lambda rows: Filter(rows, simple))
+    outer = Filter(node.child, simple) if simple else node.child
+    return found + linked_rows(outer, node.subqueries, wanted, facts)
+
+
+def _is_cheap(part: exp.Expression, child: Node, facts: Facts) -> bool:
+    """Whether a condition can be asked of changed rows: not of an aggregate's value, for instance."""
+    return either(child, tuple(name for name in child.output if name in columns_of(part)), facts) is not None
+
+
+@restricted_rule.register
+def _restricted(node: Filter, pairs: Pairs, keys: Node) -> Node:
+    return Filter(restrict(node.child, pairs, keys), node.conditions, node.subqueries)

@@ -1,0 +1,24 @@
+"""An upstream: the rows that changed, or just their keys where no more is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt_arctic.planner.algebra import Scan
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.touched import Touched, Wanted, only, touched_rule
+
+
+@touched_rule.register
+def _touched(node: Scan, wanted: Wanted, facts: Facts) -> Touched:
+    stored = dict(node.columns)
+    key = facts.of(node).key
+    if key and {stored[name] for name in wanted} <= set(key):
+        # The log names the keys; before-images need not be looked up.
+        keys = tuple((name, own) for name, own in node.columns if own in key)
+        found = only(replace(node, state="keys", columns=keys), wanted)
+        return Touched((found,), (found,))
+    return Touched(
+        (only(replace(node, state="minus"), wanted),),
+        (only(replace(node, state="plus"), wanted),),
+    )

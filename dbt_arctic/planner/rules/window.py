@@ -1,0 +1,64 @@
+"""Window functions: a changed row touches every row of its partition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Node,
+    Project,
+    Restrict,
+    Window,
+    at,
+    column,
+    columns_of,
+    plain,
+)
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
+from dbt_arctic.planner.restricted import restricted as restrict
+from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, touched_rule, union_of
+from dbt_arctic.planner.touched import touched as touch
+
+
+@touched_rule.register
+def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
+    used = columns_of(*node.partition)
+    rows = touch(node.child, tuple(name for name in node.child.output if name in used), facts).both()
+    if not rows:
+        return NOTHING
+    if wanted and {plain(part) for part in node.partition} >= set(wanted):
+        return Touched(rows, rows).map(
+            lambda part: Project(part, tuple((name, column(name)) for name in wanted))
+        )
+    if not node.partition:
+        return Touched((at(node, "old"),), (node,))
+    names = tuple(f"partition_{place}" for place in range(len(node.partition)))
+    items = tuple(zip(names, node.partition, strict=True))
+    keys = Aggregate(
+        union_of([Project(part, items) for part in rows], names),
+        tuple((name, column(name)) for name in names),
+    )
+    pairs: Pairs = tuple((value, name) for name, value in items)
+    old = at(node, "old")
+    assert isinstance(old, Window)
+    return Touched(
+        (replace(old, child=restrict(old.child, pairs, keys)),),
+        (replace(node, child=restrict(node.child, pairs, keys)),),
+    )
+
+
+@restricted_rule.register
+def _restricted(node: Window, pairs: Pairs, keys: Node) -> Node:
+    """Whole partitions only: with a part of its rows, a window function has another value."""
+    down = tuple((value, name) for value, name in pairs if _is_of_partition(value, node))
+    below = restrict(node.child, down, some_of(keys, down)) if down else node.child
+    made = replace(node, child=below)
+    return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)
+
+
+def _is_of_partition(value: exp.Expression, node: Window) -> bool:
+    return any(value == part for part in node.partition)

@@ -1,0 +1,67 @@
+"""Rewrites of a tree that keep its meaning: conditions go down to where their columns come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Filter, Join, Node, SubqueryRef, columns_of, map_children
+
+
+def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+    """The parts that a condition joins with AND."""
+    if condition is None:
+        return []
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.And):
+        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
+    return [condition]
+
+
+def tidied(node: Node) -> Node:
+    """Conditions above an inner join become conditions of one side, or of the join."""
+    node = map_children(node, tidied)
+    if isinstance(node, Filter):
+        return _pushed(node)
+    return node
+
+
+def _pushed(node: Filter) -> Node:
+    if not isinstance(node.child, Join):
+        return node
+    join = node.child
+    left, right = frozenset(join.left.output), frozenset(join.right.output)
+    to_left: list[exp.Expression] = []
+    to_right: list[exp.Expression] = []
+    to_join: list[exp.Expression] = []
+    stays: list[exp.Expression] = []
+    for part in node.conditions:
+        used = columns_of(part)
+        if part.find(SubqueryRef) is not None or not used:
+            stays.append(part)
+        elif used <= left and join.kind in ("inner", "left"):
+            to_left.append(part)
+        elif used <= right and join.kind in ("inner", "right"):
+            to_right.append(part)
+        elif join.kind == "inner" and used <= left | right:
+            to_join.append(part)
+        else:
+            stays.append(part)
+    made: Node = Join(
+        _filtered(join.left, to_left),
+        _filtered(join.right, to_right),
+        join.kind,
+        (*join.conditions, *to_join),
+    )
+    return Filter(made, tuple(stays), node.subqueries) if stays else made
+
+
+def _filtered(node: Node, conditions: Iterable[exp.Expression]) -> Node:
+    parts = tuple(conditions)
+    if not parts:
+        return node
+    if isinstance(node, Filter):
+        return _pushed(Filter(node.child, (*node.conditions, *parts), node.subqueries))
+    return _pushed(Filter(node, parts))
