@@ -44,19 +44,22 @@ CHANGE_DEFAULTS = {
 def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str], comment: str = "") -> str:
     """:param comment: other engines read the base as it is, so it is described like the view."""
     described = {"comment": comment} if comment else {}
-    identity = _identity(table, table.generation.base_id, created_ms)
-    merged = {**BASE_DEFAULTS, **described, **properties, **identity, **table.side_properties()}
+    described_as = identity(table, table.generation.base_id, created_ms)
+    merged = {**BASE_DEFAULTS, **described, **properties, **described_as, **table.side_properties()}
     return _create_table(table.base, table.columns, table, merged, table.required)
 
 
-def order_base(table: KeyedTable) -> str:
-    """Files of the base are sorted, so that a range of keys skips most of them."""
-    return f"ALTER TABLE {table.base.sql} WRITE LOCALLY ORDERED BY {table.layout.order_clause()}"
+def order_base(table: KeyedTable, name: Name | None = None) -> str:
+    """Files of the base are sorted, so that a range of keys skips most of them.
+
+    :param name: where it does not have its own name yet.
+    """
+    return f"ALTER TABLE {(name or table.base).sql} WRITE LOCALLY ORDERED BY {table.layout.order_clause()}"
 
 
 def create_change(table: KeyedTable, created_ms: int) -> str:
     system = (Column(ACTION, "string"), Column(OFFSET, "bigint"), Column(TXN, "bigint"))
-    properties = {**CHANGE_DEFAULTS, **_identity(table, table.generation.change_id, created_ms)}
+    properties = {**CHANGE_DEFAULTS, **identity(table, table.generation.change_id, created_ms)}
     return _create_table(table.change, (*table.columns, *system), table, properties)
 
 
@@ -144,7 +147,8 @@ def _create_table(
     )
 
 
-def _identity(table: KeyedTable, table_id: str, created_ms: int) -> dict[str, str]:
+def identity(table: KeyedTable, table_id: str, created_ms: int) -> dict[str, str]:
+    """What a side table says of whose it is, and which."""
     return {PROPERTY_OF: table.made_as.dotted, PROPERTY_ID: table_id, PROPERTY_CREATED: str(created_ms)}
 
 

@@ -47,6 +47,11 @@ class Version:
         return self.token
 
 
+def is_token(text: str) -> bool:
+    """Whether a text is a version of a keyed table; of a plain one it is a snapshot's number."""
+    return _TOKEN.fullmatch(text.strip()) is not None
+
+
 @dataclass(frozen=True)
 class Consumed:
     """One upstream as a model last read it.

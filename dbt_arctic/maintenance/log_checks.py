@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
 from dbt_arctic.keyed import erase
+from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild
@@ -51,10 +52,11 @@ def check_log(
 
 
 def check_commits(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """Commits that somebody else made, unless the table was rolled back since."""
+    """Commits that somebody else made, unless the table was rolled back or adopted since."""
     bases, changes = base.history(), change.history()
-    rollbacks = [c.timestamp_ms for c in changes if PROPERTY_ROLLBACK in c.summary]
-    since = max(rollbacks, default=0)
+    settled = [c for c in changes if PROPERTY_ROLLBACK in c.summary]
+    settled += [c for c in bases if PROPERTY_ADOPTED in c.summary]
+    since = max((commit.timestamp_ms for commit in settled), default=0)
     # A trim drops whole files, unless a rewrite has mixed them, or it has to leave deletes behind.
     partial = table.sequence_by is not None or any(c.operation == "replace" for c in changes)
     for side, commits, foreign in (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
+from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
@@ -61,7 +62,8 @@ def timeline(
         snapshot: a compaction since has given it another base, and the same rows.
     """
     bases, changes = base.history(), change.history()
-    built = bases[-1] if bases and bases[-1].parent_id is None else None
+    was_built = bases and bases[-1].parent_id is None and not any(PROPERTY_ADOPTED in c.summary for c in bases)
+    built = bases[-1] if was_built else None
     commits = [
         *((commit, "change") for commit in changes),
         # The base was filled before anybody saw it: that is told with the change table's first commit.
@@ -70,6 +72,7 @@ def timeline(
     # Of two commits of one moment, a compaction merges what the change table had already.
     commits.sort(key=lambda entry: (entry[0].timestamp_ms, entry[1] == "base", entry[0].sequence_number))
     order = {commit.snapshot_id: place for place, commit in enumerate(reversed(bases))}
+    adopted_ms = max((c.timestamp_ms for c in bases if PROPERTY_ADOPTED in c.summary), default=0)
     entries = []
     at = changes[-1].snapshot_id if changes else 0
     for commit, side in commits:
@@ -80,6 +83,8 @@ def timeline(
             base_at = commit.snapshot_id
         version = None if base_at is None else Version(table.generation.number, at, base_at)
         kind = kind_of_base(commit) if side == "base" else kind_of_change(commit)
+        if side == "base" and commit.timestamp_ms < adopted_ms and kind == "by hand":
+            kind = "before adoption"
         entries.append(
             Entry(
                 version=version,
@@ -113,6 +118,8 @@ def kind_of_base(commit: Snapshot) -> str:
     """What a commit of a base table did."""
     if PROPERTY_ERASE in commit.summary:
         return "erasure"
+    if PROPERTY_ADOPTED in commit.summary:
+        return "adoption"
     merged = merged_by(commit)
     if merged:
         return f"compaction of {len(merged)}"

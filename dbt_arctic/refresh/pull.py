@@ -11,7 +11,7 @@ from dbt_arctic.keyed.log import LogRange, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, stored_key
-from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.refresh.state import (
     columns_at,
     consistent_pair,
@@ -96,8 +96,12 @@ def _pull_keyed(
         **columns_at(catalog, table.change, (now.change_snapshot,)),
     }
     state_now = read.merge_on_read(table, now, known)
-    if last is None:
+    if last is None or last.version == "0":  # of a plain table without a row, before it was adopted
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
+    if not is_token(last.version):
+        state_before = _before_adoption(catalog, table, base, last, model)
+        sql = read.difference(state_before, state_now, table.key, table.column_names, images)
+        return Pull(table.name, sql, consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
         log = _log(change.history(now.change_snapshot), before, table, model)
@@ -207,6 +211,22 @@ def _retired_state(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     return read.merge_on_read(retired, before, known)
+
+
+def _before_adoption(
+    catalog: CatalogReader, table: KeyedTable, base: TableState, last: Consumed, model: str
+) -> str:
+    """The rows of a plain table as a model last read them, which is by now the base of a keyed one."""
+    if last.table_id != base.location or int(last.version) not in {s.snapshot_id for s in base.snapshots}:
+        raise VersionUnavailable(
+            f"{table.name} is not the table that this model last read, or that version is gone",
+            where=model,
+            why="it was a plain table then, and was built anew as a keyed one; or its snapshots were expired",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    at = int(last.version)
+    selected = read.select_columns(table, at, columns_at(catalog, table.base, (at,)))
+    return f"SELECT {selected}\nFROM {table.base.at(at)}"
 
 
 def _as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
