@@ -59,6 +59,7 @@ class ArcticConfig(AdapterConfig):
     deduplicate_by: str | list[str] | None = None
     sequence_by: str | None = None
     tombstone_retention: str | int | None = None
+    lease_timeout: str | int | None = None
     tblproperties: dict[str, str] | None = None
     incremental_predicates: list[str] | None = None
     predicates: list[str] | None = None

@@ -7,7 +7,8 @@ it to the layer below together with the engine and the catalog, and turns errors
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import build, clone, microbatch, plain, pull, swaps, upsert
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
-from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.edge import Edge, Outcome, RunStatement
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 
@@ -65,8 +66,19 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def edge(self, run_id: str = "") -> Edge:
         return Edge(
-            catalog=self.catalog, run=self._run, query_schema=self._schema, query=self._rows, run_id=run_id
+            catalog=self.catalog,
+            run=self._run,
+            query_schema=self._schema,
+            query=self._rows,
+            run_id=run_id,
+            beside=self._beside,
         )
+
+    @contextmanager
+    def _beside(self) -> Iterator[RunStatement]:
+        """A connection for the thread that asks, which has none of its own."""
+        with self.connection_named("beside"):
+            yield self._run
 
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle

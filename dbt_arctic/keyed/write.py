@@ -181,26 +181,6 @@ def insert_into_change(
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, batch.collapsed(txn))
 
 
-def replay(
-    source: Name, snapshot_id: int, txn: int, table: KeyedTable, new_txn: int, properties: Mapping[str, str]
-) -> str:
-    """Append the rows of a transaction that landed in a retired generation to the current one.
-
-    They were checked when they were written, but the new generation's contract may ask for more.
-    """
-    columns = quote_all(table.column_names)
-    checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
-    offset = quote(OFFSET)
-    if checks:
-        broken = " ".join(when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'"))
-        offset = f"CASE {broken} ELSE {offset} END"
-    select = (
-        f"SELECT {columns}, {quote(ACTION)}, {offset}, CAST({new_txn} AS BIGINT) AS {quote(TXN)}\n"
-        f"FROM {source.at(snapshot_id)}\nWHERE {quote(TXN)} = {txn}"
-    )
-    return _insert(table.change.sql, table.column_names, {PROPERTY_TXN: str(new_txn), **properties}, select)
-
-
 def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) -> str:
     """The rows of a new generation: upserts only, checked like every batch."""
     columns = quote_all(batch.columns)

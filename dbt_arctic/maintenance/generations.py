@@ -5,51 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.errors import VersionUnavailable
-from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import (
-    PROPERTY_ID,
-    PROPERTY_OF,
-    SYSTEM_COLUMNS,
-    KeyedTable,
-    from_sides,
-    side_generation,
-    side_name,
-)
-from dbt_arctic.refresh.state import load_base, load_change, to_columns
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.generations import generation_numbers, gone, load_generation
+from dbt_arctic.refresh.state import load_base, load_change
 
-
-def generation_numbers(catalog: CatalogReader, made_as: Name) -> list[int]:
-    """The generations of which there is a side table, newest first."""
-    numbers = {
-        number
-        for entry in catalog.list_names(made_as.schema)
-        if entry.kind == "table" and (number := side_generation(made_as, entry.name)) is not None
-    }
-    return sorted(numbers, reverse=True)
-
-
-def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) -> KeyedTable:
-    """A generation as its own side tables describe it.
-
-    :param root: what the side tables are named after.
-    :raises VersionUnavailable: it is not there, or not whole.
-    """
-    made_as = name.sibling(root)
-    sides = [_side(catalog, made_as, role, number, name) for role in ("base", "change")]
-    base, change = sides
-    stored = {column.name for column in change.columns} - set(SYSTEM_COLUMNS)
-    # A schema change that was cut off may have reached one of the two only.
-    columns = tuple(column for column in base.columns if column.name in stored)
-    return from_sides(
-        name,
-        root,
-        number,
-        (base.properties[PROPERTY_ID], change.properties[PROPERTY_ID]),
-        base.properties,
-        to_columns(columns),
-        tuple(column.name for column in columns if not column.nullable),
-    )
+__all__ = ["as_shown", "generation_numbers", "generation_of", "load_generation", "load_sides"]
 
 
 def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> KeyedTable:
@@ -61,7 +21,7 @@ def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> Key
         return table
     found = load_generation(catalog, table.name, table.made_as.identifier, number)
     if table.previous and table.previous.number == number and found.generation != table.previous:
-        raise _gone(table.name, number, "other tables took the names of its base and change table")
+        raise gone(table.name, number, "other tables took the names of its base and change table")
     return found
 
 
@@ -73,24 +33,3 @@ def load_sides(catalog: CatalogReader, table: KeyedTable) -> tuple[TableState, T
 def as_shown(table: KeyedTable, generation: KeyedTable) -> KeyedTable:
     """An older generation with the columns that the table has now, keyed as it was."""
     return replace(generation, columns=table.columns)
-
-
-def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: Name) -> TableState:
-    side = side_name(made_as, role, number)
-    state = catalog.load_table(side.schema, side.identifier)
-    if state is None:
-        raise _gone(name, number, f"{side} does not exist; a full refresh keeps one generation before it")
-    if state.properties.get(PROPERTY_OF) != made_as.dotted or PROPERTY_ID not in state.properties:
-        raise _gone(name, number, f"{side} was not made by dbt-arctic")
-    if state.current_snapshot_id is None:
-        raise _gone(name, number, f"{side} has no commit: the build was cut off")
-    return state
-
-
-def _gone(name: Name, number: int, why: str) -> VersionUnavailable:
-    return VersionUnavailable(
-        f"generation {number} of {name} cannot be read",
-        where=name.dotted,
-        why=why,
-        fix=f"choose a version that `dbt-arctic history {name.identifier}` lists",
-    )

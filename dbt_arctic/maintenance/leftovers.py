@@ -9,9 +9,10 @@ from typing import Literal
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
-from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_root
+from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.restored import restored_of
+from dbt_arctic.refresh.lease import Build, build_at_work, was_cut_off
 from dbt_arctic.refresh.leftovers import (
     ABANDONED_AFTER_MS,
     aside_of,
@@ -108,6 +109,10 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
                 yield Kept(side, f"no view shows generation {number} of {root}", "no-view")
             elif savepoints(state.tags):
                 yield Kept(side, "it has a savepoint", "savepoint")
+            elif number > _superseded(table) and (build := _at_work(inventory, root, number, now_ms)):
+                yield Kept(side, f"{build.lease.told} is building it", "young")
+            elif table is not None and _was_cut_off(inventory, root, number):
+                yield Removal("generation", side, "the process that built it has ended", table=table)
             elif is_abandoned_generation(
                 number, _superseded(table), state.properties, state.tags, now_ms, retention.older_than_ms
             ):
@@ -119,6 +124,20 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
                 yield Removal("generation", side, why, table=table)
             else:
                 yield Kept(side, "it may belong to a build that is at work", "young")
+
+
+def _at_work(inventory: Inventory, root: str, number: int, now_ms: int) -> Build | None:
+    return build_at_work(number, *_pair(inventory, root, number), now_ms)
+
+
+def _was_cut_off(inventory: Inventory, root: str, number: int) -> bool:
+    return was_cut_off(*_pair(inventory, root, number))
+
+
+def _pair(inventory: Inventory, root: str, number: int) -> tuple[TableState | None, TableState | None]:
+    sides = (side_name(inventory.name(root), role, number).identifier for role in ("base", "change"))
+    base, change = (inventory.tables.get(side) for side in sides)
+    return base, change
 
 
 def _superseded(table: KeyedTable | None) -> int:

@@ -15,7 +15,10 @@ from dbt_arctic.maintenance.generations import generation_numbers, generation_of
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.lease import find_build, under_way
+from dbt_arctic.refresh.replay import carry_over, pin_retired
 from dbt_arctic.refresh.state import keyed_from_view, load_change
+from dbt_arctic.refresh.switch import Seen, look, show
 
 
 def undo_full_refresh(edge: Edge, name: Name) -> KeyedTable:
@@ -40,8 +43,12 @@ def restore(edge: Edge, name: Name, number: int | None = None) -> KeyedTable:
     :param number: the generation; else the one that the view names, or the newest that is whole.
     :raises ConfigError: something else has the name: it would be lost.
     :raises VersionUnavailable: the generation is gone.
+    :raises ConcurrentRun: a build is at work, or another run was faster: nothing was replaced.
     """
     shown, comment = _shown(edge.catalog, name)
+    build = find_build(edge, name, shown)
+    if build is not None:
+        raise under_way(f"{name} is being built anew; it cannot be restored meanwhile", build, name.dotted)
     root = name.identifier if shown is None else shown.made_as.identifier
     table = _generation(edge.catalog, name, root, shown, number)
     load_sides(edge.catalog, table)  # never show what cannot be read
@@ -49,8 +56,12 @@ def restore(edge: Edge, name: Name, number: int | None = None) -> KeyedTable:
     restored = replace(table, name=name, root=root, previous=previous)
     moved = shown is not None and shown.generation != table.generation
     properties = {PROPERTY_RESTORED: str(edge.now_ms())} if moved else {}
+    retired = pin_retired(edge.catalog, shown) if moved else None
     _make_way(edge, name)
-    edge.run("publish_view", create.publish_view(restored, comment, properties), restored)
+    before = look(edge, name) if shown is None else Seen(shown.generation, {})
+    retired = show(edge, restored, comment, before, retired, where=name.dotted, properties=properties)
+    if retired is not None:
+        carry_over(edge, retired, restored, name.dotted)
     return restored
 
 

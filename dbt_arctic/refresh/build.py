@@ -1,11 +1,16 @@
-"""A new generation: built beside the old one, then published by replacing the view."""
+"""A new generation: built beside the old one under a lease, then published by replacing the view.
+
+What lands in the old generation meanwhile is replayed before the switch, and looked for once more after it.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
-from dbt_arctic.errors import ConcurrentRun, StatementError
+from dbt_arctic.errors import ArcticError, ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import plan_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN
@@ -18,15 +23,28 @@ from dbt_arctic.keyed.table import (
     from_properties,
     is_keyed,
     side_generation,
+    side_name,
 )
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.lease import (
+    Lease,
+    build_at_work,
+    find_build,
+    held,
+    newest_named,
+    take,
+    under_way,
+    was_cut_off,
+)
 from dbt_arctic.refresh.leftovers import is_abandoned_generation
+from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.refresh.switch import Seen, look, require_unmoved, show
 
 
 def build_generation(
@@ -45,13 +63,21 @@ def build_generation(
     Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
     build skips and removes once they are certainly abandoned.
 
+    :raises ConcurrentRun: another build is at work, was faster, or somebody changed the table meanwhile in a
+        way that cannot be carried over. What was shown still is.
+
     Commits: create, order and fill the base; create the change table and its first commit, which
     has no change but the bucket markers and carries the consumed versions; replace the view.
     """
     batch = make_batch(edge, config, sql, existing=None)
-    old = find_keyed(edge.catalog, name)
+    # The tables before the view: a build that ends in between is then one that the view names.
     found = _side_tables(edge, name)
-    number = 1 + max([*found.values(), old.generation.number if old else 0], default=0)
+    before = look(edge, name)
+    old = find_keyed(edge.catalog, name)
+    if (other := find_build(edge, name, old)) is not None:
+        raise under_way(f"another run is building {name}", other, config.model)
+    retired = pin_retired(edge.catalog, old)
+    number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = {column.name: column.type for column in edge.query_schema(sql)}
     comments = column_comments or {}
     layout = plan_layout(
@@ -74,50 +100,97 @@ def build_generation(
         required=match_columns(config.required, list(types)),
         tombstone_retention_s=config.tombstone_retention_s,
     )
-    created = edge.now_ms()
-    fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
+    lease = take(edge, config.lease_timeout_s)
+    _create_base(edge, table, config, lease, comment)
+    with held(edge, table, lease), _dropped_unless_shown(edge, table) as build:
+        edge.run("order_base", create.order_base(table), table)
+        fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
+        rows = rows_written(edge, edge.run("fill_base", fill, table), table.base)
+        edge.run("create_change", create.create_change(table, edge.now_ms()), table)
+        properties = {PROPERTY_RUN: edge.run_id}
+        if consumed:
+            properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
+        edge.run("first_commit", mark_buckets(table, properties), table)
+        # From here on computed writes know that the switch is near, and do not report success beside it.
+        edge.run("keep_statistics", create.keep_statistics(table), table)
+        if batch.sequence_by and batch.can_delete:
+            txn = edge.new_txn()
+            edge.run(
+                "fill_tombstones", fill_tombstones(table, batch, txn, {PROPERTY_RUN: edge.run_id}), table
+            )
+        if retired is not None:
+            carry_over(edge, retired, table, config.model, refuse_computed=True)
+        retired = _publish(edge, table, comment, before, retired, config, build)
+    if retired is not None:
+        carry_over(edge, retired, table, config.model)
+    _drop_abandoned(edge, table, found)
+    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
+
+
+def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str) -> None:
+    """Take the lease: of two builds that come this far, one creates the table."""
+    properties = {**config.tblproperties, **lease.to_properties()}
     try:
-        edge.run("create_base", create.create_base(table, created, config.tblproperties, comment), table)
+        edge.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
     except StatementError as error:
         if "ALREADY_EXISTS" not in str(error) and "already exists" not in str(error).lower():
             raise
         raise ConcurrentRun(
-            f"another run is building generation {number} of {name}",
+            f"another run is building generation {table.generation.number} of {table.name}",
             where=config.model,
             why=f"{table.base} came into being a moment ago",
             fix="wait for the other run to end, then run again if this one is still needed",
         ) from error
-    edge.run("order_base", create.order_base(table), table)
-    rows = rows_written(edge, edge.run("fill_base", fill, table), table.base)
-    edge.run("create_change", create.create_change(table, created), table)
-    properties = {PROPERTY_RUN: edge.run_id}
-    if consumed:
-        properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-    edge.run("first_commit", mark_buckets(table, properties), table)
-    edge.run("keep_statistics", create.keep_statistics(table), table)
-    if batch.sequence_by and batch.can_delete:
-        txn = edge.new_txn()
-        edge.run("fill_tombstones", fill_tombstones(table, batch, txn, {PROPERTY_RUN: edge.run_id}), table)
-    _publish(edge, table, comment)
-    _drop_abandoned(edge, table, found)
-    return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
+
+
+@dataclass
+class _Build:
+    """:param shown: whether the view may name the generation by now."""
+
+    shown: bool = False
+
+
+@contextmanager
+def _dropped_unless_shown(edge: Edge, table: KeyedTable) -> Iterator[_Build]:
+    """Let go of a build that fails before anybody may see it, and of its lease with it."""
+    build = _Build()
+    try:
+        yield build
+    except BaseException:
+        if not build.shown:
+            # The failure itself is what a user has to see; what stays is dropped by a later run.
+            with suppress(ArcticError):
+                for side in (table.change, table.base):
+                    edge.run("drop_side_table", create.drop_table(side), table)
+        raise
 
 
 def _in_brackets(rows: int) -> str:
     return f" ({rows} rows)" if rows >= 0 else ""
 
 
-def _publish(edge: Edge, table: KeyedTable, comment: str) -> None:
+def _publish(
+    edge: Edge,
+    table: KeyedTable,
+    comment: str,
+    before: Seen,
+    retired: Retired | None,
+    config: KeyedConfig,
+    build: _Build,
+) -> Retired | None:
     """Give the name to the view. A table that has it is set aside for a moment, and put back by the
     next run's first step if this one is cut off in between.
     """
+    require_unmoved(edge, table, before, config.model)
     in_the_way = edge.catalog.load_table(table.name.schema, table.name.identifier) is not None
     aside = table.name.sibling(f"{table.name.identifier}__arctic_old_{edge.new_txn()}")
     if in_the_way:
         edge.run("set_aside", create.rename_table(table.name, aside), table)
-    edge.run("publish_view", create.publish_view(table, comment), table)
+    build.shown = True
+    retired = show(edge, table, comment, before, retired, where=config.model)
     if in_the_way:
         edge.run("drop_aside", create.drop_table(aside), table)
+    return retired
 
 
 def drop_keyed(edge: Edge, table: KeyedTable) -> None:
@@ -151,9 +224,19 @@ def _drop_abandoned(edge: Edge, table: KeyedTable, found: Mapping[Name, int]) ->
         for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
     }
     superseded = table.previous.number if table.previous else 0
-    for side, number in found.items():
-        state = None if side in named else edge.catalog.load_table(side.schema, side.identifier)
-        if state is None or state.properties.get(PROPERTY_OF) != table.made_as.dotted:
+    states = {
+        side: state
+        for side in found
+        if side not in named
+        and (state := edge.catalog.load_table(side.schema, side.identifier)) is not None
+        and state.properties.get(PROPERTY_OF) == table.made_as.dotted
+    }
+    for side, state in states.items():
+        number = found[side]
+        base, change = (states.get(side_name(table.made_as, role, number)) for role in ("base", "change"))
+        if number > superseded and build_at_work(number, base, change, edge.now_ms()) is not None:
             continue
-        if is_abandoned_generation(number, superseded, state.properties, state.tags, edge.now_ms()):
+        if was_cut_off(base, change) or is_abandoned_generation(
+            number, superseded, state.properties, state.tags, edge.now_ms()
+        ):
             edge.run("drop_side_table", create.drop_table(side), table)

@@ -18,6 +18,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.lease import find_build, refuse_beside_build
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import columns_at, consistent_pair, head, load_change, load_keyed
 from dbt_arctic.refresh.turns import turn
@@ -28,11 +29,14 @@ class Purpose:
     """:param step: the name of the statement that writes.
     :param where: the model or table that errors name.
     :param again: what a person does once others were faster, for instance ``run the model again``.
+    :param pulls: whether it consumes upstream versions. A full refresh consumes them itself; any other
+        computed write would be lost beside one, so the two exclude each other.
     """
 
     step: str
     where: str
     again: str
+    pulls: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,8 @@ def write_computed(
     :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
     """
     previous: Attempt | None = None
+    if not purpose.pulls:
+        refuse_beside_build(edge, table, f"{purpose.step} has to wait", purpose.where)
     with ExitStack() as kept:
         for count in range(ATTEMPTS):
             if count:
@@ -101,6 +107,8 @@ def write_computed(
                 published = publish(edge, table.change, attempt.branch, table)
             if published:
                 _require_generation(edge, table, purpose)
+                if not purpose.pulls:
+                    _require_no_switch(edge, table, purpose)
                 return Written(rows, sql, attempt)
             previous = attempt
     raise ConcurrentRun(
@@ -136,6 +144,18 @@ def _pin(edge: Edge, table: KeyedTable, reads_rows: bool, previous: Attempt | No
         **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
     }
     return Attempt(change, version, known, txn, branch, previous)
+
+
+def _require_no_switch(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:
+    """A build that is about to be shown may have looked for the last time before this write landed."""
+    build = find_build(edge, table.name, table)
+    if build is not None and build.finished:
+        raise ConcurrentRun(
+            f"{table.name} is being replaced by a full refresh at this very moment",
+            where=purpose.where,
+            why=f"{build.lease.told} shows generation {build.number}, which may lack what was written here",
+            fix=f"{purpose.again} in a moment",
+        )
 
 
 def _require_generation(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:

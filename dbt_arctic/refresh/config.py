@@ -14,6 +14,8 @@ from dbt_arctic.refresh.duration import parse_duration
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 
+DEFAULT_LEASE_TIMEOUT_S = 600
+
 OWN_SETTINGS = (
     "buckets",
     "bucket_by",
@@ -22,6 +24,7 @@ OWN_SETTINGS = (
     "deduplicate_by",
     "sequence_by",
     "tombstone_retention",
+    "lease_timeout",
     "partition_by",
     "tblproperties",
     "unique_key",
@@ -57,6 +60,7 @@ class KeyedConfig:
     delete_when: str | None = None
     sequence_by: str | None = None
     tombstone_retention_s: int = DEFAULT_TOMBSTONE_RETENTION_S
+    lease_timeout_s: int = DEFAULT_LEASE_TIMEOUT_S
     on_schema_change: OnSchemaChange = "ignore"
     tblproperties: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
@@ -184,6 +188,9 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         sequence_by=sequence_by,
         tombstone_retention_s=parse_duration(
             model, "tombstone_retention", config.get("tombstone_retention"), DEFAULT_TOMBSTONE_RETENTION_S
+        ),
+        lease_timeout_s=parse_duration(
+            model, "lease_timeout", config.get("lease_timeout"), DEFAULT_LEASE_TIMEOUT_S
         ),
         on_schema_change=on_schema_change,
         tblproperties={str(name): str(value) for name, value in properties.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ class Edge:
     :param query_schema: the columns of a query, by analysis only.
     :param query: the rows of a query.
     :param run_id: invocation and model; committed with the data, to recognise it later.
+    :param beside: a connection of its own for another thread, for as long as the context lasts; ``None``
+        where there is none.
     """
 
     catalog: CatalogReader
@@ -34,6 +37,7 @@ class Edge:
     query: Callable[[str], list[tuple[Any, ...]]]
     run_id: str = ""
     now_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
+    beside: Callable[[], AbstractContextManager[RunStatement]] | None = None
 
     def new_txn(self) -> int:
         """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""

@@ -16,6 +16,7 @@ from dbt_arctic.refresh.batch import require_same_columns
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.refresh.switch import show_again
 
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
 _SMALL_INTEGER = re.compile(r"(?<![^:<,])(tinyint|smallint)(?![^,>])")
@@ -146,8 +147,7 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         for column in widened:
             if existing[column.name.lower()].type != column.type:
                 edge.run("widen_column", create.widen_column(side, column), table)
-    comment = edge.catalog.load_view(table.name.schema, table.name.identifier)
-    edge.run("publish_view", create.publish_view(evolved, comment.comment if comment else ""), evolved)
+    show_again(edge, evolved, where=config.model)
     if removed:
         for side in (table.change, table.base):
             edge.run("drop_columns", create.drop_columns(side, removed), table)
@@ -166,8 +166,7 @@ def relax(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
         return table
     edge.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
     relaxed = replace(table, required=tuple(c for c in table.required if c not in loosened))
-    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
-    edge.run("publish_view", create.publish_view(relaxed, view.comment if view else ""), relaxed)
+    show_again(edge, relaxed, where=config.model)
     return relaxed
 
 

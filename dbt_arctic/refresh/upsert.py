@@ -10,6 +10,7 @@ from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, ConfigError
 from dbt_arctic.keyed import create, write
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions, find_transaction
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.replay import PROPERTY_BLIND
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.refresh.batch import make_batch, model_columns
@@ -17,6 +18,7 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import evolve, relax
+from dbt_arctic.refresh.replay import follow, settle
 from dbt_arctic.refresh.rows import counted, rows_written
 from dbt_arctic.refresh.state import load_change, load_keyed
 
@@ -25,7 +27,9 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     """A blind upsert: one append to the change table, no read of the target."""
     table, batch = prepare(edge, name, config, sql)
     txn = edge.new_txn()
-    statement = write.insert_into_change(table, batch, txn, {PROPERTY_RUN: edge.run_id})
+    properties = {PROPERTY_RUN: edge.run_id, PROPERTY_BLIND: "true"}
+    properties |= settle(edge, table, load_change(edge.catalog, table), config.model)
+    statement = write.insert_into_change(table, batch, txn, properties)
     try:
         rows = rows_written(edge, edge.run("upsert", statement, table), table.change, txn=txn)
     except CommitStateUnknown:
@@ -34,7 +38,7 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
         if landed is None:
             raise
         rows = int(landed.summary.get("added-records", "0"))
-    _replay_if_retired(edge, table, txn)
+    follow(edge, table, txn, config.model)
     return Outcome(counted("UPSERT", rows), rows, statement)
 
 
@@ -72,7 +76,7 @@ def pull_upsert(
     written = write_computed(
         edge,
         table,
-        Purpose("upsert", config.model, "run the model again"),
+        Purpose("upsert", config.model, "run the model again", pulls=True),
         statement,
         check=require_expected,
         reads_rows=False,
@@ -118,22 +122,6 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
         table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
         edge.run("set_retention", create.set_retention(table), table)
     return table, make_batch(edge, config, sql, existing=table)
-
-
-def _replay_if_retired(edge: Edge, table: KeyedTable, txn: int) -> None:
-    """A full refresh may have switched the view while a writer appended to the old generation."""
-    now = load_keyed(edge.catalog, table.name)
-    while now.generation != table.generation:
-        state = load_change(edge.catalog, table)
-        landed = find_transaction(state.history(), txn)
-        if landed is None:
-            return
-        new_txn = edge.new_txn()
-        statement = write.replay(
-            table.change, landed.snapshot_id, txn, now, new_txn, {PROPERTY_RUN: edge.run_id}
-        )
-        edge.run("replay", statement, now)
-        table, txn, now = now, new_txn, load_keyed(edge.catalog, table.name)
 
 
 def _show(value: object) -> str:

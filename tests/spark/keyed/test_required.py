@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import ConstraintBroken
-from dbt_arctic.keyed.write import replay
-from dbt_arctic.refresh.state import load_keyed
-
 
 @pytest.fixture
 def required(monkeypatch: pytest.MonkeyPatch, shop: Any) -> Any:
@@ -47,19 +43,3 @@ def test_reads_and_merges_stay_in_place(shop: Any, required: set[str]) -> None:
         assert "Join" in plan
         assert "Exchange" not in plan
     assert len(orders.base_rows()) == 2900
-
-
-def test_rows_of_a_looser_generation_are_not_taken_over_unchecked(shop: Any, required: set[str]) -> None:
-    orders = shop.table("orders", {"id": "bigint", "amount": "int"}, buckets=1)
-    asked = set(required)
-    required.clear()
-    orders.build([{"id": 1, "amount": 1}])
-    orders.upsert([{"id": 2, "amount": None}])
-    loose = load_keyed(shop.main.edge.catalog, orders.name)
-    change = shop.main.edge.catalog.load_table(loose.change.schema, loose.change.identifier)
-    txn = int(change.history()[0].summary["arctic.txn"])
-    required.update(asked)
-    orders.build([{"id": 1, "amount": 1}])
-    strict = load_keyed(shop.main.edge.catalog, orders.name)
-    with pytest.raises(ConstraintBroken, match=r'not_null on amount: \{"id":2\}'):
-        shop.main.query(replay(loose.change, change.current_snapshot_id, txn, strict, txn + 1, {}))

@@ -8,7 +8,7 @@ from dbt_arctic.keyed.checks import Check, checked_select, when_broken
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
-from dbt_arctic.keyed.write import Batch, replay
+from dbt_arctic.keyed.write import Batch
 
 POSITIVE = Check("a|b", "check a > 0 || b", "NOT (a > 0)")
 TABLE = KeyedTable(
@@ -38,10 +38,3 @@ def test_a_delete_is_not_checked() -> None:
     assert "WHEN NOT (a > 0) THEN" in batch.collapsed(7)
     with_deletes = replace(batch, delete_when="gone").collapsed(7)
     assert "WHEN (CASE WHEN (gone) THEN 'D' ELSE 'U' END = 'U') AND (NOT (a > 0)) THEN" in with_deletes
-
-
-def test_rows_that_move_to_a_stricter_generation_are_checked_again() -> None:
-    source = TABLE.name.sibling("orders__change_1")
-    assert "raise_error" not in replay(source, 1, 2, TABLE, 3, {})
-    strict = replay(source, 1, 2, replace(TABLE, required=("a",)), 3, {})
-    assert "CASE WHEN (`_action` = 'U') AND (`a` IS NULL) THEN raise_error(" in strict

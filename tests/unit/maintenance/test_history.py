@@ -195,6 +195,7 @@ def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders)
 
     def run(step: str, sql: str, table: Any = None) -> int:
         ran.append(step)
+        catalog.view = replace(orders.view, properties=table.to_properties())
         return -1
 
     edge = Edge(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked

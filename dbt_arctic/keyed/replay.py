@@ -1,0 +1,193 @@
+"""Replays as SQL text: what landed in a retired generation, appended to the one that is shown.
+
+Which commits need it is decided here too, from two logs; where the logs come from is not its business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.keyed.checks import Check, raising, when_broken
+from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, LogRange, SnapshotLike, consumed_versions
+from dbt_arctic.keyed.names import literal, quote, quote_all
+from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
+from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, decode_consumed
+
+PROPERTY_BLIND = "arctic.blind"
+"""On a commit that read nothing of the table: its rows mean the same in any generation."""
+PROPERTY_REPLAYS = "arctic.replays"
+"""On a replay: JSON list of the transactions of another generation that it brings."""
+PROPERTY_SETTLED = "arctic.settled"
+"""On a commit: the switch of generations of which nothing was left to replay when it was made."""
+
+_RANK = quote("_arctic_rank")
+_SEQUENCE = quote("_last_updated_sequence_number")
+
+
+@dataclass(frozen=True)
+class Late:
+    """What landed in a retired generation and is not in the one that took over.
+
+    :param replay: transactions to bring over, oldest first.
+    :param computed: commits whose rows were computed from the retired generation: in another one they would
+        mean something else.
+    """
+
+    replay: tuple[int, ...] = ()
+    computed: tuple[int, ...] = ()
+
+
+def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> Late:
+    """Decide for each commit.
+
+    :param log: of the retired generation, newest first: what landed since the other one began.
+    :param target: the history of the generation that took over, newest first.
+
+    A commit that consumed upstream versions is left out where the other generation consumes the same
+    upstreams: if its version is older, the next pull delivers the changes again; if it is newer, it has
+    them, and the commit's rows are the older ones.
+    """
+    done = replayed(target) | _transactions(target)
+    covered = set(consumed_versions(target))
+    replay, computed = [], []
+    for snapshot in reversed(log):
+        text = snapshot.summary.get(PROPERTY_TXN)
+        if text is None or int(text) in done:
+            continue
+        brought = _replays(snapshot)
+        if brought and brought <= done:
+            continue  # they came from there
+        consumed = snapshot.summary.get(PROPERTY_CONSUMED)
+        if brought or PROPERTY_BLIND in snapshot.summary:
+            replay.append(int(text))
+        elif (
+            PROPERTY_ROLLBACK in snapshot.summary
+            or consumed is None
+            or not set(decode_consumed(consumed)) <= covered
+        ):
+            computed.append(int(text))
+    return Late(tuple(replay), tuple(computed))
+
+
+def _is_covered(snapshot: SnapshotLike, upstreams: set[str]) -> bool:
+    """Whether a commit is a pull from these upstreams."""
+    consumed = snapshot.summary.get(PROPERTY_CONSUMED)
+    if consumed is None or PROPERTY_ROLLBACK in snapshot.summary:
+        return False
+    return set(decode_consumed(consumed)) <= upstreams
+
+
+def replayed(history: Sequence[SnapshotLike]) -> frozenset[int]:
+    """The transactions of other generations that a generation has by replay."""
+    return frozenset(txn for snapshot in history for txn in _replays(snapshot))
+
+
+def written_directly(history: Sequence[SnapshotLike]) -> frozenset[int]:
+    """The transactions that were written to a generation itself, after it was built."""
+    found = [snapshot for snapshot in history if PROPERTY_TXN in snapshot.summary]
+    return frozenset(int(snapshot.summary[PROPERTY_TXN]) for snapshot in found if not _replays(snapshot))
+
+
+def _transactions(history: Sequence[SnapshotLike]) -> frozenset[int]:
+    return frozenset(
+        int(snapshot.summary[PROPERTY_TXN]) for snapshot in history if PROPERTY_TXN in snapshot.summary
+    )
+
+
+def _replays(snapshot: SnapshotLike) -> frozenset[int]:
+    return frozenset(int(txn) for txn in json.loads(snapshot.summary.get(PROPERTY_REPLAYS, "[]")))
+
+
+def insert_replay(
+    source: KeyedTable,
+    transactions: Sequence[int],
+    readable: LogRange,
+    known: ColumnsAt,
+    table: KeyedTable,
+    newer: LogRange,
+    newer_known: ColumnsAt,
+    txn: int,
+    properties: Mapping[str, str],
+    branch: str,
+) -> str:
+    """One append to a branch: of each key the last of these transactions' changes.
+
+    :param source: the retired generation, with its own columns and order.
+    :param readable: where the rows of its log can be read, and :param known: the columns there.
+    :param newer: what was written to ``table`` itself: it came later, so its keys are left out. With a
+        sequence that decides instead.
+    :param txn: of the new commit.
+    """
+    listed = ", ".join(map(str, transactions))
+    scans = "\n    UNION ALL\n".join(
+        f"""\
+    SELECT {select_columns(source, at, known)}, {quote(ACTION)}, {quote(OFFSET)}, {_SEQUENCE}
+    FROM {source.change.at(at)}
+    WHERE {quote(TXN)} IN ({listed}) AND {quote(ACTION)} <> '-U'"""
+        for at in readable.readable_at
+    )
+    there = {name.lower(): name for name in source.column_names}
+    columns = ",\n  ".join(
+        f"l.{quote(there[column.name.lower()])} AS {quote(column.name)}"
+        if column.name.lower() in there
+        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        for column in table.columns
+    )
+    summary = ", ".join(
+        f"{quote('snapshot-property.' + name)}={literal(value)}"
+        for name, value in {
+            PROPERTY_TXN: str(txn),
+            PROPERTY_REPLAYS: json.dumps(sorted(transactions)),
+            **properties,
+        }.items()
+    )
+    overridden = ""
+    if newer.transactions and not table.sequence_by:
+        overridden = (
+            f"\nLEFT ANTI JOIN (\n{_keys_of(table, newer, newer_known)}\n) AS d\n  ON "
+            + key_equality("l", "d", table.key)
+        )
+    return f"""\
+INSERT INTO {table.change.branch(branch)} WITH ({summary}) \
+({quote_all([*table.column_names, ACTION, OFFSET, TXN])})
+SELECT {quote_all([*table.column_names, ACTION])}, {_checked_offset(table)}, CAST({txn} AS BIGINT)
+FROM (
+SELECT {columns}, l.{quote(ACTION)}
+FROM (
+  SELECT *,
+    row_number() OVER (PARTITION BY {quote_all(source.key)} ORDER BY {newest_first(source)}) AS {_RANK}
+  FROM (
+{scans}
+  )
+) AS l{overridden}
+WHERE l.{_RANK} = 1
+)"""
+
+
+def _keys_of(table: KeyedTable, log: LogRange, known: ColumnsAt) -> str:
+    listed = ", ".join(str(txn) for txn in log.transactions if txn != MARKER_TXN)
+    return "\n  UNION ALL\n".join(
+        f"  SELECT {quote_all(table.key)}\n  FROM {table.change.at(at)}\n"
+        f"  WHERE {quote(TXN)} IN ({listed}) AND {quote(ACTION)} <> '-U'"
+        for at in log.readable_at
+    )
+
+
+def _checked_offset(table: KeyedTable) -> str:
+    """The rows were checked when they were written, but the new generation may ask for more."""
+    checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
+    branches = when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'")
+    if table.sequence_by:
+        no_place = raising(
+            "AR-309",
+            f"a row that came during a full refresh has NULL in {table.sequence_by}: ",
+            f"replace(to_json(struct({quote_all(table.key)})), '|', '/')",
+            table.name.identifier,
+            "sequence_by orders the changes of a key, and NULL has no place in an order",
+            "give such rows a value, or run the full refresh when no run with the old config is at work",
+        )
+        branches.insert(0, f"WHEN {quote(table.sequence_by)} IS NULL THEN {no_place}")
+    return f"CASE {' '.join(branches)} ELSE 0L END" if branches else "0L"

@@ -1,0 +1,258 @@
+"""Nothing that lands in a generation while another takes its place is lost: it is replayed.
+
+Whoever sees that something is missing may replay: the build or undo that makes the switch, the writer that
+was late, or the next writer. A replay is a compare-and-swap write and names what it brings, so that two never
+bring the same, and a replay always brings all that is missing, in the order in which it landed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState, ViewState
+from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.keyed.log import PROPERTY_RUN, LogRange, find_transaction, log_range
+from dbt_arctic.keyed.replay import (
+    PROPERTY_SETTLED,
+    Late,
+    find_late,
+    insert_replay,
+    replayed,
+    written_directly,
+)
+from dbt_arctic.keyed.table import PROPERTY_ID, SYSTEM_COLUMNS, Generation, KeyedTable, stored_key
+from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, publish, staged
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import (
+    columns_at,
+    head,
+    keyed_from_view,
+    load_change,
+    to_columns,
+)
+
+PROPERTY_SWITCH = "arctic.switch"
+"""On the view: a unique number of the last switch from one generation to another."""
+PROPERTY_RETIRED = "arctic.retired"
+"""On the view: JSON of what the last switch retired, see ``Retired``."""
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A generation whose place another takes.
+
+    :param since: the head of its change table when the other one began: what landed before is not missing.
+    :param target_head: the head of the other's change table when it began to be shown; what was written
+        there since came later than any replay. ``None`` while it is not shown.
+    """
+
+    table: KeyedTable
+    since: int
+    target_head: int | None = None
+
+    def to_property(self) -> str:
+        return json.dumps([self.table.generation.change_id, self.since, self.target_head])
+
+
+def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> Retired | None:
+    """What is shown now, about to be replaced; ``None`` where there is nothing that rows could land in."""
+    state = None if table is None else _own(catalog, table)
+    return None if table is None or state is None else Retired(table, head(state))
+
+
+def retired_by(catalog: CatalogReader, table: KeyedTable, view: ViewState) -> Retired | None:
+    """What the generation that a view shows has replaced, if it still is there."""
+    text = view.properties.get(PROPERTY_RETIRED)
+    if not text or table.previous is None:
+        return None
+    change_id, since, target_head = json.loads(text)
+    if change_id != table.previous.change_id:
+        return None
+    found = as_generation(catalog, table, table.previous)
+    return None if _own(catalog, found) is None else Retired(found, since, target_head)
+
+
+def as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
+    """Another generation of a table, keyed as it was, with the columns of the table."""
+    found = replace(table, generation=generation, previous=None)
+    base = catalog.load_table(found.base.schema, found.base.identifier)
+    key = stored_key(base.properties) if base is not None else None
+    return found if key is None else replace(found, key=key)
+
+
+def carry_over(
+    edge: Edge, retired: Retired, table: KeyedTable, where: str, *, refuse_computed: bool = False
+) -> int | None:
+    """Replay what landed in a retired generation since and is not in ``table``: its transaction, if any.
+
+    :param refuse_computed: whether commits that cannot be replayed are an error. Without, they are left to
+        their writers, which do not report success beside a build that is about to be shown.
+    :raises ConcurrentRun: something cannot be carried over.
+    """
+    for _ in range(ATTEMPTS):
+        state = _own(edge.catalog, retired.table)
+        if state is None:
+            return None  # dropped since: whoever did that waited until it was nobody's
+        log = log_range(state.history(), retired.since)
+        if log is None:
+            raise _cannot(retired, table, where, "its log was cut off: snapshots were expired by hand")
+        target = load_change(edge.catalog, table)
+        late = find_late(_since(state, retired.since), target.history())
+        if late.computed and refuse_computed:
+            raise _computed(retired, table, late, where)
+        if not late.replay:
+            return None
+        if {name.lower() for name in retired.table.key} != {name.lower() for name in table.key}:
+            raise _cannot(retired, table, where, "the key changed, and a delete is known by its key alone")
+        if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:
+            return txn
+    raise ConcurrentRun(
+        f"other commits to {table.name} got in between {ATTEMPTS} times",
+        where=where,
+        why=f"what landed in {retired.table.change} since a full refresh began is to be replayed",
+        fix="run again when fewer writers are at work: the next run replays it",
+    )
+
+
+def settle(edge: Edge, table: KeyedTable, change: TableState, where: str) -> dict[str, str]:
+    """Replay what a build that was cut off right after its switch has left; once for each switch.
+
+    :returns: what the next commit is to carry, so that no later one has to look.
+    """
+    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
+    if view is None or not switch or table.previous is None:
+        return {}
+    if any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history()):
+        return {}
+    retired = retired_by(edge.catalog, table, view)
+    if retired is not None:
+        carry_over(edge, retired, table, where)
+    return {PROPERTY_SETTLED: switch}
+
+
+def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:
+    """After a write: if its generation was retired meanwhile, see that the rows reach the one that is shown.
+
+    :raises ConcurrentRun: they cannot.
+    """
+    for _ in range(ATTEMPTS):
+        view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+        shown = None if view is None else keyed_from_view(table.name, view)
+        if view is None or shown is None:
+            raise _gone(table, where)
+        if shown.generation == table.generation:
+            return
+        retired = retired_by(edge.catalog, shown, view)
+        if retired is None or retired.table.generation != table.generation:
+            retired = _only(edge.catalog, table, shown, txn, where)
+        if retired is None:
+            return
+        brought = carry_over(edge, retired, shown, where)
+        table, txn = shown, txn if brought is None else brought
+
+
+def _only(
+    catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, txn: int, where: str
+) -> Retired | None:
+    """For one transaction that landed more than one generation ago; ``None`` when it was brought along."""
+    for generation in (shown.generation, shown.previous):
+        at = None if generation is None else _own(catalog, replace(shown, generation=generation))
+        if at is not None and txn in replayed(at.history()):
+            return None
+    state = _own(catalog, table)
+    landed = None if state is None else find_transaction(state.history(), txn)
+    if landed is None or landed.parent_id is None:
+        raise _gone(table, where)
+    return Retired(table, landed.parent_id)
+
+
+def _replay(
+    edge: Edge,
+    source: KeyedTable,
+    state: TableState,
+    log: LogRange,
+    late: Late,
+    table: KeyedTable,
+    target: TableState,
+    target_head: int | None,
+) -> int:
+    """One attempt: the new transaction, or -1 when another commit was faster."""
+    stored = tuple(column for column in state.columns if column.name not in SYSTEM_COLUMNS)
+    newer = _newer(target, target_head)
+    txn = edge.new_txn()
+    branch = branch_name(txn)
+    statement = insert_replay(
+        replace(source, columns=to_columns(stored)),
+        late.replay,
+        log,
+        columns_at(edge.catalog, source.change, log.readable_at),
+        table,
+        newer,
+        columns_at(edge.catalog, table.change, newer.readable_at),
+        txn,
+        {PROPERTY_RUN: edge.run_id},
+        branch,
+    )
+    with staged(edge, table.change, head(target), branch, table):
+        edge.run("replay", statement, table)
+        return txn if publish(edge, table.change, branch, table) else -1
+
+
+def _newer(target: TableState, since: int | None) -> LogRange:
+    """What was written to a generation itself since it is shown."""
+    if since is None:
+        return LogRange((), ())
+    history = target.history()
+    log = log_range(history, since)
+    log = LogRange((), (head(target),)) if log is None else log
+    direct = written_directly(_since(target, since))
+    return LogRange(tuple(sorted(direct)), log.readable_at)
+
+
+def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:
+    """The commits after a snapshot, newest first; all that are known where the snapshot is not."""
+    found: list[Snapshot] = []
+    for snapshot in state.history():
+        if snapshot.snapshot_id == snapshot_id:
+            break
+        found.append(snapshot)
+    return found
+
+
+def _own(catalog: CatalogReader, table: KeyedTable) -> TableState | None:
+    """The change table of a generation, unless it is gone, or another table has its name."""
+    state = catalog.load_table(table.change.schema, table.change.identifier)
+    if state is None or state.current_snapshot_id is None:
+        return None
+    return state if state.properties.get(PROPERTY_ID) == table.generation.change_id else None
+
+
+def _computed(retired: Retired, table: KeyedTable, late: Late, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"{table.name} was changed in a way that a full refresh cannot carry over",
+        where=where,
+        why=f"since it began, {len(late.computed)} commits to {retired.table.change} were computed from the "
+        "rows there (a batch, a rollback, an UPDATE): their rows would mean something else in a new table",
+        fix="nothing was replaced; run the full refresh again",
+    )
+
+
+def _cannot(retired: Retired, table: KeyedTable, where: str, why: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"what landed in {retired.table.change} during a full refresh cannot be carried over",
+        where=where,
+        why=why,
+        fix="run again when no other run is at work on the table; the rows are still in "
+        f"{retired.table.change}",
+    )
+
+
+def _gone(table: KeyedTable, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"{table.name} was rebuilt more than once, or dropped, while this run wrote to it",
+        where=where,
+        why=f"the rows were written to {table.change}, which no view shows any more",
+        fix="run again",
+    )

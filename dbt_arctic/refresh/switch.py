@@ -1,0 +1,182 @@
+"""Every replacement of a keyed table's view, as a compare-and-swap.
+
+``CREATE OR REPLACE VIEW`` replaces whatever is there. So the view is looked at right before, and once more
+after. Replacing keeps properties that the new view does not name, and each switch leaves one with a name of
+its own: what somebody else published between the two looks is seen, and put back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from dbt_arctic.catalog.api import ViewState
+from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.names import Name, literal
+from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.generations import load_generation
+from dbt_arctic.refresh.replay import PROPERTY_RETIRED, PROPERTY_SWITCH, Retired, carry_over
+from dbt_arctic.refresh.state import head, load_change
+
+_SHOWN = "arctic.shown-"
+"""Prefix of the property that a switch leaves behind: its number; the value is the generation."""
+_KEEP_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A view at one look.
+
+    :param generation: what it shows; ``None`` where it shows no generation, or does not say which.
+    :param shown: what switches have shown, by their number.
+    """
+
+    generation: Generation | None
+    shown: Mapping[str, Generation]
+    comment: str = ""
+
+
+def look(edge: Edge, name: Name) -> Seen:
+    return _seen(edge.catalog.load_view(name.schema, name.identifier))
+
+
+def show(
+    edge: Edge,
+    table: KeyedTable,
+    comment: str,
+    before: Seen,
+    retired: Retired | None,
+    *,
+    where: str,
+    properties: Mapping[str, str] | None = None,
+) -> Retired | None:
+    """Replace the view by another generation's.
+
+    :param before: what is to be replaced, from a look at the start of the operation.
+    :param retired: what is retired by that, and comes back with what has to be known to replay from there.
+    :raises ConcurrentRun: something else is shown by now: it still is, afterwards.
+    """
+    switch = str(edge.new_txn())
+    mine = head(load_change(edge.catalog, table))
+    last = require_unmoved(edge, table, before, where)
+    retired = None if retired is None else replace(retired, target_head=mine)
+    named = {
+        **(properties or {}),
+        PROPERTY_SWITCH: switch,
+        PROPERTY_RETIRED: "" if retired is None else retired.to_property(),
+        _SHOWN + switch: json.dumps(table.generation.to_list()),
+    }
+    _publish(edge, table, comment, named, _SHOWN + switch)
+    after = look(edge, table.name)
+    if after.generation != table.generation:
+        # They looked before this switch, and put it back once they see it; or they followed it rightfully.
+        raise _overtaken(table, where, "another generation was shown right after this one")
+    others = {
+        number: generation
+        for number, generation in after.shown.items()
+        if number not in last.shown and number != switch and generation != table.generation
+    }
+    if others:
+        _give_way(edge, table, comment, last, others[max(others)], Retired(table, mine), where)
+    old = sorted(after.shown)[:-_KEEP_SHOWN]
+    if old:
+        edge.run("forget_switches", _forget(table.name, old), table)
+    return retired
+
+
+def show_again(edge: Edge, table: KeyedTable, *, where: str) -> None:
+    """Replace the view by one of the same generation, with other columns.
+
+    :raises ConcurrentRun: another generation is shown by now: it still is, afterwards.
+    """
+    last = require_unmoved(edge, table, Seen(table.generation, {}), where)
+    _publish(edge, table, last.comment, {}, "")
+    others = {
+        number: generation
+        for number, generation in look(edge, table.name).shown.items()
+        if number not in last.shown and generation != table.generation
+    }
+    if others:
+        _give_way(edge, table, last.comment, last, others[max(others)], None, where)
+
+
+def require_unmoved(edge: Edge, table: KeyedTable, before: Seen, where: str) -> Seen:
+    """:raises ConcurrentRun: the view shows something else than it did."""
+    found = look(edge, table.name)
+    if found.generation != before.generation:
+        shown = f"generation {found.generation.number}" if found.generation else "nothing"
+        raise _overtaken(table, where, f"{table.name} shows {shown} by now, which was shown after this began")
+    return found
+
+
+def _publish(edge: Edge, table: KeyedTable, comment: str, properties: Mapping[str, str], unique: str) -> None:
+    try:
+        edge.run("publish_view", create.publish_view(table, comment, properties), table)
+    except CommitStateUnknown:
+        view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+        if not unique or view is None or unique not in view.properties:
+            raise
+
+
+def _give_way(
+    edge: Edge,
+    table: KeyedTable,
+    comment: str,
+    last: Seen,
+    other: Generation,
+    mine: Retired | None,
+    where: str,
+) -> NoReturn:
+    """Put back what was shown first, with what was written to this generation in the meantime."""
+    theirs = load_generation(edge.catalog, table.name, table.made_as.identifier, other.number)
+    if theirs.generation == other:
+        theirs = replace(theirs, previous=last.generation)
+        named = {PROPERTY_SWITCH: str(edge.new_txn())}
+        if mine is not None:
+            named[PROPERTY_RETIRED] = ""
+        _publish(edge, theirs, comment, named, "")
+        if mine is not None:
+            carry_over(edge, mine, theirs, where)
+    raise _overtaken(table, where, f"generation {other.number} was shown a moment before, and is shown again")
+
+
+def _seen(view: ViewState | None) -> Seen:
+    if view is None:
+        return Seen(None, {})
+    shown = {
+        name.removeprefix(_SHOWN): _generation(*json.loads(text))
+        for name, text in view.properties.items()
+        if name.startswith(_SHOWN)
+    }
+    return Seen(_named(view.properties), shown, view.comment)
+
+
+def _named(properties: Mapping[str, str]) -> Generation | None:
+    """The generation that a view names, whatever else of its description is damaged."""
+    number = properties.get("arctic.generation", "")
+    if not is_keyed(properties) or not number.isdigit():
+        return None
+    ids = [properties.get(f"arctic.{side}-id", "") for side in ("base", "change")]
+    return _generation(int(number), *ids, *filter(None, [properties.get("arctic.sequence-by")]))
+
+
+def _generation(number: int, base_id: str, change_id: str, sequence_by: str | None = None) -> Generation:
+    return Generation(number, base_id, change_id, sequence_by)
+
+
+def _forget(name: Name, switches: list[str]) -> str:
+    listed = ", ".join(literal(_SHOWN + switch) for switch in switches)
+    return f"ALTER VIEW {name.sql} UNSET TBLPROPERTIES IF EXISTS ({listed})"
+
+
+def _overtaken(table: KeyedTable, where: str, why: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"another run was faster to replace {table.name}",
+        where=where,
+        why=why,
+        fix="nothing was replaced by this run; run again if it is still wanted",
+    )
