@@ -1,0 +1,97 @@
+"""``adopt --undo``: a keyed table becomes a plain one again: its base, under the public name."""
+
+from __future__ import annotations
+
+from dbt_arctic.catalog.api import TableState
+from dbt_arctic.compaction.major import pending_transactions
+from dbt_arctic.errors import ConcurrentRun, ConfigError, UnknownRelation
+from dbt_arctic.keyed import adopt as sql
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.log import merged_transactions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.savepoint import savepoints
+from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
+from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
+from dbt_arctic.maintenance.generations import generation_numbers, load_generation, load_sides
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import find_keyed, head, load_change
+
+
+def release(edge: Edge, name: Name) -> None:
+    """Drop the view, the change table and the generation before, and give the base the public name.
+
+    Cut off anywhere, the same command finishes; until it has renamed the base, the model's next run makes it
+    the keyed table again.
+
+    :raises ConfigError: changes are not merged yet, or it has a savepoint.
+    :raises ConcurrentRun: somebody wrote to it meanwhile; it is the keyed table that it was.
+    """
+    finish_adoption(edge, name)
+    table = find_keyed(edge.catalog, name)
+    if table is not None:
+        _unname(edge, table)
+    plain = edge.catalog.load_table(name.schema, name.identifier)
+    if plain is None or plain.properties.get(PROPERTY_OF) != name.dotted:
+        raise UnknownRelation(
+            f"{name} is not a keyed table", where=name.dotted, fix="there is nothing to undo"
+        )
+    for side in side_tables_of(edge.catalog, name):
+        edge.run("drop_side_table", create.drop_table(side), None)
+    for statement in sql.forget(name, plain.properties):
+        edge.run("forget", statement, None)
+
+
+def _unname(edge: Edge, table: KeyedTable) -> None:
+    base, change = load_sides(edge.catalog, table)
+    _refuse_savepoints(edge, table)
+    pending = pending_transactions(edge, table, head(change)) - merged_transactions(base.history())
+    if pending:
+        raise ConfigError(
+            f"{len(pending)} commits to {table.name} are not merged into its base",
+            where=table.name.dotted,
+            why="the base alone would lack them",
+            fix=f"merge them: dbt run-operation compact --args '{{table: {table.name.identifier}}}'",
+        )
+    if table.made_as != table.name:
+        raise ConfigError(
+            f"{table.name} was renamed: its side tables are named after {table.made_as.identifier}",
+            where=table.name.dotted,
+            fix=f"rename the view back first: ALTER VIEW {table.name.sql} RENAME TO "
+            f"{table.made_as.schema}.{table.made_as.identifier}",
+        )
+    edge.run("move", sql.move(table.base), table)
+    edge.run("drop_view", create.drop_view(table.name), table)
+    if _moved(edge, table, base, change):
+        finish_adoption(edge, table.name)
+        raise ConcurrentRun(
+            f"somebody wrote to {table.name} meanwhile",
+            where=table.name.dotted,
+            why="what was written is not merged yet",
+            fix="try again when no run is at work",
+        )
+    edge.run("rename", create.rename_table(table.base, table.name), table)
+
+
+def _moved(edge: Edge, table: KeyedTable, base: TableState, change: TableState) -> bool:
+    now = load_sides(edge.catalog, table)
+    return [state.current_snapshot_id for state in now] != [
+        base.current_snapshot_id,
+        change.current_snapshot_id,
+    ]
+
+
+def _refuse_savepoints(edge: Edge, table: KeyedTable) -> None:
+    for number in generation_numbers(edge.catalog, table.made_as):
+        generation = (
+            table
+            if number == table.generation.number
+            else load_generation(edge.catalog, table.name, table.made_as.identifier, number)
+        )
+        found = savepoints(load_change(edge.catalog, generation).tags)
+        if found:
+            raise ConfigError(
+                f"{table.name} has the savepoints {', '.join(sorted(found))}",
+                where=table.name.dotted,
+                why="they would go with the change table",
+                fix=f"drop them: dbt-arctic savepoint {table.name.identifier} {sorted(found)[0]} --drop",
+            )

@@ -1,0 +1,202 @@
+"""A plain Iceberg table becomes a keyed one in its own files, and a plain one again; no row is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.errors import ConfigError, DuplicateKey, KeyColumnMissing, NullKey, VersionUnavailable
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.maintenance.adopt import adopt, finish_adoption, plan_adoption
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.release import release
+from dbt_arctic.maintenance.timeline import history
+from dbt_arctic.maintenance.verify import verify_schema
+from dbt_arctic.maintenance.versions import rows_at
+from dbt_arctic.refresh.pull import plan_pull
+
+
+def plain(shop: Any, name: str = "orders", version: int = 2, layout: str = "") -> None:
+    """A table as another program has made it: updated in place, with delete files."""
+    sql = shop.main.query
+    sql(
+        f"CREATE TABLE {shop.main.name(name).sql} (id BIGINT, amount INT) USING iceberg {layout} "
+        f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read', "
+        "'write.merge.mode'='copy-on-write', 'owner-team'='sales')"
+    )
+    sql(f"INSERT INTO {shop.main.name(name).sql} VALUES (0, 0), (1, 1), (2, 2), (3, 3)")
+    sql(f"DELETE FROM {shop.main.name(name).sql} WHERE id = 3")
+    sql(f"INSERT INTO {shop.main.name(name).sql} VALUES (4, 4)")
+
+
+def adopted(shop: Any, name: str = "orders", at: Any = None, key: tuple[str, ...] = ("id",)) -> KeyedTable:
+    edge = (at or shop.main).edge
+    return adopt(edge, plan_adoption(edge, shop.main.name(name), key))
+
+
+def files(shop: Any, identifier: str) -> set[str]:
+    state = shop.main.catalog.load_table(shop.main.schema, identifier)
+    stored = shop.main.catalog.stored_files(shop.main.schema, identifier, state.current_snapshot_id)
+    return {file.path for file in stored}
+
+
+def findings(shop: Any, schema: str, warehouse: Path) -> set[str]:
+    catalog = EmbeddedCatalog("lake", warehouse)
+    inventory = take_inventory(catalog, "lake", schema)
+    return {
+        finding.kind
+        for finding in verify_schema(catalog, inventory, shop.main.edge.now_ms(), size_of, shop.main.query)
+    }
+
+
+def test_an_adopted_table_keeps_its_files_and_goes_on_as_a_keyed_one(
+    shop: Any, schema: str, warehouse: Path
+) -> None:
+    plain(shop)
+    before = files(shop, "orders")
+    first = shop.main.catalog.load_table(schema, "orders").history()[-1].snapshot_id
+    consumed = plan_pull(shop.main.catalog, shop.main.name("orders"), None, model="daily").consumed
+    table = adopted(shop)
+    assert files(shop, table.base.identifier) == before
+    state = shop.main.catalog.load_table(schema, table.base.identifier)
+    assert (state.properties["format-version"], state.properties["owner-team"]) == ("3", "sales")
+    assert table.layout.buckets == 0
+
+    orders = shop.table(buckets=None)
+    rows = {0: 0, 1: 1, 2: 2, 4: 4}
+
+    def shown() -> dict[int, int]:
+        return {row["id"]: row["amount"] for row in orders.rows()}
+
+    assert shown() == rows
+    assert findings(shop, schema, warehouse) == set()
+    kinds = [entry.kind for entry in history(shop.main.catalog, orders.name)]
+    assert kinds == ["adoption", "build", "before adoption", "before adoption", "before adoption"]
+
+    consumer = shop.consumer("daily", orders)
+    orders.apply([{"id": 1, "amount": 10}, {"id": 5, "amount": 5}], [{"id": 2}])
+    # A model that read the plain table is told what changed since.
+    pull = plan_pull(shop.main.catalog, orders.name, consumed, model="daily")
+    changed = shop.main.read(pull.sql, ["id", "_action"])
+    assert sorted((row["id"], row["_action"]) for row in changed) == [(1, "U"), (2, "D"), (5, "U")]
+    with pytest.raises(VersionUnavailable, match="is not the table that this model last read"):
+        plan_pull(shop.main.catalog, orders.name, Consumed("elsewhere", consumed.version), model="daily")
+    consumer.run()
+    orders.compact()
+    rows = {0: 0, 1: 10, 4: 4, 5: 5}
+    assert shown() == rows
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == rows
+    orders.upsert([{"id": 6, "amount": 6}])
+    assert consumer.run() == "upserted"
+    assert [row["id"] for row in consumer.rows()] == [0, 1, 4, 5, 6]
+    old = rows_at(shop.main.catalog, orders.name, f"1.{_first_change(shop, table)}.{first}", "test")
+    assert {row["id"] for row in shop.main.read(old, ["id"])} == {0, 1, 2, 3}
+    assert findings(shop, schema, warehouse) == set()
+    # The view's metadata is not in the folder of the table's files, now and when it is replaced.
+    orders.build([{"id": 7, "amount": 7}])
+    folder = warehouse / schema
+    assert len(list((folder / "orders__view" / "metadata").glob("*.metadata.json"))) > 1
+    names = [path.name for path in (folder / "orders" / "metadata").glob("*.metadata.json")]
+    assert len(names) == len({name.partition("-")[0] for name in names}), "of one relation only"
+
+
+def _first_change(shop: Any, table: KeyedTable) -> int:
+    state = shop.main.catalog.load_table(shop.main.schema, table.change.identifier)
+    return int(state.history()[-1].snapshot_id)
+
+
+def test_what_cannot_be_adopted_is_told_before_anything_changes(shop: Any, schema: str) -> None:
+    edge, sql = shop.main.edge, shop.main.query
+    plain(shop)
+    name = shop.main.name("orders")
+    sql(f"INSERT INTO {name.sql} VALUES (1, 7), (NULL, 8)")
+    with pytest.raises(DuplicateKey, match=r'1 keys .* for instance {"id":1}'):
+        plan_adoption(edge, name, ["id"])
+    sql(f"DELETE FROM {name.sql} WHERE amount = 7")
+    with pytest.raises(NullKey, match="1 rows"):
+        plan_adoption(edge, name, ["ID"])
+    with pytest.raises(KeyColumnMissing, match="no column price"):
+        plan_adoption(edge, name, ["id", "price"])
+    sql(f"ALTER TABLE {name.sql} ADD COLUMN _txn BIGINT")
+    with pytest.raises(ConfigError, match="keyed tables use themselves"):
+        plan_adoption(edge, name, ["id"])
+    sql(f"CREATE VIEW {name.sibling('v').sql} AS SELECT 1 AS id")
+    with pytest.raises(ConfigError, match="is a view"):
+        plan_adoption(edge, name.sibling("v"), ["id"])
+    assert {entry.name for entry in shop.main.catalog.list_names(schema)} == {"orders", "v"}
+
+
+def test_cut_off_anywhere_the_table_is_found_again(
+    shop: Any, schema: str, warehouse: Path, cut_off: tuple[type[Exception], ...]
+) -> None:
+    """Adopted and released again and again, and cut off one statement later each time."""
+    plain(shop, version=3, layout="PARTITIONED BY (bucket(2, id))")
+    sql, name = shop.main.query, shop.main.name("orders")
+    rows = [(0, 0), (1, 1), (2, 2), (4, 4)]
+    before = files(shop, "orders")
+    gaps = 0
+    for undo in (False, True):
+        for at in range(20):
+            worker = shop.session()
+            worker.statements.die(at)
+            try:
+                if undo:
+                    release(worker.edge, name)
+                else:
+                    adopted(shop, at=worker)
+            except cut_off:
+                if finish_adoption(shop.main.edge, name) is not None:
+                    gaps += 1
+                assert sorted(sql(f"SELECT * FROM {name.sql}")) == rows, worker.statements.steps
+                if not undo and shop.main.catalog.load_table(schema, "orders") is None:
+                    release(shop.main.edge, name)
+                if undo and shop.main.catalog.load_table(schema, "orders") is not None:
+                    release(shop.main.edge, name)
+                    adopted(shop)
+            else:
+                break
+    assert gaps == 2, "once each way, nothing has the name"
+    state = shop.main.catalog.load_table(schema, "orders")
+    assert files(shop, "orders") == before
+    assert {entry.name for entry in shop.main.catalog.list_names(schema)} == {"orders"}
+    assert not [key for key in state.properties if key.startswith("arctic.")]
+    assert state.properties["write.merge.mode"] == "copy-on-write"
+    assert "write.update.mode" not in state.properties
+    assert sorted(sql(f"SELECT * FROM {name.sql}")) == rows
+    assert findings(shop, schema, warehouse) == set()
+
+
+def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, schema: str) -> None:
+    plain(shop, layout="PARTITIONED BY (bucket(2, id))")
+    name, other = shop.main.name("orders"), shop.session()
+    writes = iter([(10, 1), (11, 1), (10, 2)])
+    worker = shop.session()
+
+    def write(step: str) -> None:
+        if step in ("mark_adopted", "rename"):
+            values = next(writes)
+            other.query(f"INSERT INTO {name.sql} VALUES {values}")
+
+    worker.statements.before = write
+    # One before the commit that says from where on it is a base: checked again. One just before the rename,
+    # and that one breaks the key.
+    writes = iter([(10, 1), (11, 1), (10, 2)])
+    with pytest.raises(DuplicateKey):
+        adopted(shop, at=worker)
+    assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
+    shop.main.query(f"DELETE FROM {name.sql} WHERE id = 10 AND amount = 2")
+    table = adopted(shop)
+    assert table.layout.buckets == 2
+
+    orders = shop.table()
+    orders.upsert([{"id": 12, "amount": 2}])
+    with pytest.raises(ConfigError, match=r"1 commits to .* are not merged"):
+        release(shop.main.edge, name)
+    orders.compact()
+    release(shop.main.edge, name)
+    assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
