@@ -32,6 +32,7 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import build, clone, microbatch, plain, pull, swaps, upsert
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
@@ -320,6 +321,12 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """The same, as it is once the run has put right what an interrupted swap left."""
         with as_dbt_errors():
             return swaps.kind_of(self.catalog, swaps.standing(self.catalog, relation.name_parts))
+
+    @available.parse(lambda *a, **k: None)
+    def finish_adoption(self, relation: ArcticRelation) -> None:
+        """Show a keyed table whose adoption was cut off while nothing had its name."""
+        with as_dbt_errors():
+            finish_adoption(self.edge(), relation.name_parts)
 
     @available.parse(lambda *a, **k: [])
     def set_aside(self, relation: ArcticRelation) -> list[ArcticRelation]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from dbt_arctic.cli.adopt import adopt
 from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.erase import erase
@@ -50,5 +51,5 @@ def doctor() -> None:
         sys.exit(1)
 
 
-for command in (changes, clean, erase, history, restore, rollback, savepoint, server, verify):
+for command in (adopt, changes, clean, erase, history, restore, rollback, savepoint, server, verify):
     main.add_command(command)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dbt_arctic.keyed.adopt import PROPERTY_MOVING
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_CREATED
 
@@ -71,9 +72,10 @@ def is_abandoned_generation(
     """Whether a side table that no view names may go: superseded, or a build that nobody finished.
 
     :param superseded: generations before this one were replaced by a build that went through.
-    :param tags: of the side table: one with a savepoint was asked to stay.
+    :param tags: of the side table: one with a savepoint was asked to stay. An adopted one that was cut off
+        between its two names may hold the only copy of its rows.
     """
-    if savepoints(tags):
+    if savepoints(tags) or PROPERTY_MOVING in properties:
         return False
     return number < superseded or side_age_ms(properties, now_ms) > older_than_ms
 

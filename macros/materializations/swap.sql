@@ -3,9 +3,11 @@
   So what is in the way is set aside under a unique name, the new relation takes the name, and then
   the old one is dropped. A crash at any point leaves either the old relation under its name, or none
   under the name and the old one set aside; recover_swap, the first step of the next run, puts it back.
+  It also shows a table whose adoption as a keyed one was cut off.
 #}
 
 {% macro recover_swap(relation) -%}
+  {%- do adapter.finish_adoption(relation) -%}
   {%- for left in adapter.set_aside(relation) -%}
     {%- if adapter.relation_kind(relation) is none -%}
       {%- do log('Recovering ' ~ relation ~ ' from ' ~ left ~ ', which an interrupted run set aside') -%}
