@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from dbt_arctic.catalog.api import ViewState
-from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun
+from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed
@@ -70,7 +70,12 @@ def show(
         PROPERTY_RETIRED: "" if retired is None else retired.to_property(),
         _SHOWN + switch: json.dumps(table.generation.to_list()),
     }
-    _publish(edge, table, comment, named, _SHOWN + switch)
+    try:
+        _publish(edge, table, comment, named, _SHOWN + switch)
+    except StatementError:
+        # Whoever was faster may have dropped what was to be shown: too old by then.
+        require_unmoved(edge, table, before, where)
+        raise
     after = look(edge, table.name)
     if after.generation != table.generation:
         # They looked before this switch, and put it back once they see it; or they followed it rightfully.
