@@ -7,15 +7,16 @@ it to the layer below together with the engine and the catalog, and turns errors
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.invocation import get_invocation_id
 
+from dbt_arctic.adapter.beside import connection_beside
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.docs import persists
@@ -36,7 +37,7 @@ from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import build, clone, microbatch, plain, pull, swaps, upsert
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
-from dbt_arctic.refresh.edge import Edge, Outcome, RunStatement
+from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 
@@ -67,19 +68,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def edge(self, run_id: str = "") -> Edge:
         return Edge(
-            catalog=self.catalog,
-            run=self._run,
-            query_schema=self._schema,
-            query=self._rows,
-            run_id=run_id,
-            beside=self._beside,
+            self.catalog, self._run, self._schema, self._rows, run_id, beside=partial(connection_beside, self)
         )
-
-    @contextmanager
-    def _beside(self) -> Iterator[RunStatement]:
-        """A connection for the thread that asks, which has none of its own."""
-        with self.connection_named("beside"):
-            yield self._run
 
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle
