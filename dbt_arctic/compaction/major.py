@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.catalog.api import Snapshot
+from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed.log import merged_transactions
+from dbt_arctic.keyed.log import PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.leftovers import txn_age_ms
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed
 
@@ -62,17 +63,59 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
     change = load_change(edge.catalog, table)
     pending = pending_transactions(edge, table, head(change))
     history = base.history()
-    settled = merged_transactions(history, before_ms=edge.now_ms() - int(trim_grace_seconds * 1000))
-    trim, forget = _plan_trim(edge, table, history, head(change), pending & settled)
+    settled = _settled(table, change, history, pending, edge.now_ms() - int(trim_grace_seconds * 1000))
+    trim, forget = _plan_trim(edge, table, history, head(change), settled)
     return CompactionPlan(
         table=table,
         base_snapshot=head(base),
         change_snapshot=head(change),
         pending=pending,
-        merge=pending - merged_transactions(history),
+        merge=_unmerged(change, history, pending),
         trim=trim,
         forget=forget,
     )
+
+
+def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozenset[int]) -> frozenset[int]:
+    """What to merge: what no commit of the base names. Or everything, where an expired commit may have
+    merged an older part of it: merged alone and again, that would go over what is newer in the base.
+    """
+    unmerged = pending - merged_transactions(history)
+    oldest = history[-1]
+    if oldest.parent_id is None:
+        return unmerged
+    times = {transaction: commit.timestamp_ms for transaction, commit in _commits(change).items()}
+    may_be_merged = any(times.get(txn, 0) <= oldest.timestamp_ms for txn in unmerged)
+    return pending if may_be_merged else unmerged
+
+
+def _settled(
+    table: KeyedTable,
+    change: TableState,
+    history: Sequence[Snapshot],
+    pending: frozenset[int],
+    before_ms: int | None,
+) -> frozenset[int]:
+    """What was merged long enough ago to be trimmed. In the order of arrival nothing goes before what is
+    older, which would else come out from under it.
+    """
+    settled = pending & merged_transactions(history, before_ms)
+    if table.sequence_by:
+        return settled
+    # Newest first. A commit that the log does not have any more is older than all that it has.
+    places = {transaction: place for place, transaction in enumerate(_commits(change))}
+    oldest = len(places)
+    stays = max((places.get(txn, oldest) for txn in pending - settled), default=-1)
+    return frozenset(txn for txn in settled if places.get(txn, oldest) > stays)
+
+
+def _commits(change: TableState) -> dict[int, Snapshot]:
+    """The commits of the log by transaction, newest first."""
+    return {
+        int(commit.summary[PROPERTY_TXN]): commit
+        for commit in change.history()
+        if PROPERTY_TXN in commit.summary
+    }
 
 
 def _plan_trim(
@@ -85,11 +128,14 @@ def _plan_trim(
     """Of what may be trimmed: what to trim, and of what to let go of the deletes as well."""
     if not table.sequence_by or not settled:
         return settled, frozenset()
-    expired_ms = edge.now_ms() - table.tombstone_retention_s * 1000
-    forget = settled & merged_transactions(history, before_ms=expired_ms)
     rows = edge.query(compact.list_kept_rows(table, change_snapshot))
-    trimmable = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes}
-    return (settled & trimmable) - forget, forget
+    with_upserts = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes} - {MARKER_TXN}
+    # A row that came in time to lose against a delete needs the delete beside it for as long as it is here.
+    now_ms = edge.now_ms()
+    longest_here_ms = max((txn_age_ms(txn, now_ms) for txn in with_upserts - settled), default=0)
+    expired_ms = now_ms - longest_here_ms - table.tombstone_retention_s * 1000
+    forget = settled & merged_transactions(history, before_ms=expired_ms)
+    return (settled & with_upserts) - forget, forget
 
 
 def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
@@ -160,6 +206,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
 def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:
     """Without a grace, what was merged just now is trimmed at once."""
     history = load_base(edge.catalog, plan.table).history()
-    settled = plan.pending & merged_transactions(history)
+    change = load_change(edge.catalog, plan.table)
+    settled = _settled(plan.table, change, history, plan.pending, None)
     trim, forget = _plan_trim(edge, plan.table, history, plan.change_snapshot, settled)
     return replace(plan, trim=trim, forget=forget)
