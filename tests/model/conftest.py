@@ -1,0 +1,40 @@
+"""One Spark for the tests here that need a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.settings import SparkSettings
+from tests.model.spark import SparkWorld
+from tests.model.world import MemoryWorld
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("model")
+
+
+@pytest.fixture(scope="session")
+def engine(warehouse: Path) -> Iterator[SessionEngine]:
+    settings = SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="1g")
+    made = SessionEngine(settings)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def spark_world(engine: SessionEngine, warehouse: Path) -> Iterator[SparkWorld]:
+    made = SparkWorld(engine, warehouse)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def memory_world() -> Iterator[MemoryWorld]:
+    made = MemoryWorld()
+    yield made
+    made.close()

@@ -1,0 +1,165 @@
+"""Spark's queries on DuckDB: the text translated once for each shape, the tables as they are told to be.
+
+What differs between two statements of one shape (names, numbers of snapshots and transactions, text, lists)
+is taken out before the translation and put back after it: translating costs far more than running.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from dbt_arctic.engine.api import ColumnInfo
+
+_PART = r"`(?:[^`]|``)+`"
+_VALUES = r"VALUES (?:\((?:[^()'`]|'[^'`]*')*\)(?:, )?)+"
+_TOKEN = re.compile(
+    rf"(?P<ref>{_PART}\.{_PART}\.{_PART}(?:\.{_PART})?(?: VERSION AS OF \d+)?)(?!\()"
+    rf"|(?P<values>{_VALUES})"
+    r"|(?P<text>'(?:[^'\\]|\\.)*')"
+    r"|(?P<list>(?<=\bIN )\(\d+(?:, \d+)*\))"
+    r"|(?P<number>\b\d{7,}\b)"
+    rf"|(?P<name>{_PART})"
+)
+_ESCAPES = {"n": "\n", "r": "\r", "0": "\0", "u0024": "$"}
+_ESCAPE = re.compile(r"\\(u0024|.)", re.DOTALL)
+
+TYPES = {
+    "bigint": "BIGINT",
+    "int": "INTEGER",
+    "string": "VARCHAR",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+_FROM_DUCK = {duck: spark for spark, duck in TYPES.items()}
+
+Resolve = Callable[[str, bool], str]
+"""From a table's name as the statement has it (and whether the statement asks for hidden columns) to what
+DuckDB reads in its place."""
+
+
+class QueryFailed(Exception):
+    """DuckDB refuses the query: its text."""
+
+
+def duck_type(spark_type: str) -> str:
+    return spark_type.upper() if spark_type.startswith("decimal(") else TYPES[spark_type]
+
+
+def unescape(literal: str) -> str:
+    """The text of a literal of Spark SQL."""
+    return _ESCAPE.sub(lambda found: _ESCAPES.get(found.group(1), found.group(1)), literal[1:-1])
+
+
+def sql_literal(value: Any, type_: str) -> str:
+    if value is None:
+        return f"NULL::{type_}"
+    if isinstance(value, bool | int | float):
+        return f"{value}::{type_}"
+    return f"{_text(str(value))}::{type_}"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+class Duck:
+    """One in-memory database."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect(":memory:", config={"threads": 1})
+        self.connection.execute("CREATE MACRO arctic_bucket(n, v) AS hash(v) % n")
+        self.connection.execute("CREATE MACRO timestamp_seconds(s) AS make_timestamp(s * 1000000)")
+        self._schemas: dict[str, list[ColumnInfo]] = {}
+
+    def query(self, spark_sql: str, resolve: Resolve) -> list[tuple[Any, ...]]:
+        return self._execute(self.translate(spark_sql, resolve)).fetchall()
+
+    def schema(self, spark_sql: str, resolve: Resolve) -> list[ColumnInfo]:
+        text = self.translate(spark_sql, resolve)
+        if text not in self._schemas:
+            rows = self._execute(f"DESCRIBE {text}").fetchall()
+            columns = [ColumnInfo(row[0], _FROM_DUCK.get(row[1], row[1].lower())) for row in rows]
+            if "snapshot_" in text:  # such a table is gone one day
+                return columns
+            self._schemas[text] = columns
+        return self._schemas[text]
+
+    def table(self, name: str, columns: list[tuple[str, str]], rows: list[tuple[Any, ...]]) -> None:
+        """:param columns: name and type in DuckDB's words."""
+        names = ", ".join(f'"{column}"' for column, _ in columns)
+        if not rows:
+            listed = ", ".join(f'"{column}" {type_}' for column, type_ in columns)
+            self._execute(f"CREATE TABLE {name} ({listed})")
+            return
+        types = [type_ for _, type_ in columns]
+        lines = (", ".join(map(sql_literal, row, types)) for row in rows)
+        values = ", ".join(f"({line})" for line in lines)
+        self._execute(f"CREATE TABLE {name} AS SELECT * FROM (VALUES {values}) AS t({names})")
+
+    def drop(self, name: str) -> None:
+        self._execute(f"DROP TABLE IF EXISTS {name}")
+
+    def translate(self, spark_sql: str, resolve: Resolve) -> str:
+        parts: dict[str, str] = {}
+        counts: dict[str, int] = {}
+        hidden = "_last_updated_sequence_number" in spark_sql or "`_row_id`" in spark_sql
+
+        def place(kind: str, original: str) -> str:
+            """The same text is the same part: GROUP BY an expression has to stay that expression."""
+            key = f"{kind} {original}"
+            if key not in parts:
+                counts[kind] = counts.get(kind, 0) + 1
+                # A number that no statement has, of a width that no other number begins with.
+                number = f"7{counts[kind]:03d}"
+                made = f"77{number}77000777" if kind in ("number", "list") else f"zq{kind}{number}qz"
+                parts[key] = made.replace("77000777", "77000778") if kind == "list" else made
+            return parts[key]
+
+        def take(found: re.Match[str]) -> str:
+            kind = str(found.lastgroup)
+            text = found.group()
+            if kind == "name":
+                return text
+            if kind == "list":
+                return f"({place(kind, text)})"
+            if kind == "text":
+                return text if len(text) <= 4 else f"'{place(kind, text)}'"
+            return place(kind, text)
+
+        translated = _translate(_TOKEN.sub(take, spark_sql))
+        for key, made in parts.items():
+            kind, _, original = key.partition(" ")
+            if kind == "ref":
+                translated = translated.replace(made, resolve(original, hidden))
+            elif kind == "values":
+                translated = translated.replace(made, f"({original})")
+            elif kind == "text":
+                translated = translated.replace(f"'{made}'", _text(unescape(original)))
+            elif kind == "list":
+                translated = translated.replace(f"({made})", original)
+            else:
+                translated = translated.replace(made, original)
+        return translated
+
+    def _execute(self, text: str) -> duckdb.DuckDBPyConnection:
+        try:
+            return self.connection.execute(text)
+        except duckdb.Error as error:
+            raise QueryFailed(f"{error}\n{text}") from error
+
+
+@lru_cache(maxsize=4096)
+def _translate(shape: str) -> str:
+    (translated,) = sqlglot.transpile(shape, read="spark", write="duckdb")
+    # Spark's raise_error gives NULL of any type; DuckDB's error() wants to be told.
+    translated = re.sub(r"\bRAISE_ERROR\(", "error(", translated, flags=re.IGNORECASE)
+    translated = re.sub(r"\bRANGE\((\d+)\)", r"(SELECT range AS id FROM range(\1))", translated)
+    return re.sub(r'"?\blake"?\."?system"?\."?bucket"?\(', "arctic_bucket(", translated, flags=re.IGNORECASE)

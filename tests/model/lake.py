@@ -1,0 +1,411 @@
+"""Iceberg's metadata as values in memory: tables, snapshots, branches, views, and how commits move them.
+
+A catalog of one process without files: what a commit does to a table's log and rows is what Iceberg 1.12
+does, as far as dbt-arctic relies on it (``test_conformance.py`` holds both against each other). It knows no
+SQL and nothing of dbt-arctic.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MAIN = "main"
+
+
+class Refused(Exception):
+    """Iceberg refuses: the text is what Spark would say."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column. Rows hold values by ``field_id``, so a column that was dropped and made again is empty."""
+
+    field_id: int
+    name: str
+    type: str
+    comment: str = ""
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """:param sequence: Iceberg's ``_last_updated_sequence_number``."""
+
+    row_id: int
+    sequence: int
+    values: Mapping[int, Any]
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file as it was written."""
+
+    path: str
+    rows: tuple[Row, ...]
+
+    def bounds(self, field_id: int) -> tuple[int | None, int | None]:
+        found = [row.values.get(field_id) for row in self.rows]
+        known = [value for value in found if value is not None]
+        return (min(known), max(known)) if known else (None, None)
+
+
+Files = tuple[tuple[File, frozenset[int]], ...]
+"""The live files of a snapshot, each with the row ids that a deletion vector hides."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A snapshot: Iceberg's metadata, its columns, and its files."""
+
+    snapshot_id: int
+    parent_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    operation: str
+    summary: Mapping[str, str]
+    fields: tuple[Field, ...]
+    files: Files
+
+    def rows(self) -> Iterable[Row]:
+        for file, hidden in self.files:
+            for row in file.rows:
+                if row.row_id not in hidden:
+                    yield row
+
+
+@dataclass
+class Table:
+    schema: str
+    name: str
+    properties: dict[str, str]
+    fields: tuple[Field, ...]
+    partitioned_by: str = ""
+    uid: str = field(default_factory=lambda: uuid.uuid4().hex)
+    commits: dict[int, Commit] = field(default_factory=dict)
+    branches: dict[str, int] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    last_sequence: int = 0
+    last_field: int = 0
+    next_row: int = 0
+    changes: int = 0
+    """Grows with every change of the metadata."""
+
+    @property
+    def location(self) -> str:
+        return f"memory/{self.uid}"
+
+    @property
+    def head(self) -> Commit | None:
+        return self.at_branch(MAIN)
+
+    def at_branch(self, branch: str) -> Commit | None:
+        snapshot = self.branches.get(branch)
+        return None if snapshot is None else self.commits[snapshot]
+
+    def require_branch(self, branch: str) -> Commit | None:
+        if branch != MAIN and branch not in self.branches:
+            raise Refused(f"Cannot use branch (does not exist): {branch}")
+        return self.at_branch(branch)
+
+    def require_commit(self, snapshot_id: int) -> Commit:
+        if snapshot_id not in self.commits:
+            raise Refused(f"Cannot find snapshot with ID {snapshot_id}")
+        return self.commits[snapshot_id]
+
+    def field_named(self, name: str) -> Field:
+        for one in self.fields:
+            if one.name.lower() == name.lower():
+                return one
+        raise Refused(f"[UNRESOLVED_COLUMN] no column {name} in {self.name}")
+
+    def history(self, snapshot_id: int | None) -> Iterable[Commit]:
+        while snapshot_id is not None and snapshot_id in self.commits:
+            yield self.commits[snapshot_id]
+            snapshot_id = self.commits[snapshot_id].parent_id
+
+
+@dataclass
+class View:
+    """:param columns: name, type and comment of each column."""
+
+    schema: str
+    name: str
+    properties: dict[str, str]
+    columns: tuple[tuple[str, str, str], ...]
+    sql: str
+    comment: str = ""
+
+
+class Lake:
+    """One catalog.
+
+    :param clock: the time of a commit, in milliseconds.
+    :param new_id: makes snapshot ids.
+    """
+
+    def __init__(self, clock: Callable[[], int], new_id: Callable[[], int]) -> None:
+        self.clock = clock
+        self._new_id = new_id
+        self.relations: dict[tuple[str, str], Table | View] = {}
+
+    # Names
+
+    def table(self, schema: str, name: str) -> Table:
+        found = self.relations.get((schema, name))
+        if not isinstance(found, Table):
+            raise Refused(f"[TABLE_OR_VIEW_NOT_FOUND] The table or view `{schema}`.`{name}` cannot be found")
+        return found
+
+    def view(self, schema: str, name: str) -> View:
+        found = self.relations.get((schema, name))
+        if not isinstance(found, View):
+            raise Refused(f"[VIEW_NOT_FOUND] The view `{schema}`.`{name}` cannot be found")
+        return found
+
+    def create_table(
+        self,
+        schema: str,
+        name: str,
+        columns: Sequence[tuple[str, str, str, bool]],
+        properties: Mapping[str, str],
+        partitioned_by: str = "",
+    ) -> Table:
+        """:param columns: name, type, comment, and whether NULL is allowed."""
+        if (schema, name) in self.relations:
+            raise Refused(f"[TABLE_OR_VIEW_ALREADY_EXISTS] Cannot create `{schema}`.`{name}`")
+        fields = tuple(Field(at + 1, *column) for at, column in enumerate(columns))
+        made = Table(schema, name, dict(properties), fields, partitioned_by, last_field=len(fields))
+        self.relations[schema, name] = made
+        return made
+
+    def replace_view(self, view: View) -> None:
+        """Properties that the new view does not name stay; a table of that name is in the way."""
+        old = self.relations.get((view.schema, view.name))
+        if isinstance(old, Table):
+            raise Refused(f"[EXPECT_VIEW_NOT_TABLE] `{view.schema}`.`{view.name}` is a table")
+        if old is not None:
+            view.properties = {**old.properties, **view.properties}
+        self.relations[view.schema, view.name] = view
+
+    def rename_table(self, schema: str, name: str, to: str) -> None:
+        table = self.table(schema, name)
+        if (schema, to) in self.relations:
+            raise Refused(f"[TABLE_OR_VIEW_ALREADY_EXISTS] `{schema}`.`{to}`")
+        del self.relations[schema, name]
+        table.name = to
+        self.relations[schema, to] = table
+        table.changes += 1
+
+    def drop(self, schema: str, name: str, kind: type[Table] | type[View]) -> None:
+        """``DROP ... IF EXISTS``: what is of the other kind stays, without a word."""
+        if isinstance(self.relations.get((schema, name)), kind):
+            del self.relations[schema, name]
+
+    # Columns
+
+    def add_columns(self, table: Table, columns: Sequence[tuple[str, str]]) -> None:
+        known = {one.name.lower() for one in table.fields}
+        for name, type_ in columns:
+            if name.lower() in known:
+                raise Refused(f"[FIELD_ALREADY_EXISTS] {name}")
+            table.last_field += 1
+            table.fields += (Field(table.last_field, name, type_),)
+        table.changes += 1
+
+    def drop_columns(self, table: Table, names: Sequence[str]) -> None:
+        gone = {table.field_named(name).field_id for name in names}
+        table.fields = tuple(one for one in table.fields if one.field_id not in gone)
+        table.changes += 1
+
+    def replace_field(self, table: Table, new: Field) -> None:
+        table.fields = tuple(new if one.field_id == new.field_id else one for one in table.fields)
+        table.changes += 1
+
+    # Commits
+
+    def commit(
+        self, table: Table, branch: str, operation: str, summary: Mapping[str, str], files: Files
+    ) -> Commit:
+        parent = table.require_branch(branch)
+        table.last_sequence += 1
+        made = Commit(
+            snapshot_id=self._new_id(),
+            parent_id=None if parent is None else parent.snapshot_id,
+            sequence_number=table.last_sequence,
+            timestamp_ms=self.clock(),
+            operation=operation,
+            summary=dict(summary),
+            fields=table.fields,
+            files=files,
+        )
+        table.commits[made.snapshot_id] = made
+        table.branches[branch] = made.snapshot_id
+        table.changes += 1
+        return made
+
+    def append(
+        self, table: Table, branch: str, rows: Sequence[Mapping[int, Any]], summary: Mapping[str, str]
+    ) -> Commit:
+        parent = table.require_branch(branch)
+        counts = {"added-data-files": "1", "added-records": str(len(rows))} if rows else {}
+        files = (() if parent is None else parent.files) + self._new_file(table, rows)
+        return self.commit(table, branch, "append", {**summary, **counts}, files)
+
+    def delete(self, table: Table, branch: str, doomed: frozenset[int], partition_only: bool) -> Commit:
+        """``DELETE``: whole files by metadata alone, or else deletion vectors for all of the rows.
+
+        :param doomed: row ids.
+        :param partition_only: whether each file's statistics decide the condition for all of its rows.
+        """
+        parent = table.require_branch(branch)
+        before = () if parent is None else parent.files
+        if partition_only:
+            files = tuple(one for one in before if not {row.row_id for row in one[0].rows} <= doomed)
+            gone = [one for one in before if one not in files]
+            counts = {"deleted-data-files": str(len(gone)), "deleted-records": str(len(doomed))}
+            return self.commit(table, branch, "delete", counts if gone else {}, files)
+        files, vectors = _hide(before, doomed)
+        counts = {"added-dvs": str(vectors), "added-position-deletes": str(len(doomed))} if vectors else {}
+        return self.commit(table, branch, "delete", counts, files)
+
+    def merge(
+        self,
+        table: Table,
+        branch: str,
+        hidden: frozenset[int],
+        updated: Sequence[tuple[int, Mapping[int, Any]]],
+        inserted: Sequence[Mapping[int, Any]],
+        summary: Mapping[str, str],
+    ) -> Commit:
+        """``MERGE`` on read: an updated row keeps its row id, and is the commit's as all new rows are.
+
+        :param hidden: row ids of deleted and updated rows.
+        """
+        parent = table.require_branch(branch)
+        files, vectors = _hide(() if parent is None else parent.files, hidden)
+        written = len(updated) + len(inserted)
+        counts = {"added-data-files": "1", "added-records": str(written)} if written else {}
+        if vectors:
+            counts.update({"added-dvs": str(vectors), "added-position-deletes": str(len(hidden))})
+        operation = "overwrite" if vectors and written else "delete" if vectors else "append"
+        files += self._new_file(table, inserted, updated)
+        return self.commit(table, branch, operation, {**summary, **counts}, files)
+
+    def rewrite(self, table: Table) -> Commit | None:
+        """``rewrite_data_files``: one file with all live rows, each as old as it was."""
+        parent = table.head
+        if parent is None or (len(parent.files) < 2 and not any(hidden for _, hidden in parent.files)):
+            return None
+        rows = tuple(parent.rows())
+        files: Files = ((File(f"{table.location}/{uuid.uuid4().hex}", rows), frozenset()),) if rows else ()
+        counts = {"added-data-files": "1", "added-records": str(len(rows))}
+        return self.commit(table, MAIN, "replace", counts, files)
+
+    def _new_file(
+        self,
+        table: Table,
+        rows: Sequence[Mapping[int, Any]],
+        updated: Sequence[tuple[int, Mapping[int, Any]]] = (),
+    ) -> Files:
+        sequence = table.last_sequence + 1
+        for values in (*rows, *(values for _, values in updated)):
+            for one in table.fields:
+                if not one.nullable and values.get(one.field_id) is None:
+                    raise Refused(f"[NOT_NULL_ASSERT_VIOLATION] NULL value appeared in {one.name}")
+        made = [Row(row_id, sequence, values) for row_id, values in updated]
+        for values in rows:
+            made.append(Row(table.next_row, sequence, values))
+            table.next_row += 1
+        if not made:
+            return ()
+        return ((File(f"{table.location}/{uuid.uuid4().hex}", tuple(made)), frozenset()),)
+
+    # References
+
+    def create_branch(self, table: Table, branch: str, snapshot_id: int | None) -> None:
+        if branch in table.branches or branch in table.tags:
+            raise Refused(f"Ref {branch} already exists")
+        if snapshot_id is None:
+            head = table.head or self.commit(table, branch, "append", {}, ())
+            snapshot_id = head.snapshot_id
+        table.require_commit(snapshot_id)
+        table.branches[branch] = snapshot_id
+        table.changes += 1
+
+    def create_tag(self, table: Table, tag: str, snapshot_id: int) -> None:
+        if tag in table.tags or tag in table.branches:
+            raise Refused(f"Ref {tag} already exists")
+        table.require_commit(snapshot_id)
+        table.tags[tag] = snapshot_id
+        table.changes += 1
+
+    def drop_reference(self, table: Table, name: str) -> None:
+        if name != MAIN:
+            table.branches.pop(name, None)
+            table.tags.pop(name, None)
+            table.changes += 1
+
+    def fast_forward(self, table: Table, branch: str, to: str) -> None:
+        if to not in table.branches and to not in table.tags:
+            raise Refused(f"Ref does not exist: {to}")
+        target = table.branches.get(to, table.tags.get(to))
+        current = table.branches.get(branch)
+        if current is not None and current not in {one.snapshot_id for one in table.history(target)}:
+            raise Refused(f"Cannot fast-forward: {branch} is not an ancestor of {to}")
+        assert target is not None
+        table.branches[branch] = target
+        table.changes += 1
+
+    def cherry_pick(self, table: Table, snapshot_id: int) -> None:
+        """The rows of an append on top of main, without the properties that were committed with them."""
+        picked, head = table.require_commit(snapshot_id), table.head
+        if picked.parent_id == (None if head is None else head.snapshot_id):
+            table.branches[MAIN] = snapshot_id
+            table.changes += 1
+            return
+        known = {file.path for file, _ in (() if head is None else head.files)}
+        before = (
+            {file.path for file, _ in table.commits[picked.parent_id].files} if picked.parent_id else set()
+        )
+        new = [file for file, _ in picked.files if file.path not in known | before]
+        sequence = table.last_sequence + 1
+        files = tuple(
+            (File(file.path, tuple(Row(row.row_id, sequence, row.values) for row in file.rows)), frozenset())
+            for file in new
+        )
+        summary = {"source-snapshot-id": str(snapshot_id)}
+        summary.update({k: v for k, v in picked.summary.items() if k.startswith("added-")})
+        self.commit(table, MAIN, "append", summary, (() if head is None else head.files) + files)
+
+    def expire(self, table: Table, older_than_ms: int, retain_last: int = 1) -> int:
+        """``expire_snapshots``: what no branch or tag keeps. Returns how many went."""
+        kept = set(table.tags.values())
+        reachable = set(kept)
+        for head in table.branches.values():
+            for place, commit in enumerate(table.history(head)):
+                reachable.add(commit.snapshot_id)
+                if place < retain_last or commit.timestamp_ms >= older_than_ms:
+                    kept.add(commit.snapshot_id)
+        kept |= {
+            commit.snapshot_id
+            for commit in table.commits.values()
+            if commit.snapshot_id not in reachable and commit.timestamp_ms >= older_than_ms
+        }
+        gone = set(table.commits) - kept
+        for snapshot_id in gone:
+            del table.commits[snapshot_id]
+        table.changes += 1
+        return len(gone)
+
+
+def _hide(files: Files, doomed: frozenset[int]) -> tuple[Files, int]:
+    """The files with these rows hidden, and how many deletion vectors that takes."""
+    found, vectors = [], 0
+    for file, hidden in files:
+        more = {row.row_id for row in file.rows if row.row_id in doomed} - hidden
+        vectors += bool(more)
+        found.append((file, hidden | more))
+    return tuple(found), vectors

@@ -1,0 +1,107 @@
+"""A state machine that draws operations on keyed tables and has everything compared after each.
+
+Which world they run in is told by whoever makes the machine: the same operations run on a lake in memory
+by the thousand, and on Spark by the hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from tests.model.operations import INTERRUPTIBLE, KINDS, Operation, perform
+from tests.model.story import Change, Story
+from tests.model.world import World
+
+KEYS = 5
+_LAST_STATEMENT = 14
+
+changes = st.builds(
+    Change,
+    key=st.integers(0, KEYS - 1),
+    amount=st.one_of(st.none(), st.integers(1, 99)),
+    day=st.integers(0, 2),
+    sequence=st.integers(0, 4),
+)
+batches = st.lists(changes, max_size=3, unique_by=lambda change: change.key).map(tuple)
+# What a table lives by comes more often than what is done to it now and then.
+OFTEN = ("upsert", "upsert", "compact", "compact", "pull", "advance", "begin_read", "end_read")
+kinds = st.sampled_from([*KINDS, *OFTEN])
+tables = st.sampled_from(["orders", "orders", "copy"])
+numbers = st.integers(0, 11)
+
+
+def _plain(kind: str) -> st.SearchStrategy[Operation]:
+    batch = batches if kind in ("build", "upsert", "replace_day") else st.just(())
+    return st.builds(Operation, kind=st.just(kind), of=tables, number=numbers, batch=batch)
+
+
+_PLAIN = {kind: _plain(kind) for kind in KINDS}
+_INNER = st.sampled_from([kind for kind in KINDS if kind not in ("schema", "restore", "advance")]).flatmap(
+    lambda kind: _PLAIN[kind]
+)
+
+
+def _troubled(kind: str) -> st.SearchStrategy[Operation]:
+    if kind not in INTERRUPTIBLE:
+        return _PLAIN[kind]
+    trouble = st.sampled_from(["none", "none", "die", "lose", "refuse", "meet", "meet"])
+
+    def disturbed(drawn: tuple[Operation, str, int, Operation]) -> Operation:
+        operation, what, at, other = drawn
+        return replace(operation, trouble=what, at=at, other=other if what == "meet" else None)
+
+    return st.tuples(_PLAIN[kind], trouble, st.integers(0, _LAST_STATEMENT), _INNER).map(disturbed)
+
+
+_TROUBLED = {kind: _troubled(kind) for kind in KINDS}
+operations = kinds.flatmap(lambda kind: _TROUBLED[kind])
+
+
+@dataclass
+class Tally:
+    """What machines of one kind have done so far."""
+
+    steps: int = 0
+    stories: int = 0
+
+
+def make_machine(
+    new_world: Callable[[int, int], World], tally: Tally, thorough: int = 4
+) -> type[RuleBasedStateMachine]:
+    """:param new_world: from a seed, and how many milliseconds each statement takes.
+
+    :param thorough: every how many steps old versions are read and ``verify`` is run.
+    """
+
+    class KeyedTableMachine(RuleBasedStateMachine):
+        story: Story | None = None
+
+        @initialize(
+            seed=st.integers(0, 10**6),
+            tick=st.sampled_from([1, 1, 0]),
+            sequence=st.sampled_from([False, False, True]),
+            watched=st.booleans(),
+            batch=batches,
+        )
+        def begin(
+            self, seed: int, tick: int, sequence: bool, watched: bool, batch: tuple[Change, ...]
+        ) -> None:
+            tally.stories += 1
+            self.story = Story(new_world(seed, tick), sequence=sequence, watched=watched, thorough=thorough)
+            perform(self.story, Operation("build", batch=batch))
+
+        @rule(operation=operations)
+        def step(self, operation: Operation) -> None:
+            tally.steps += 1
+            assert self.story is not None
+            perform(self.story, operation)
+
+        def teardown(self) -> None:
+            if self.story is not None:
+                self.story.world.close()
+
+    return KeyedTableMachine

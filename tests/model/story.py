@@ -1,0 +1,590 @@
+"""What is done to keyed tables, and what must hold after it: the same for every tier.
+
+``Story`` runs operations in processes of their own, disturbed or not, and compares what is there with the
+oracle. It decides nothing: which operation comes next is told by a state machine, a script or a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_arctic.compaction.major import compact_major
+from dbt_arctic.errors import (
+    ArcticError,
+    CommitStateUnknown,
+    ConcurrentRun,
+    UnknownRelation,
+    VersionUnavailable,
+)
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import quote_all
+from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.maintenance.clean import clean
+from dbt_arctic.maintenance.finding import Finding
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
+from dbt_arctic.maintenance.restore import restore, undo_full_refresh
+from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
+from dbt_arctic.maintenance.verify import verify_schema
+from dbt_arctic.maintenance.versions import list_savepoints, rows_at
+from dbt_arctic.refresh.build import build_generation
+from dbt_arctic.refresh.config import KeyedConfig, parse_config
+from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.microbatch import replace_keys
+from dbt_arctic.refresh.pull import plan_changes, plan_pull
+from dbt_arctic.refresh.state import current_version, load_change, load_keyed
+from dbt_arctic.refresh.upsert import pull_upsert, upsert
+from tests.model.oracle import Cell, State, TableLog, apply, same_rows, visible
+from tests.model.world import Disturbance, Killed, Process, World
+
+DAYS = tuple(f"2026-01-0{number} 00:00:00+00:00" for number in range(1, 4))
+GRACE_S = 600
+TOMBSTONES_MS = 24 * 3600 * 1000
+LEFT_BEHIND = ("leftover-", "view-missing", "interrupted-swap", "columns")
+"""What the findings of ``verify`` may begin with after an operation that was cut off."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of a batch; without an amount, a delete. ``sequence`` counts where the table has one."""
+
+    key: int
+    amount: int | None
+    day: int = 0
+    sequence: int = 0
+
+    def __str__(self) -> str:
+        written = "D" if self.amount is None else f"U {self.amount} day {self.day}"
+        return f"{self.key}: {written} seq {self.sequence}"
+
+
+@dataclass
+class Reader:
+    """Somebody who has loaded the view and the base, and not yet the change table."""
+
+    table: KeyedTable
+    base_snapshot: int
+    since_ms: int
+
+
+class Different(AssertionError):
+    """What is there is not what must be there."""
+
+
+@dataclass
+class Story:
+    """A table ``orders``, written to in every way there is, and ``copy``, a model that pulls from it.
+
+    :param sequence: whether ``orders`` has ``sequence_by``.
+    :param watched: whether the rows are read before each statement of each operation.
+    """
+
+    world: World
+    sequence: bool = False
+    watched: bool = False
+    thorough: int = 4
+    """Every how many steps the dear checks are made."""
+    orders: TableLog = field(init=False)
+    copy: TableLog = field(init=False)
+    readers: list[Reader] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
+    faulty: bool = False
+    """Whether any operation was cut off, so that something may have been left behind."""
+    by_hand: bool = False
+    extra: bool = False
+    """Whether the model has the column ``extra`` now."""
+    steps: int = 0
+    newest: int = 0
+    """The greatest sequence that was written, or was to be."""
+    oldest: int = 0
+    """No late row is older: deletes of older sequences may be forgotten by now."""
+    trace: list[str] = field(default_factory=list)
+    _runs: int = 0
+    _depth: int = 0
+    _seen: dict[str, tuple[KeyedTable, int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.orders = TableLog(self.world.name("orders"), self.world.catalog)
+        self.copy = TableLog(self.world.name("copy"), self.world.catalog)
+
+    # Configuration
+
+    @property
+    def config(self) -> KeyedConfig:
+        settings: dict[str, Any] = {"unique_key": "id", "buckets": 2, "on_schema_change": "sync_all_columns"}
+        if self.sequence:
+            settings.update({"sequence_by": "version", "tombstone_retention": "1 day"})
+        return parse_config("orders", settings)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the model produces, the key left out."""
+        names = ("amount", "day", *(("version",) if self.sequence else ()))
+        return (*names, "extra") if self.extra else names
+
+    def model(self, batch: Sequence[Change]) -> str:
+        """A model's SQL that produces a batch."""
+        types = {"id": "BIGINT", "amount": "INT", "day": "STRING", "version": "BIGINT", "extra": "STRING"}
+        names = ["id", *self.columns]
+        lines = []
+        for change in batch or [Change(0, 0)]:
+            values = {
+                "id": str(change.key),
+                "amount": str(change.amount or 0),
+                "day": f"'{DAYS[change.day]}'",
+                "version": str(change.sequence),
+                "extra": f"'x{change.amount}'",
+            }
+            action = "D" if change.amount is None else "U"
+            lines.append(f"({', '.join(values[name] for name in names)}, '{action}')")
+        selected = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in names)
+        nothing = "" if batch else "\nWHERE false"
+        return (
+            f"SELECT {selected}, CAST(_action AS STRING) AS _action\n"
+            f"FROM VALUES {', '.join(lines)} AS t({', '.join(names)}, _action){nothing}"
+        )
+
+    def payload(self, change: Change, extra: bool) -> Mapping[str, Any] | None:
+        if change.amount is None:
+            return None
+        found: dict[str, Any] = {"amount": change.amount, "day": DAYS[change.day]}
+        if self.sequence:
+            found["version"] = change.sequence
+        if extra:
+            found["extra"] = f"x{change.amount}"
+        return found
+
+    def cells(self, batch: Sequence[Change], extra: bool) -> State:
+        return {
+            one.key: Cell(one.sequence if self.sequence else None, self.payload(one, extra)) for one in batch
+        }
+
+    # Operations. Each returns whether it came to its end without an error.
+
+    def build(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
+        extra, sql, config = self.extra, self.model(batch), self.config
+
+        def run(process: Process) -> None:
+            self.orders.builds[process.edge.run_id] = lambda commit: apply({}, self.cells(batch, extra))
+            build_generation(process.edge, self.orders.name, config, sql, {}, owner="model.test")
+
+        return self._attempt(f"build {_listed(batch)}", run, disturbance)
+
+    def upsert(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
+        extra, sql, config = self.extra, self.model(batch), self.config
+
+        def run(process: Process) -> None:
+            self.orders.effects[process.edge.run_id] = lambda log, state, commit: apply(
+                state, self.cells(batch, extra)
+            )
+            upsert(process.edge, self.orders.name, config, sql)
+
+        return self._attempt(f"upsert {_listed(batch)}", run, disturbance, writes=self.orders)
+
+    def replace_day(self, day: int, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
+        """A batch of a microbatch model: the rows of a day are replaced."""
+        rows = [Change(one.key, one.amount, day) for one in batch if one.amount is not None]
+        extra, sql, config = self.extra, self.model(rows), self.config
+        start = DAYS[day]
+        end = DAYS[day + 1] if day + 1 < len(DAYS) else "2026-02-01 00:00:00+00:00"
+        interval = Interval.of("day", start, end)
+
+        def effect(log: TableLog, state: State, commit: Any) -> State:
+            gone = {key: Cell(None, None) for key, one in visible(state).items() if one["day"] == DAYS[day]}
+            return apply(state, {**gone, **self.cells(rows, extra)})
+
+        def run(process: Process) -> None:
+            self.orders.effects[process.edge.run_id] = effect
+            replace_keys(process.edge, self.orders.name, config, sql, interval)
+
+        return self._attempt(f"replace day {day} {_listed(rows)}", run, disturbance, writes=self.orders)
+
+    def roll_back(self, table: TableLog, version: str, disturbance: Disturbance | None = None) -> bool:
+        def run(process: Process) -> None:
+            roll_back(process.edge, table.name, version)
+
+        what = f"roll back {table.name.identifier} to {version}"
+        return self._attempt(what, run, disturbance, table, (VersionUnavailable,))
+
+    def compact(self, table: TableLog, grace_s: float, disturbance: Disturbance | None = None) -> bool:
+        if grace_s < GRACE_S:
+            self.readers.clear()  # they were promised the grace
+
+        def run(process: Process) -> None:
+            compact_major(process.edge, table.name, grace_s)
+
+        return self._attempt(f"compact {table.name.identifier} {grace_s}", run, disturbance)
+
+    def undo_full_refresh(self, table: TableLog, disturbance: Disturbance | None = None) -> bool:
+        def run(process: Process) -> None:
+            undo_full_refresh(process.edge, table.name)
+
+        return self._attempt(f"undo the full refresh of {table.name.identifier}", run, disturbance)
+
+    def restore(self, table: TableLog) -> bool:
+        return self._attempt(
+            f"restore {table.name.identifier}", lambda process: restore(process.edge, table.name), None
+        )
+
+    def pull(self, disturbance: Disturbance | None = None, rebuild: bool = False) -> str:
+        """A run of the model that pulls: ``skipped``, ``built``, ``upserted`` or ``failed``."""
+        said: list[str] = []
+        config = parse_config("copy", {"unique_key": "id", "buckets": 2})
+        source = self.orders.name
+
+        def run(process: Process) -> None:
+            catalog = process.edge.catalog
+            first = rebuild or catalog.load_view(self.copy.name.schema, self.copy.name.identifier) is None
+            expected = {}
+            if not first:
+                target = load_keyed(catalog, self.copy.name)
+                expected = consumed_versions(load_change(catalog, target).history())
+            pull = plan_pull(catalog, source, expected.get(source.dotted), model="copy")
+            if not first and not pull.changed:
+                said.append("skipped")
+                return
+            sql = f"SELECT `id`, `amount`, `day`, `_action` FROM (\n{pull.sql}\n)"
+            token = pull.consumed.version
+            consumed = {source.dotted: pull.consumed}
+            if first:
+                self.copy.builds[process.edge.run_id] = lambda commit: self._copied(token)
+                build_generation(process.edge, self.copy.name, config, sql, consumed, owner="model.copy")
+                said.append("built")
+                return
+            self.copy.effects[process.edge.run_id] = lambda log, state, commit: self._copied(token)
+            pull_upsert(process.edge, self.copy.name, config, sql, expected=expected, consumed=consumed)
+            said.append("upserted")
+
+        quiet = disturbance is None or disturbance.kind != "meet"
+        what = "pull" + (" anew" if rebuild else "")
+        done = self._attempt(what, run, disturbance, may_end=(VersionUnavailable,))
+        if not done:
+            return "failed"
+        if said == ["skipped"] and quiet:
+            wanted = self._copied(self._token(self.orders))
+            found = self.copy.current.states[self.copy.current.head]
+            if visible(found) != visible(wanted):
+                raise Different(f"nothing was pulled, and yet {visible(found)} is not {visible(wanted)}")
+        return said[0]
+
+    def _copied(self, token: str) -> State:
+        rows = visible(self.orders.at(token))
+        return {
+            key: Cell(None, {name: payload[name] for name in ("amount", "day")})
+            for key, payload in rows.items()
+        }
+
+    def savepoint(self, name: str, disturbance: Disturbance | None = None) -> bool:
+        def run(process: Process) -> None:
+            make_savepoint(process.edge, self.orders.name, name)
+
+        return self._attempt(f"savepoint {name}", run, disturbance)
+
+    def savepoints(self) -> list[str]:
+        table = self.orders.observe()
+        return [] if table is None else list(list_savepoints(self.world.catalog, table))
+
+    def drop_savepoint(self, name: str) -> bool:
+        return self._attempt(
+            f"drop savepoint {name}",
+            lambda process: drop_savepoint(process.edge, self.orders.name, name),
+            None,
+        )
+
+    def clean(self, retention: Retention | None = None, disturbance: Disturbance | None = None) -> bool:
+        kept = retention or Retention()
+
+        def run(process: Process) -> None:
+            edge = process.edge
+            inventory = take_inventory(edge.catalog, "lake", self.world.schema)
+            found = find_leftovers(inventory, edge.now_ms(), kept)
+            clean(edge, "lake", found.removals, kept)
+
+        return self._attempt("clean", run, disturbance)
+
+    # What others do
+
+    def expire(self, table: TableLog, role: str, older_than_ms: int) -> None:
+        """Somebody's maintenance: every snapshot that no branch or tag needs."""
+        shown = table.observe()
+        if shown is None:
+            return
+        side = shown.base if role == "base" else shown.change
+        self._note(f"expire {side.identifier}")
+        before = self.world.now_ms() - older_than_ms
+        self.world.execute(
+            f"CALL `lake`.system.expire_snapshots(table => {side.procedure_argument()}, "
+            f"older_than => timestamp_millis({before}), retain_last => 1)"
+        )
+        # A snapshot that a reader has loaded is gone, and so are its files.
+        self.readers.clear()
+        self.check()
+
+    def rewrite(self, table: TableLog, role: str) -> None:
+        """Somebody's maintenance: files of a side table are put together."""
+        shown = table.observe()
+        if shown is None:
+            return
+        side = shown.base if role == "base" else shown.change
+        self._note(f"rewrite {side.identifier}")
+        self.world.execute(
+            f"CALL `lake`.system.rewrite_data_files(table => {side.procedure_argument()}, "
+            "options => map('rewrite-all', 'true'))"
+        )
+        self.check()
+
+    def advance(self, milliseconds: int) -> None:
+        self._note(f"{milliseconds / 1000} s go by")
+        self.world.advance(milliseconds)
+        if milliseconds > TOMBSTONES_MS:
+            self.oldest = self.newest + 1
+        limit = self.world.now_ms() - GRACE_S * 1000
+        self.readers = [reader for reader in self.readers if reader.since_ms > limit]
+
+    # Readers
+
+    def begin_read(self) -> None:
+        """Load the view and the base, as the analysis of a statement does."""
+        table = self.orders.observe()
+        if table is None:
+            return
+        self._note("a reader loads the base")
+        base = self.world.catalog.load_table(table.base.schema, table.base.identifier)
+        assert base is not None
+        assert base.current_snapshot_id is not None
+        self.readers.append(Reader(table, base.current_snapshot_id, self.world.now_ms()))
+
+    def end_read(self) -> None:
+        """Load the change table, and read both."""
+        if not self.readers:
+            return
+        reader = self.readers.pop(0)
+        self._note("a reader loads the changes")
+        table = reader.table
+        self.orders.observe()
+        log = self.orders.generations[table.generation.change_id]
+        change = self.world.catalog.load_table(table.change.schema, table.change.identifier)
+        if change is None or change.current_snapshot_id not in log.states:
+            return  # dropped, or written by nobody that is told of
+        if not set(table.column_names) <= {column.name for column in change.columns}:
+            return  # the reader's view names a column that is gone: an error, not a wrong row
+        version = Version(table.generation.number, change.current_snapshot_id, reader.base_snapshot)
+        rows = self._read(self._at(table, version), ("amount", "day"))
+        self._compare("a reader", rows, log.states[change.current_snapshot_id], ("amount", "day"))
+
+    def _at(self, table: KeyedTable, version: Version) -> str:
+        catalog = self.world.catalog
+        known = {
+            version.base_snapshot: frozenset(
+                catalog.columns_at(table.base.schema, table.base.identifier, version.base_snapshot)
+            ),
+            version.change_snapshot: frozenset(
+                catalog.columns_at(table.change.schema, table.change.identifier, version.change_snapshot)
+            ),
+        }
+        return merge_on_read(table, version, known)
+
+    # Checks
+
+    def check(self) -> None:
+        """Everything that must hold now."""
+        self.steps += 1
+        for table in (self.orders, self.copy):
+            self._observe(table)
+            if table.shown is not None:
+                self._check_rows(table)
+        if self.orders.shown is not None:
+            self._remember()
+            if self.steps % self.thorough == 0:
+                self._check_versions()
+                if self._depth == 0:
+                    self._verify(with_rows=True)
+
+    def _observe(self, table: TableLog) -> None:
+        if table.observe() is None and table.generations:
+            self._fail(f"the view {table.name} is gone")
+
+    def _check_rows(self, table: TableLog) -> None:
+        assert table.shown is not None
+        log = table.current
+        assert log.base_head is not None
+        seen = (table.shown, log.head, log.base_head)
+        if self._seen.get(table.name.identifier) == seen:
+            return  # snapshots do not change
+        columns = [name for name in table.shown.column_names if name != "id"]
+        name = table.name.identifier
+        rows = self._read(f"SELECT * FROM {table.name.sql}", columns)
+        self._compare(name, rows, log.now, columns)
+        rows = self._read(f"SELECT * FROM {table.shown.base.sql}", columns)
+        kept = [column for column in columns if column not in log.dropped]
+        self._compare(f"the base of {name}", rows, log.base_state(log.base_head), kept)
+        self._seen[name] = seen
+
+    def _compare(
+        self, what: str, rows: Sequence[Mapping[str, Any]], expected: State, columns: Sequence[str]
+    ) -> None:
+        difference = same_rows(rows, expected, columns)
+        if difference:
+            raise Different(f"{what}: {difference}\n" + "\n".join(self.trace[-40:]))
+
+    def _read(self, sql: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        names = ["id", *columns]
+        rows = self.world.query(f"SELECT {quote_all(names)} FROM (\n{sql}\n)")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _token(self, table: TableLog) -> str:
+        return current_version(self.world.catalog, load_keyed(self.world.catalog, table.name)).token
+
+    def _remember(self) -> None:
+        token = self._token(self.orders)
+        if not self.versions or self.versions[-1] != token:
+            self.versions.append(token)
+            del self.versions[:-12]
+
+    def _check_versions(self) -> None:
+        """A version that is remembered reads as it was, and the changes since then lead to now."""
+        assert self.orders.shown is not None
+        before = self.versions[self.steps // self.thorough % len(self.versions)]
+        after = self.versions[-1]
+        name, catalog = self.orders.name, self.world.catalog
+        columns = [one for one in self.orders.shown.column_names if one not in ("id", "extra")]
+        try:
+            old = self._read(rows_at(catalog, name, before, "test"), columns)
+        except VersionUnavailable:
+            return
+        except ArcticError:
+            if self._is_expired(before):
+                return
+            raise
+        self._compare(f"the version {before}", old, self.orders.at(before), columns)
+        if before.split(".")[0] != after.split(".")[0]:
+            return
+        try:
+            sql = plan_changes(catalog, name, before, after, "both", "test")
+        except VersionUnavailable:
+            return
+        names = ["id", *columns, "_action"]
+        rows = {row["id"]: row for row in old}
+        changes = self.world.query(f"SELECT {quote_all(names)} FROM (\n{sql}\n)")
+        for change in sorted(changes, key=lambda row: bool(row[-1] == "U")):
+            row = dict(zip(names[:-1], change, strict=False))
+            if change[-1] == "U":
+                rows[row["id"]] = row
+            elif rows.pop(row["id"], row) != row:
+                raise Different(f"the old image {row} is not what was there")
+        what = f"the changes from {before} to {after}"
+        self._compare(what, list(rows.values()), self.orders.at(after), columns)
+
+    def _is_expired(self, token: str) -> bool:
+        number, change_snapshot, base_snapshot = (int(part) for part in token.split("."))
+        for role, snapshot in (("base", base_snapshot), ("change", change_snapshot)):
+            name = f"orders__{role}_{number}"
+            state = self.world.catalog.load_table(self.world.schema, name)
+            if state is None or snapshot not in {one.snapshot_id for one in state.snapshots}:
+                return True
+        return False
+
+    def _verify(self, with_rows: bool) -> None:
+        findings = self.findings(with_rows)
+        allowed = LEFT_BEHIND if self.faulty else ("leftover-",)
+        wrong = [found for found in findings if not found.kind.startswith(allowed)]
+        if wrong:
+            raise Different(f"verify: {wrong}\n" + "\n".join(self.trace[-40:]))
+
+    def findings(self, with_rows: bool = True) -> list[Finding]:
+        catalog, schema = self.world.catalog, self.world.schema
+        return verify_schema(
+            catalog,
+            take_inventory(catalog, "lake", schema),
+            self.world.now_ms(),
+            lambda path: -1,
+            self.world.query if with_rows else None,
+        )
+
+    # The middle of it
+
+    def _note(self, text: str) -> None:
+        self.trace.append("  " * self._depth + text)
+
+    def _attempt(
+        self,
+        what: str,
+        action: Callable[[Process], None],
+        disturbance: Disturbance | None,
+        writes: TableLog | None = None,
+        may_end: tuple[type[ArcticError], ...] = (),
+    ) -> bool:
+        """Run an operation to its end, or to where it is cut off, and check.
+
+        :param may_end: with which errors it may end, undisturbed.
+
+        An operation that was told that it is done, is; one that was refused has written nothing.
+        """
+        self._runs += 1
+        disturbed = disturbance or Disturbance()
+        kind = "" if disturbed.kind == "none" else f" [{disturbed.kind} at {disturbed.at}]"
+        self._note(what + kind)
+        process = self.world.process(f"run {self._runs}", disturbed)
+        if self.watched:
+            process.watch = lambda step: self._check_meanwhile()
+        error: Exception | None = None
+        self._depth += 1
+        try:
+            for table in (self.orders, self.copy):
+                self._observe(table)
+            action(process)
+        except (Killed, ArcticError) as raised:
+            error = raised
+        finally:
+            self._depth -= 1
+            process.dead = True
+        if error is not None:
+            self._note(f"-> {error!r}".splitlines()[0][:200])
+            self._judge(error, disturbed, may_end)
+        self.check()
+        if writes is not None and writes.shown is not None:
+            landed = writes.current.runs.count(process.edge.run_id)
+            if error is None and process.edge.run_id not in writes.done:
+                self._fail(f"{what} was done, and is not in the log")
+            if landed > 1 or (isinstance(error, ConcurrentRun) and landed):
+                self._fail(f"{what} is {landed} times in the log, although {error!r}")
+        return error is None
+
+    def _judge(
+        self, error: Exception, disturbed: Disturbance, may_end: tuple[type[ArcticError], ...]
+    ) -> None:
+        """Whether an operation may end like this."""
+        if (
+            isinstance(error, Killed)
+            or (isinstance(error, CommitStateUnknown) and disturbed.kind in ("lose", "refuse"))
+            or (isinstance(error, (ConcurrentRun, VersionUnavailable)) and disturbed.kind == "meet")
+        ):
+            self.faulty = True
+        elif disturbed.kind == "meet" and "__" in str(error) and _is_missing(error):
+            self.faulty = True  # of a generation that two full refreshes since have retired
+        elif not isinstance(error, may_end):
+            raise error
+
+    def _check_meanwhile(self) -> None:
+        for table in (self.orders, self.copy):
+            self._observe(table)
+            if table.shown is not None:
+                log = table.current
+                rows = self._read(f"SELECT * FROM {table.name.sql}", ("amount", "day"))
+                self._compare(f"{table.name.identifier} meanwhile", rows, log.now, ("amount", "day"))
+
+    def _fail(self, text: str) -> None:
+        raise Different(text + "\n" + "\n".join(self.trace[-40:]))
+
+
+def _listed(batch: Sequence[Change]) -> str:
+    return f"[{', '.join(map(str, batch))}]"
+
+
+def _is_missing(error: Exception) -> bool:
+    return isinstance(error, UnknownRelation) or "TABLE_OR_VIEW_NOT_FOUND" in str(error)

@@ -1,0 +1,191 @@
+"""The lake in memory does what Spark and Iceberg do: the same statements on both, and everything compared.
+
+Rows with the age that Iceberg gives them, the log with what each commit says of itself, the references, the
+bounds that files have, and which statements are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ArcticError
+from tests.model.spark import SparkWorld
+from tests.model.world import MemoryWorld, World
+
+CREATE = """\
+CREATE TABLE {t} (
+  `id` bigint,
+  `amount` int,
+  `_action` string,
+  `_txn` bigint
+)
+USING iceberg
+PARTITIONED BY (bucket(1, `id`))
+TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-read', 'write.merge.mode' = \
+'merge-on-read', 'write.update.mode' = 'merge-on-read', 'write.distribution-mode' = 'none')"""
+INSERT = "INSERT INTO {t} WITH (`snapshot-property.arctic.txn`='{txn}') (`id`, `amount`, `_action`, `_txn`)\n"
+MERGE = """\
+MERGE INTO {t} AS b
+USING (
+  SELECT CAST(id AS BIGINT) AS id, CAST(amount AS INT) AS amount, act
+  FROM VALUES (1, 10, 'U'), (2, 20, 'D'), (9, 90, 'U') AS s(id, amount, act)
+) AS c
+  ON b.`id` = c.`id`
+WHEN MATCHED AND c.`act` = 'D' THEN DELETE
+WHEN MATCHED THEN UPDATE SET b.`amount` = c.`amount`
+WHEN NOT MATCHED AND c.`act` <> 'D' THEN INSERT (`id`, `amount`) VALUES (c.`id`, c.`amount`)"""
+FORWARD = "CALL `lake`.system.fast_forward(table => {argument}, branch => 'main', to => '{branch}')"
+
+
+def insert(txn: int, *rows: tuple[int, int, str]) -> str:
+    listed = ", ".join(f"({key}, {amount}, '{action}')" for key, amount, action in rows)
+    nothing = "" if rows else "\nWHERE false"
+    return (
+        INSERT.replace("{txn}", str(txn))
+        + (
+            f"SELECT CAST(id AS BIGINT), CAST(amount AS INT), action, CAST({txn} AS BIGINT)\n"
+            f"FROM VALUES {listed or '(0, 0, NULL)'} AS s(id, amount, action){nothing}\nORDER BY id"  # one task, one file
+        )
+    )
+
+
+def on_branch(sql: str, branch: str) -> str:
+    return sql.replace("{t}", f"{{t}}.`branch_{branch}`", 1)
+
+
+# One statement a line. @n is the snapshot after the n-th line; a line that begins with ! is refused.
+SCRIPT = [
+    CREATE,
+    insert(5001, (1, 1, "U"), (2, 2, "U"), (3, 3, "U")),
+    insert(5002, (1, 7, "D")),
+    insert(5003),
+    "ALTER TABLE {t} CREATE BRANCH `b1` AS OF VERSION @1",
+    on_branch(insert(5004, (4, 4, "U")), "b1"),
+    "!" + FORWARD.replace("{branch}", "b1"),
+    "ALTER TABLE {t} DROP BRANCH IF EXISTS `b1`",
+    "ALTER TABLE {t} CREATE BRANCH `b2` AS OF VERSION @head",
+    "SET `spark.sql.iceberg.snapshot-property.arctic.merged`=[5001,5002]",
+    on_branch(MERGE, "b2"),
+    "RESET `spark.sql.iceberg.snapshot-property.arctic.merged`",
+    FORWARD.replace("{branch}", "b2"),
+    FORWARD.replace("{branch}", "b2"),
+    "ALTER TABLE {t} DROP BRANCH IF EXISTS `b2`",
+    "!" + FORWARD.replace("{branch}", "b2"),
+    insert(5005, (20, 1, "U"), (21, 1, "U")),
+    insert(5006, (22, 1, "U"), (23, 1, "D")),
+    "DELETE FROM {t}\nWHERE `_txn` IN (5005)",
+    "DELETE FROM {t}\nWHERE `_txn` IN (5006) AND `_action` <> 'D'",
+    "DELETE FROM {t}\nWHERE `_txn` IN (7777)",
+    "ALTER TABLE {t} CREATE TAG `kept` AS OF VERSION @1",
+    "!ALTER TABLE {t} CREATE TAG `kept` AS OF VERSION @2",
+    "ALTER TABLE {t} ADD COLUMNS (`extra` string)",
+    "!ALTER TABLE {t} ADD COLUMNS (`extra` string)",
+    insert(5007, (30, 1, "U")),
+    "ALTER TABLE {t} DROP COLUMNS (`extra`)",
+    "!ALTER TABLE {t} DROP COLUMNS (`extra`)",
+    "CALL `lake`.system.rewrite_data_files(table => {argument}, options => map('rewrite-all', 'true'))",
+    "DELETE FROM {t}\nWHERE `_txn` IN (5007)",
+    "ALTER TABLE {t} SET TBLPROPERTIES ('color' = 'it\\'s blue')",
+    "CALL `lake`.system.expire_snapshots(table => {argument}, older_than => timestamp_millis(@now), "
+    "retain_last => 1)",
+    "!ALTER TABLE {t} CREATE BRANCH `b3` AS OF VERSION @2",
+    "ALTER TABLE {t} DROP TAG IF EXISTS `kept`",
+    "!INSERT INTO {gone} (`id`)\nSELECT 1",
+    "!SELECT * FROM {gone}",
+]
+SUMMARY = ("arctic.txn", "arctic.merged", "added-records")
+
+
+class Side:
+    """One of the two worlds, and its snapshots in the order in which they were seen."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.table = world.name("t")
+        self.process = world.process("test")
+        self.seen: list[int] = []
+        self.after: dict[int, int] = {}
+
+    def run(self, place: int, line: str) -> str:
+        """``refused`` or nothing."""
+
+        def at(found: re.Match[str]) -> str:
+            if found[1] == "now":
+                return str(self.world.now_ms() + 1000)
+            state = self.state()
+            return str(state.current_snapshot_id if found[1] == "head" else self.after[int(found[1])])
+
+        sql = line.removeprefix("!").replace("{t}", self.table.sql)
+        sql = sql.replace("{argument}", self.table.procedure_argument())
+        sql = re.sub(r"@(\w+)", at, sql.replace("{gone}", self.world.name("gone").sql))
+        try:
+            if sql.startswith("SELECT"):
+                self.world.query(sql)
+            else:
+                self.process.execute(sql)
+        except ArcticError:
+            return "refused"
+        state = self.state()
+        self.seen += [one.snapshot_id for one in state.snapshots if one.snapshot_id not in self.seen]
+        if state.current_snapshot_id is not None:
+            self.after[place] = state.current_snapshot_id
+        return ""
+
+    def state(self) -> Any:
+        state = self.world.catalog.load_table(self.table.schema, self.table.identifier)
+        assert state is not None
+        return state
+
+    def described(self) -> dict[str, Any]:
+        state = self.state()
+
+        def number(snapshot: int | None) -> int | None:
+            return None if snapshot is None else self.seen.index(snapshot)
+
+        hidden = "`id`, `amount`, `_txn`, `_last_updated_sequence_number`"
+        # Into how many files Spark's tasks write is of no account: only what they hold together.
+        files: dict[tuple[int | None, int | None], int] = {}
+        if state.current_snapshot_id is not None:
+            at = state.current_snapshot_id
+            for file in self.world.catalog.data_files(state.schema, state.name, at, "_txn"):
+                bounds = (file.lower, file.upper)
+                files[bounds] = files.get(bounds, 0) + file.record_count
+        return {
+            "rows": sorted(map(str, self.world.query(f"SELECT {hidden} FROM {self.table.sql}"))),
+            "log": [
+                (
+                    number(one.snapshot_id),
+                    one.sequence_number,
+                    one.operation,
+                    {name: one.summary[name] for name in SUMMARY if name in one.summary},
+                    "added-dvs" in one.summary,
+                )
+                for one in state.history()
+            ],
+            "snapshots": sorted(self.seen.index(one.snapshot_id) for one in state.snapshots),
+            "branches": {name: number(at) for name, at in state.branches.items()},
+            "tags": {name: number(at) for name, at in state.tags.items()},
+            "columns": [(column.name, column.type) for column in state.columns],
+            "property": state.properties.get("color"),
+            "files": files,
+        }
+
+
+def test_both_do_the_same(spark_world: SparkWorld, memory_world: MemoryWorld) -> None:
+    real, model = Side(spark_world), Side(memory_world)
+    for place, line in enumerate(SCRIPT):
+        expected = "refused" if line.startswith("!") else ""
+        assert real.run(place, line) == expected, line
+        assert model.run(place, line) == expected, line
+        assert model.described() == real.described(), line
+
+
+@pytest.mark.parametrize("text", ["plain", "it's", 'quo"te', "back\\slash", "new\nline", "$x", "水"])
+def test_text_comes_back_as_it_was(memory_world: MemoryWorld, text: str) -> None:
+    from dbt_arctic.keyed.names import literal
+
+    sql = f"SELECT concat({literal('__' + text)}, {literal('____')})"
+    assert memory_world.query(sql) == [(f"__{text}____",)]

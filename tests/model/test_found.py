@@ -1,0 +1,47 @@
+"""Mistakes that the state machine has found, as short stories: each failed before it was corrected."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.story import GRACE_S, Change, Story
+from tests.model.world import MemoryWorld
+
+HOUR_MS = 3600 * 1000
+
+
+@pytest.fixture
+def story(memory_world: MemoryWorld) -> Story:
+    return Story(memory_world, thorough=1)
+
+
+@pytest.fixture
+def ordered(memory_world: MemoryWorld) -> Story:
+    """With a sequence: the table keeps deletes for a day."""
+    return Story(memory_world, sequence=True, thorough=1)
+
+
+def test_a_delete_is_kept_for_as_long_as_a_row_is_here_that_lost_to_it(ordered: Story) -> None:
+    ordered.build([Change(1, 10, sequence=0)])
+    ordered.upsert([Change(1, None, sequence=5)])
+    ordered.compact(ordered.orders, 0)
+    ordered.advance(23 * HOUR_MS)
+    ordered.upsert([Change(1, 20, sequence=3)])  # late, and in time to be told so
+    ordered.advance(2 * HOUR_MS)
+    ordered.compact(ordered.orders, GRACE_S)  # merged now, and trimmed only when the grace is over
+    ordered.advance(HOUR_MS)
+    ordered.compact(ordered.orders, GRACE_S)
+
+
+def test_what_an_expired_commit_has_merged_is_not_merged_over_what_is_newer(story: Story) -> None:
+    story.build([])
+    story.upsert([Change(1, 10)])
+    story.compact(story.orders, GRACE_S)
+    story.upsert([Change(1, 20)])
+    story.compact(story.orders, GRACE_S)
+    story.expire(story.orders, "base", 0)
+    story.upsert([Change(2, 1)])
+    story.compact(story.orders, GRACE_S)
+    for _ in range(2):
+        story.advance(GRACE_S * 1000 + 1000)
+        story.compact(story.orders, GRACE_S)

@@ -1,0 +1,193 @@
+"""Where operations run: processes with sessions of their own, which others interrupt or which are cut off.
+
+The same product code runs in both tiers; ``MemoryWorld`` has the lake in memory, ``SparkWorld`` a real one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.engine.faults import Cause, classify
+from dbt_arctic.errors import ArcticError, CommitStateUnknown
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.edge import Edge
+from tests.model.catalog import MemoryCatalog
+from tests.model.duck import Duck, QueryFailed
+from tests.model.lake import Lake, Refused
+from tests.model.statements import Interpreter, Shared
+
+SCHEMA = "s"
+
+
+class Killed(Exception):
+    """The process ended here: nothing that comes later runs, not even a clean-up."""
+
+
+@dataclass
+class Disturbance:
+    """What happens to a process at one of its statements (and, in memory, of its looks at the catalog).
+
+    :param kind: ``none``; ``die`` before the statement; ``lose`` its answer, though it landed; ``refuse`` it
+        with the same words, though it did not; ``meet`` somebody else's operation before it.
+    :param at: how many come before it.
+    """
+
+    kind: str = "none"
+    at: int = 0
+    meet: Callable[[], None] | None = None
+
+
+@dataclass
+class Process:
+    """One run: its edge, the statements that it ran, and what disturbs it."""
+
+    world: World
+    edge: Edge
+    disturbance: Disturbance
+    execute: Callable[[str], int]
+    query: Callable[[str], list[tuple[Any, ...]]]
+    ran: list[str] = field(default_factory=list)
+    watch: Callable[[str], None] | None = None
+    _events: int = 0
+    dead: bool = False
+    """Whether it has ended, in whatever way."""
+    cut_off: bool = False
+
+    def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+        hit = self.pause(step)
+        if hit and self.disturbance.kind == "refuse":
+            raise CommitStateUnknown(f"no answer to {step}")
+        rows = self.execute(sql)
+        self.ran.append(step)
+        if hit and self.disturbance.kind == "lose":
+            raise CommitStateUnknown(f"no answer to {step}")
+        return rows
+
+    def pause(self, event: str, statement: bool = True) -> bool:
+        """What happens before an event; whether it is the one that is disturbed."""
+        if self.dead:
+            raise Killed(event)
+        if self.watch is not None and statement:
+            self.watch(event)
+        kind = self.disturbance.kind
+        if not statement and kind != "meet":
+            return False
+        hit = self._events == self.disturbance.at
+        self._events += 1
+        if hit and kind == "die":
+            self.dead = self.cut_off = True
+            raise Killed(event)
+        if hit and kind == "meet" and self.disturbance.meet is not None:
+            self.disturbance.meet()
+        return hit
+
+
+class World(Protocol):
+    """A schema, a clock, and processes."""
+
+    schema: str
+    catalog: CatalogReader
+
+    def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process: ...
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Somebody else's read, in a session of its own that is never disturbed."""
+        ...
+
+    def execute(self, sql: str) -> int: ...
+
+    def now_ms(self) -> int: ...
+
+    def advance(self, milliseconds: int) -> None: ...
+
+    def close(self) -> None: ...
+
+    def name(self, identifier: str) -> Name: ...
+
+
+class RepeatableEdge(Edge):
+    """Draws transactions from the world's chance, so that a run can be repeated."""
+
+    chance: random.Random
+
+    def new_txn(self) -> int:
+        return (self.now_ms() << 20) | self.chance.getrandbits(20)
+
+
+class MemoryWorld:
+    """:param tick_ms: how far the clock goes on with each statement; 0: commits share their time."""
+
+    duck: Duck | None = None
+
+    def __init__(self, seed: int = 0, tick_ms: int = 1, caches: bool = False) -> None:
+        if MemoryWorld.duck is None:
+            MemoryWorld.duck = Duck()
+        self.chance = random.Random(seed)
+        self.schema = SCHEMA
+        self._now = 1_700_000_000_000
+        self._tick = tick_ms
+        self._caches = caches
+        self.lake = Lake(self.now_ms, lambda: self.chance.randrange(10**17, 9 * 10**18))
+        self._shared = Shared(self.lake, MemoryWorld.duck)
+        self._reader = Interpreter(self._shared)
+        self.catalog = MemoryCatalog(self.lake, SCHEMA)
+
+    def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process:
+        session = Interpreter(self._shared, caches=self._caches)
+        catalog = MemoryCatalog(self.lake, SCHEMA)
+
+        def execute(sql: str) -> int:
+            self._now += self._tick
+            return _told(lambda: session.run(sql), sql)
+
+        def query(sql: str) -> list[tuple[Any, ...]]:
+            return _told(lambda: session.query(sql), sql)
+
+        def query_schema(sql: str) -> list[ColumnInfo]:
+            return _told(lambda: session.schema(sql), sql)
+
+        edge = RepeatableEdge(
+            catalog=catalog,
+            run=lambda step, sql, table=None: made.run(step, sql, table),
+            query_schema=query_schema,
+            query=query,
+            run_id=run_id,
+            now_ms=self.now_ms,
+        )
+        object.__setattr__(edge, "chance", self.chance)
+        made = Process(self, edge, disturbance or Disturbance(), execute, query)
+        catalog.before = lambda event: (made.pause(event, statement=False), None)[1]
+        return made
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return _told(lambda: self._reader.query(sql), sql)
+
+    def execute(self, sql: str) -> int:
+        return _told(lambda: self._reader.run(sql), sql)
+
+    def now_ms(self) -> int:
+        return self._now
+
+    def advance(self, milliseconds: int) -> None:
+        self._now += milliseconds
+
+    def name(self, identifier: str) -> Name:
+        return Name("lake", self.schema, identifier)
+
+    def close(self) -> None:
+        self._shared.close()
+
+
+def _told(action: Callable[[], Any], sql: str) -> Any:
+    """Failures in the words in which Spark's reach the product."""
+    try:
+        return action()
+    except (Refused, QueryFailed) as error:
+        told: ArcticError = classify([Cause("java.lang.IllegalArgumentException", str(error))], sql).error
+        raise told from error
