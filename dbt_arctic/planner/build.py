@@ -69,8 +69,10 @@ class Scope:
 class Builder:
     """Builds one query; counts identifiers, so that each is unique in it."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, views: Mapping[str, exp.Query] | None = None) -> None:
         self.schemas = schemas
+        self.views = views or {}
+        """The qualified queries of views, by dotted name: a view is read as what it stands for."""
         self._used: dict[str, int] = {}
 
     def identifier(self, wish: str) -> str:
@@ -299,6 +301,10 @@ class Builder:
             built = self._query(cte.query, cte.ctes, None)
             return self._named(built, alias, list(cte.columns), scope)
         columns = self.schemas.get(name)
+        if name in self.views and columns is not None:
+            built = self._query(self.views[name], {}, None)
+            shown = [part.name for part in _alias_columns(tree)] or [column for column, _ in columns]
+            return self._named(built, alias, shown, scope)
         if columns is None:
             raise CannotPlan("unknown-relation", f"{name} is not known", line=_line(tree))
         renamed = [part.name for part in _alias_columns(tree)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -39,14 +39,37 @@ def relations(tree: exp.Query) -> list[str]:
     """
     found: dict[str, None] = {}
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier) or _is_cte(table):
+        if not isinstance(table.this, exp.Identifier) or is_cte(table):
             continue
         found[dotted(table)] = None
     return list(found)
 
 
+def spelled(sql: str) -> str:
+    """The words of a text in a form in which white space and comments do not count."""
+    try:
+        tokens = VerbatimSpark().tokenize(sql)
+    except SqlglotError:
+        return sql
+    return " ".join(f"{token.token_type.name}:{token.text}" for token in tokens)
+
+
 def dotted(table: exp.Table) -> str:
     return ".".join(part.name for part in table.parts)
+
+
+def named(tree: exp.Query, full: Callable[[str], str]) -> exp.Query:
+    """The tree with each relation under its full name. ``full``: a dotted name as written to the full one."""
+    made = tree.copy()
+    for table in list(made.find_all(exp.Table)):
+        if not isinstance(table.this, exp.Identifier) or is_cte(table):
+            continue
+        parts = [exp.to_identifier(part, quoted=True) for part in full(dotted(table)).split(".")]
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        for place, part in zip(("this", "db", "catalog"), reversed(parts), strict=False):
+            table.set(place, part)
+    return made
 
 
 def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
@@ -69,7 +92,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
         done = qualify(
             made,
             dialect=VerbatimSpark,
-            schema=_known(nested, made),
+            schema=nested,
             validate_qualify_columns=True,
             quote_identifiers=True,
             isolate_tables=False,
@@ -80,11 +103,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     return done
 
 
-def _known(nested: dict[str, object], tree: exp.Query) -> dict[str, object]:
-    return nested
-
-
-def _is_cte(table: exp.Table) -> bool:
+def is_cte(table: exp.Table) -> bool:
     if table.db:
         return False
     name = table.name.lower()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from dbt_arctic.planner import rules
 from dbt_arctic.planner.algebra import (
     Aggregate,
@@ -66,13 +68,22 @@ class Incremental:
     guards: tuple[Guard, ...]
 
 
-def understand(sql: str, schemas: Schemas, names: Sequence[str] | None = None) -> Query:
-    """:param names: the output columns as Spark names them, where it is asked.
+def understand(
+    tree: exp.Query | str,
+    schemas: Schemas,
+    names: Sequence[str] | None = None,
+    views: Mapping[str, exp.Query] | None = None,
+) -> Query:
+    """:param tree: a query; as a tree, its relations have the names that ``schemas`` has.
+    :param names: the output columns as Spark names them, where it is asked.
+    :param views: the queries of views.
 
     :raises CannotPlan: with the reason.
     """
-    tree = parse(sql)
-    built: Built = Builder(schemas).build(qualified(tree, schemas))
+    if isinstance(tree, str):
+        tree = parse(tree)
+    inlined = {name: qualified(view, schemas) for name, view in (views or {}).items()}
+    built: Built = Builder(schemas, inlined).build(qualified(tree, schemas))
     shown = [name for name, _ in built.names] if names is None else list(names)
     if len(shown) != len(built.names):
         raise CannotPlan(
@@ -128,8 +139,6 @@ def _guard(subquery: Subquery, what: str, node: Node) -> Guard:
 
 
 def _value(subquery: Subquery) -> Node:
-    from sqlglot import exp
-
     from dbt_arctic.planner.algebra import Project
 
     if subquery.kind == "exists":
@@ -142,8 +151,6 @@ def _value(subquery: Subquery) -> Node:
 
 
 def _negated_flags(subquery: Subquery) -> Node:
-    from sqlglot import exp
-
     if subquery.correlation:
         raise CannotPlan("not-in", "a correlated NOT IN", "use NOT EXISTS")
     assert subquery.value is not None
@@ -172,10 +179,19 @@ def affected_sql(plan: Incremental, sources: Sources) -> str:
     return Renderer(sources).query(plan.affected)
 
 
-def rows_sql(plan: Incremental, sources: Sources, keys: str) -> str:
-    """SQL of the model's rows of the affected keys. ``keys``: the relation that has them."""
+def rows_sql(
+    plan: Incremental,
+    sources: Sources,
+    keys: str,
+    ranges: Mapping[str, tuple[str, str]] | None = None,
+) -> str:
+    """SQL of the model's rows of the affected keys.
+
+    :param keys: the relation that has the keys.
+    :param ranges: least and greatest value of key columns without NULLs, as literals.
+    """
     assert plan.rows is not None
-    renderer = Renderer(_WithKeys(sources, keys))
+    renderer = Renderer(_WithKeys(sources, keys), ranges or {})
     inner = renderer.query(plan.rows, tuple(dict.fromkeys(identifier for _, identifier in plan.columns)))
     selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in plan.columns)
     return f"SELECT {selected}\nFROM (\n{inner}\n)"

@@ -79,6 +79,8 @@ class Renderer:
     """Renders trees for one statement; aliases are counted through all of it."""
 
     sources: Sources
+    ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Least and greatest value of key columns that are never NULL, as literals: sorted files are skipped."""
     _counter: dict[str, int] = field(default_factory=dict)
 
     def query(self, node: Node, columns: Sequence[str] | None = None) -> str:
@@ -190,7 +192,13 @@ class Renderer:
             for value, name in node.pairs
         )
         text = f"{left.from_}\nLEFT SEMI JOIN {keys.from_}\n  ON {on or 'true'}"
-        return replace(left, from_=text, joined=True)
+        between = tuple(
+            f"{to_sql(substitute(value, left.items))} BETWEEN {low} AND {high}"
+            for value, name in node.pairs
+            if isinstance(value, exp.Column) and name in self.ranges
+            for low, high in [self.ranges[name]]
+        )
+        return replace(left, from_=text, where=(*left.where, *between), joined=True)
 
     def _aggregate(self, node: Aggregate) -> Select:
         below = self._open(node.child)

@@ -25,7 +25,7 @@ def restricted(node: Node, pairs: Pairs, keys: Node) -> Node:
 
 @singledispatch
 def restricted_rule(node: Node, pairs: Pairs, keys: Node) -> Node:
-    """The rule of an operator; each file of ``rules`` registers its own. Without one, joined with the keys."""
+    """The rule of an operator; each file of ``rules`` registers its own. Otherwise joined with the keys."""
     return Restrict(node, some_of(keys, pairs), pairs)
 
 

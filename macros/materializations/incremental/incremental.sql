@@ -2,7 +2,7 @@
   {%- do adapter.check_config(model) -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
   {%- set keyed = adapter.writes_keyed(model) -%}
-  {%- if strategy != 'upsert' -%}
+  {%- if strategy not in ('upsert', 'auto') -%}
     {#- an unknown strategy is an error on the first run already -#}
     {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
   {%- endif -%}
@@ -65,7 +65,11 @@
     {%- do get_assert_columns_equivalent(compiled_code) -%}
   {%- endif -%}
   {%- do write(compiled_code) -%}
-  {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
+  {%- if adapter.incremental_strategy(model) == 'auto' -%}
+    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild) -%}
+  {%- else -%}
+    {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
+  {%- endif -%}
   {%- do write(response.statement) -%}
   {{ return(response) }}
 {%- endmacro %}

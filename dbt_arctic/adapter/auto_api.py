@@ -1,0 +1,106 @@
+"""What macros may ask for automatic models: a plan, and its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dbt.adapters.base.meta import available
+
+from dbt_arctic.adapter.connections import ArcticResponse
+from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
+from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh import build
+from dbt_arctic.refresh.auto import AutoPlan, plan_auto
+from dbt_arctic.refresh.auto_run import refresh_auto
+from dbt_arctic.refresh.config import KeyedConfig, parse_config
+from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.evolve import same_columns
+from dbt_arctic.refresh.state import find_keyed, load_change
+from dbt_arctic.refresh.upsert import check_unchanged_config
+
+
+class AutoApi(ModelApi):
+    @available.parse(lambda *a, **k: None)
+    def refresh_auto(
+        self, this: ArcticRelation, model: Mapping[str, Any], sql: str, rebuild: bool
+    ) -> ArcticResponse:
+        """One run of an automatic model."""
+        unique_id = model["unique_id"]
+        edge = self.edge(self._run_id(unique_id))
+        with as_dbt_errors():
+            if self._pulls().consumed(unique_id):
+                raise ConfigError(
+                    "incremental_pull() in a model with the strategy 'auto'",
+                    where=model["name"],
+                    why="the strategy works out itself what has changed",
+                    fix="write ref() instead, or use incremental_strategy='upsert'",
+                )
+            config, sql = self._auto_config(model, sql)
+            plan = self.auto_plan(this.name_parts, config, sql, rebuild)
+            if plan.action == "build":
+                _, outcome = build.build_generation(
+                    edge,
+                    this.name_parts,
+                    config,
+                    plan.sql,
+                    plan.consumed,
+                    owner=unique_id,
+                    comment=self.table_comment(model),
+                    column_comments=self.column_comments(model),
+                )
+                outcome = replace(outcome, message=f"FULL ({outcome.message})")
+            else:
+                table = find_keyed(self.catalog, this.name_parts)
+                assert table is not None
+                outcome = refresh_auto(edge, this.name_parts, table, config, plan)
+        return _response(outcome)
+
+    def auto_plan(self, name: Name, config: KeyedConfig, sql: str, rebuild: bool) -> AutoPlan:
+        """What a refresh would do. A table with other columns than the model's is built anew."""
+        table = None if rebuild else find_keyed(self.catalog, name)
+        expected = consumed_versions(load_change(self.catalog, table).history()) if table is not None else {}
+        if table is not None:
+            check_unchanged_config(config, table)
+            if not same_columns(table.columns, [(c.name, c.type) for c in self._schema(sql)]):
+                table = None
+        return plan_auto(
+            self.catalog,
+            name,
+            table,
+            expected,
+            config,
+            sql,
+            settings=self._settings_of_meaning(),
+            columns=lambda text: [(column.name, column.type) for column in self._schema(text)],
+        )
+
+    def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
+        config = parse_config(model["name"], model["config"])
+        contract = read_contract(model, config.unique_key)
+        if contract is None:
+            return config, sql
+        warn_of_ignored(contract, self.type())
+        ordered = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
+        return replace(config, checks=contract.checks, required=contract.required), ordered
+
+    def _settings_of_meaning(self) -> str:
+        """The session's settings on which the result of a query depends."""
+        wanted = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
+        found = [self._rows(f"SET {name}")[0] for name in wanted]
+        return ";".join(f"{row[0]}={row[1]}" for row in found)
+
+
+def _response(outcome: Outcome) -> ArcticResponse:
+    return ArcticResponse(
+        _message=outcome.message,
+        code=outcome.message.split(" ")[0],
+        rows_affected=None if outcome.rows < 0 else outcome.rows,
+        statement=outcome.sql,
+    )

@@ -1,0 +1,68 @@
+"""What turns the stored rows of some keys into computed ones, as SQL text: a batch of upserts and deletes.
+
+Unchanged rows are left out, so that nothing is written where nothing came of a change. Rows that share a
+key are kept whether they changed or not: the batch finds them, and says so.
+"""
+
+from __future__ import annotations
+
+from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.read import ColumnsAt, key_equality, merge_on_read
+from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.keyed.version import Version
+
+_SAME_KEY = quote("_arctic_same_key")
+
+
+def difference_from(
+    table: KeyedTable,
+    rows: str,
+    version: Version,
+    known: ColumnsAt,
+    keys: str | None = None,
+    ranges: tuple[str, ...] = (),
+) -> str:
+    """Columns: the table's, and ``_action``.
+
+    :param rows: the rows as they should be, with the table's columns.
+    :param keys: SQL of the only keys that may differ, with the key's columns; ``None`` for all.
+    :param ranges: conditions on the key columns that hold for all of ``keys``.
+    """
+    stored = merge_on_read(table, version, known)
+    if keys is not None:
+        where = f"\nWHERE {' AND '.join(ranges)}" if ranges else ""
+        stored = (
+            f"SELECT {', '.join('m.' + quote(column) for column in table.column_names)}\n"
+            f"FROM (\nSELECT *\nFROM (\n{stored}\n){where}\n) AS m\n"
+            f"LEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality('m', 'k', table.key)}"
+        )
+    first = quote(table.key[0])
+    columns = ",\n  ".join(
+        f"CASE WHEN n.{_SAME_KEY} IS NULL THEN o.{quote(column)} ELSE n.{quote(column)} END AS {quote(column)}"
+        if column in table.key
+        else f"n.{quote(column)}"
+        for column in table.column_names
+    )
+    same = " AND ".join(_same(column.name, column.type) for column in table.columns)
+    return f"""\
+SELECT {columns},
+  CASE WHEN n.{_SAME_KEY} IS NULL THEN 'D' ELSE 'U' END AS {quote(ACTION)}
+FROM (
+  SELECT *, count(*) OVER (PARTITION BY {quote_all(table.key)}) AS {_SAME_KEY}
+  FROM (
+{rows}
+  )
+) AS n
+FULL OUTER JOIN (
+{stored}
+) AS o
+  ON {key_equality("n", "o", table.key)}
+WHERE n.{_SAME_KEY} IS NULL OR n.{_SAME_KEY} > 1 OR o.{first} IS NULL OR NOT ({same})"""
+
+
+def _same(column: str, type_: str) -> str:
+    left, right = f"n.{quote(column)}", f"o.{quote(column)}"
+    if "map<" in type_ or type_ == "variant":
+        # Spark compares no maps.
+        return f"to_json({left}) <=> to_json({right})"
+    return f"{left} <=> {right}"

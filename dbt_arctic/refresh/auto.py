@@ -1,0 +1,230 @@
+"""The plan of one refresh of an automatic model: what would run, and why. Nothing is run to make it.
+
+The same value is shown by ``dbt-arctic plan`` and executed by ``auto_run``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.algebra import State
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.parse import named, parse, relations, spelled
+from dbt_arctic.planner.plan import Incremental, Query, plan_incremental, understand
+from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.text import with_relations
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.upstreams import Upstream, View, look_at
+
+FINGERPRINT = "arctic.plan"
+"""Among the consumed versions of a commit: the query that its rows are the result of."""
+
+VERSION_OF_RULES = "1"
+"""Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
+
+Action = Literal["build", "full", "incremental", "nothing"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
+
+    :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
+    """
+
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
+    trees: Mapping[str, exp.Query] = field(default_factory=dict)
+    tree: exp.Query | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Upstreams at each state, as what may stand in a FROM clause."""
+
+    upstreams: Mapping[str, Upstream]
+
+    def relation(self, source: str, state: State) -> str:
+        upstream = self.upstreams[source]
+        # What has not changed is the same in both states.
+        return f"(\n{upstream.states['new' if state == 'old' and not upstream.changed else state]}\n)"
+
+
+@dataclass(frozen=True)
+class AutoPlan:
+    """:param sql: the model's own SQL over pinned versions, for ``build`` and ``full``.
+    :param expected: what the target's last commit had consumed; ``consumed``: what this refresh consumes.
+    """
+
+    model: str
+    action: Action
+    reason: Reason | None
+    sql: str
+    reading: Reading
+    expected: Mapping[str, Consumed]
+    consumed: Mapping[str, Consumed]
+    query: Query | None = None
+    incremental: Incremental | None = None
+
+    @property
+    def sources(self) -> Sources:
+        return Sources(self.reading.upstreams)
+
+    @property
+    def changed(self) -> list[Upstream]:
+        return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
+
+
+def plan_auto(
+    catalog: CatalogReader,
+    target: Name,
+    table: KeyedTable | None,
+    expected: Mapping[str, Consumed],
+    config: KeyedConfig,
+    sql: str,
+    *,
+    settings: str = "",
+    columns: Callable[[str], list[tuple[str, str]]],
+) -> AutoPlan:
+    """Decide how a model is refreshed, from metadata alone.
+
+    :param table: the target as it is; ``None`` for a build.
+    :param expected: what its last commit had consumed.
+    :param settings: the session's settings that change what SQL means.
+    :param columns: name and type of a query's columns, by analysis.
+    """
+    reading = read(catalog, target, sql, expected if table is not None else {})
+    fingerprint = Consumed(_fingerprint(sql, reading, config, settings), "")
+    versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
+    consumed = {**versions, FINGERPRINT: fingerprint}
+    text, reason = sql, reading.reason
+    if reason is None:
+        try:
+            text = pinned_text(sql, target, reading)
+        except CannotPlan as error:
+            reason = error.reason
+    if reason is not None:
+        # What was read is not known to the last row, so no later refresh may start from it.
+        consumed = {FINGERPRINT: Consumed("", "")}
+
+    def plan(action: Action, why: Reason | None, **more: object) -> AutoPlan:
+        return AutoPlan(config.model, action, why, text, reading, expected, consumed, **more)  # type: ignore[arg-type]
+
+    if table is None:
+        return plan("build", reason)
+    if reason is not None:
+        return plan("full", reason)
+    earlier = expected.get(FINGERPRINT)
+    if earlier is None or not earlier.table_id:
+        return plan("full", Reason("first-plan", "the last refresh was not planned, or could not be"))
+    if earlier != fingerprint:
+        return plan("full", Reason("changed-sql", "the SQL, a view that it reads or a setting has changed"))
+    changed = [upstream for upstream in reading.upstreams.values() if upstream.changed]
+    if not changed:
+        return plan("nothing", Reason("unchanged", "no upstream has a new commit"))
+    for upstream in changed:
+        if upstream.lost:
+            return plan("full", Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
+    for upstream in changed:
+        if _mostly_new(upstream, config):
+            share = upstream.changed_rows / max(upstream.rows, 1)
+            return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
+    try:
+        query = understood(reading, columns(text))
+        facts = Facts(
+            {
+                name: UpstreamFacts(upstream.changed, upstream.key)
+                for name, upstream in reading.upstreams.items()
+            }
+        )
+        incremental = plan_incremental(query, config.unique_key, facts)
+    except CannotPlan as error:
+        return plan("full", error.reason)
+    return plan("incremental", None, query=query, incremental=incremental)
+
+
+def read(catalog: CatalogReader, target: Name, sql: str, expected: Mapping[str, Consumed]) -> Reading:
+    """The relations that a query reads, views followed to the tables below them."""
+    upstreams: dict[str, Upstream] = {}
+    views: dict[str, View] = {}
+    trees: dict[str, exp.Query] = {}
+
+    def follow(tree: exp.Query) -> exp.Query:
+        for written in relations(tree):
+            name = full_name(written, target)
+            key = name.dotted.lower()
+            if key in upstreams or key in views:
+                continue
+            found = look_at(catalog, name, expected.get(name.dotted))
+            if found is None:
+                raise CannotPlan(
+                    "unknown-relation", f"{written} is neither a table nor a view of {name.catalog}"
+                )
+            if isinstance(found, View):
+                views[key] = found
+                trees[key] = follow(parse(found.sql))
+            else:
+                upstreams[key] = found
+        return named(tree, lambda written: full_name(written, target).dotted.lower())
+
+    try:
+        return Reading(upstreams, views, trees, follow(parse(sql)))
+    except CannotPlan as error:
+        return Reading(upstreams, views, trees, None, error.reason)
+
+
+def understood(reading: Reading, columns: list[tuple[str, str]]) -> Query:
+    """:raises CannotPlan: with the reason."""
+    assert reading.tree is not None
+    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
+    schemas |= {name: view.columns for name, view in reading.views.items()}
+    return understand(reading.tree, schemas, [name for name, _ in columns], reading.trees)
+
+
+def full_name(written: str, target: Name) -> Name:
+    """A dotted name with the catalog and schema of the model where it says none."""
+    parts = written.split(".")
+    if len(parts) > 3:
+        raise CannotPlan("unknown-relation", f"{written} has more than three parts")
+    catalog, schema, identifier = [target.catalog, target.schema][: 3 - len(parts)] + parts
+    return Name(catalog, schema, identifier)
+
+
+def pinned_text(sql: str, target: Name, reading: Reading) -> str:
+    """The model's own SQL with each relation replaced by the version that is consumed."""
+
+    def text_of(written: str) -> str | None:
+        key = full_name(written, target).dotted.lower()
+        if key in reading.views:
+            view = reading.views[key]
+            names = ", ".join(f"`{name}`" for name, _ in view.columns)
+            inner = with_relations(view.sql, text_of)
+            return f"SELECT * FROM (\n{inner}\n) AS _view({names})"
+        return reading.upstreams[key].states["new"]
+
+    return with_relations(sql, text_of)
+
+
+def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
+    known = upstream.changed_rows >= 0 and upstream.rows > 0
+    return known and upstream.changed_rows > config.full_refresh_above * upstream.rows
+
+
+def _fingerprint(sql: str, reading: Reading, config: KeyedConfig, settings: str) -> str:
+    """Of what decides the result, besides the rows that are read. White space and comments do not."""
+    texts = [spelled(sql), *(f"{name}={spelled(view.sql)}" for name, view in sorted(reading.views.items()))]
+    parts = [VERSION_OF_RULES, settings, *config.unique_key, *texts]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+__all__ = ["AutoPlan", "Reading", "full_name", "pinned_text", "plan_auto", "read"]

@@ -1,0 +1,213 @@
+"""One refresh of an automatic model: its plan, the statements, one commit with the consumed versions.
+
+Whatever the plan is, the result is that of the model's SQL over the consumed versions. Where the table is
+there already, only rows that differ are written, so that models downstream see what really changed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed import write
+from dbt_arctic.keyed.diff import difference_from
+from dbt_arctic.keyed.log import PROPERTY_RUN
+from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.planner.plan import affected_sql, guard_sql, rows_sql
+from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.consumption import Consumption
+from dbt_arctic.refresh.edge import Edge, Outcome
+
+_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
+"""Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The affected keys, computed once. ``count`` of them; ``ranges`` of columns without NULLs."""
+
+    name: str
+    count: int
+    ranges: Mapping[str, tuple[str, str]]
+
+
+def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+    """Run the plan of a table that is there.
+
+    :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
+    """
+    if plan.action == "nothing":
+        return Outcome("SKIP (no upstream change)", 0, "")
+    if plan.action == "incremental":
+        assert plan.incremental is not None
+        if changed := _changed_guard(edge, plan):
+            return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
+        if plan.incremental.affected is None:
+            return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
+        with _staged(edge, table, plan) as keys:
+            stored = plan_rows(edge, table)
+            if stored > 0 and keys.count > config.full_refresh_above * stored:
+                reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
+                return _full(edge, name, table, config, _instead(plan, reason))
+            if keys.count == 0:
+                return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
+            return _incremental(edge, name, table, config, plan, keys)
+    return _full(edge, name, table, config, plan)
+
+
+def _instead(plan: AutoPlan, reason: Reason) -> AutoPlan:
+    return replace(plan, action="full", reason=reason, incremental=None)
+
+
+def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
+    """:raises ConfigError: the model asks for an incremental refresh or an error."""
+    if config.auto == "strict" and plan.action == "full":
+        assert plan.reason is not None
+        raise ConfigError(
+            f"this refresh would be a full one ({plan.reason.code})",
+            where=config.model,
+            why=plan.reason.what,
+            fix=f"{plan.reason.fix or 'remove auto: strict'}, or once: "
+            f"dbt run --full-refresh --select {config.model}",
+        )
+
+
+def _changed_guard(edge: Edge, plan: AutoPlan) -> str:
+    """What is compared as a whole and differs; empty where nothing does."""
+    assert plan.incremental is not None
+    for guard in plan.incremental.guards:
+        if edge.query(guard_sql(guard, plan.sources))[0][0]:
+            return guard.what
+    return ""
+
+
+def plan_rows(edge: Edge, table: KeyedTable) -> int:
+    """About how many rows a table has, from metadata; -1 where they do not say."""
+    state = edge.catalog.load_table(table.base.schema, table.base.identifier)
+    if state is None:
+        return -1
+    for snapshot in state.snapshots:
+        if snapshot.snapshot_id == state.current_snapshot_id:
+            return int(snapshot.summary.get("total-records", "-1"))
+    return -1
+
+
+@contextmanager
+def _staged(edge: Edge, table: KeyedTable, plan: AutoPlan) -> Iterator[Staged]:
+    """The affected keys, kept in memory (or on disk) of this session while they are needed."""
+    assert plan.incremental is not None
+    name = f"arctic_keys_{secrets.token_hex(6)}"
+    sql = affected_sql(plan.incremental, plan.sources)
+    edge.run("stage_keys", f"CACHE TABLE {quote(name)} AS\n{sql}", table)
+    try:
+        types = {column.name: column.type for column in table.columns}
+        places = [f"key_{place}" for place in range(len(table.key))]
+        asked = ", ".join(f"min({place}), max({place}), count({place})" for place in places)
+        found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
+        count = int(found[0])
+        ranges = {}
+        for place, column in enumerate(plan.incremental.key):
+            low, high, present = found[1 + 3 * place : 4 + 3 * place]
+            type_ = next((types[name] for name in types if name.lower() == column.lower()), "")
+            if count and present == count and type_ in _RANGED:
+                ranges[f"key_{place}"] = (_literal(low, type_), _literal(high, type_))
+        yield Staged(name, count, ranges)
+    finally:
+        edge.run("drop_keys", f"DROP VIEW IF EXISTS {quote(name)}", table)
+
+
+def _literal(value: Any, type_: str) -> str:
+    if type_ == "date":
+        return f"DATE {literal(str(value))}"
+    return literal(value) if type_ == "string" else str(int(value))
+
+
+def _incremental(
+    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, keys: Staged
+) -> Outcome:
+    incremental = plan.incremental
+    assert incremental is not None
+    rows = rows_sql(incremental, plan.sources, quote(keys.name), keys.ranges)
+    selected = ", ".join(
+        f"key_{place} AS {quote(_stored(table, column))}" for place, column in enumerate(incremental.key)
+    )
+    affected = f"SELECT {selected} FROM {quote(keys.name)}"
+    between = tuple(
+        f"{quote(_stored(table, column))} BETWEEN {keys.ranges[f'key_{place}'][0]} "
+        f"AND {keys.ranges[f'key_{place}'][1]}"
+        for place, column in enumerate(incremental.key)
+        if f"key_{place}" in keys.ranges
+    )
+
+    def difference(attempt: Attempt) -> str:
+        return difference_from(table, rows, attempt.pinned, attempt.known, affected, between)
+
+    return _write(edge, name, table, config, plan, difference, f"INCREMENTAL ({keys.count} keys)")
+
+
+def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+    """The whole query, compared with the whole table."""
+    require_incremental(plan, config)
+    reason = plan.reason.code if plan.reason is not None else "asked"
+
+    def difference(attempt: Attempt) -> str:
+        return difference_from(table, plan.sql, attempt.pinned, attempt.known)
+
+    return _write(edge, name, table, config, plan, difference, f"FULL ({reason})")
+
+
+def _nothing(table: KeyedTable) -> Any:
+    def difference(attempt: Attempt) -> str:
+        columns = ", ".join(
+            f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in table.columns
+        )
+        return f"SELECT {columns}, 'U' AS {quote(ACTION)}\nWHERE false"
+
+    return difference
+
+
+def _stored(table: KeyedTable, column: str) -> str:
+    return next(name for name in table.column_names if name.lower() == column.lower())
+
+
+def _write(
+    edge: Edge,
+    name: Name,
+    table: KeyedTable,
+    config: KeyedConfig,
+    plan: AutoPlan,
+    difference: Any,
+    word: str,
+) -> Outcome:
+    """One commit: the difference, and what it was computed from."""
+    consumption = Consumption(plan.expected, plan.consumed)
+    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties()}
+
+    def statement(attempt: Attempt) -> str:
+        batch = write.Batch(
+            model=config.model,
+            sql=difference(attempt),
+            key=table.key,
+            columns=table.column_names,
+            model_columns=(*table.column_names, ACTION),
+            checks=config.checks,
+        )
+        return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
+
+    written = write_computed(
+        edge,
+        table,
+        Purpose("refresh", config.model, "run the model again", pulls=True),
+        statement,
+        check=lambda change: consumption.check(change, config.model, name),
+    )
+    told = f", {written.rows} rows" if written.rows >= 0 else ""
+    return Outcome(f"{word}{told}", written.rows, written.sql)

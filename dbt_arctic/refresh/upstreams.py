@@ -1,0 +1,219 @@
+"""What an automatic model reads: each upstream at the version it last consumed, and as it is now.
+
+The states are queries over pinned snapshots, so that they can stand anywhere in a statement, more than
+once, and mean the same. Nothing is run to make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed import read
+from dbt_arctic.keyed.log import LogRange, log_range
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.read import ColumnsAt
+from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
+from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.planner.algebra import State
+from dbt_arctic.refresh.pull import only_appends, retired_state
+from dbt_arctic.refresh.state import columns_at, consistent_pair, find_keyed, head, to_columns
+
+_ROW_LINEAGE = 3
+"""The format version from which Iceberg tells the commit that last wrote a row."""
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """One relation that a model reads.
+
+    :param columns: name and type, in Spark's words.
+    :param key: the columns that identify a row; empty where none are known.
+    :param consumed: its version now, as the model's commit records it.
+    :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
+    :param lost: why what changed since then cannot be told; empty where it can.
+    :param changed: whether it has a commit that the model has not consumed.
+    :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
+    """
+
+    name: Name
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    consumed: Consumed
+    states: Mapping[State, str]
+    changed: bool
+    lost: str = ""
+    kind: str = "keyed table"
+    changed_rows: int = -1
+    rows: int = -1
+    bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its text stands for it."""
+
+    name: Name
+    columns: tuple[tuple[str, str], ...]
+    sql: str
+
+
+def look_at(catalog: CatalogReader, name: Name, last: Consumed | None) -> Upstream | View | None:
+    """What a relation is, was when the model consumed ``last``, and has become since; ``None``: not there."""
+    table = find_keyed(catalog, name)
+    if table is not None:
+        return _keyed(catalog, table, last)
+    state = catalog.load_table(name.schema, name.identifier)
+    if state is not None:
+        return _plain(catalog, name, state, last)
+    view = catalog.load_view(name.schema, name.identifier)
+    if view is None:
+        return None
+    return View(name, tuple((column.name, column.type) for column in to_columns(view.columns)), view.sql)
+
+
+def _keyed(catalog: CatalogReader, table: KeyedTable, last: Consumed | None) -> Upstream:
+    base, change = consistent_pair(catalog, table)
+    now = Version(table.generation.number, head(change), head(base))
+    known: dict[int, frozenset[str]] = {
+        **columns_at(catalog, table.base, (now.base_snapshot,)),
+        **columns_at(catalog, table.change, (now.change_snapshot,)),
+    }
+    columns = tuple((column.name, column.type) for column in table.columns)
+    consumed = Consumed(table.generation.change_id, now.token)
+    states: dict[State, str] = {"new": read.merge_on_read(table, now, known)}
+
+    def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+        total = _count(base)
+        return Upstream(
+            table.name, columns, table.key, consumed, states, changed, lost, changed_rows=rows, rows=total
+        )
+
+    if last is None:
+        return made(True, "the model has not read it yet")
+    before = Version.parse(last.version)
+    if last.table_id != table.generation.change_id:
+        try:
+            old = retired_state(catalog, table, before, last, table.name.identifier)
+        except VersionUnavailable as error:
+            return made(True, error.what)
+        states.update(_compared(old, states["new"], table.column_names, table.key))
+        return made(True)
+    log = log_range(change.history(now.change_snapshot), before.change_snapshot)
+    if log is None or not _has(base, before.base_snapshot):
+        return made(True, f"the changes since version {before} are gone")
+    if not log.transactions:
+        return made(False)
+    known.update(columns_at(catalog, table.change, (*log.readable_at, before.change_snapshot)))
+    known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
+    states.update(_logged(table, before, now, log, known))
+    counted = [
+        int(snapshot.summary.get("added-records", "0"))
+        for snapshot in change.history(now.change_snapshot)
+        if snapshot.summary.get("arctic.txn") in {str(txn) for txn in log.transactions}
+    ]
+    return made(True, rows=sum(counted))
+
+
+def _logged(
+    table: KeyedTable, before: Version, now: Version, log: LogRange, known: ColumnsAt
+) -> dict[State, str]:
+    """The states that a change log tells: only keys that it names can differ."""
+    columns = quote_all(table.column_names)
+    latest = read.latest_changes(table, log, now, known)
+    old = read.merge_on_read(table, before, known)
+    keys = f"SELECT DISTINCT {quote_all(table.key)}\nFROM (\n{latest}\n)"
+    matched = read.key_equality("m", "k", table.key)
+    listed = ", ".join("m." + quote(column) for column in table.column_names)
+    minus = f"SELECT {listed}\nFROM (\n{old}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {matched}"
+    plus = f"SELECT {columns}\nFROM (\n{latest}\n)\nWHERE {quote(ACTION)} = 'U'"
+    return {
+        "old": old,
+        "keys": keys,
+        "minus": minus,
+        "plus": plus,
+        "changed": f"{minus}\nUNION ALL\n{plus}",
+    }
+
+
+def _compared(old: str, new: str, columns: tuple[str, ...], key: tuple[str, ...]) -> dict[State, str]:
+    """The states where nothing but the two states themselves is known."""
+    listed = quote_all(columns)
+    minus = f"SELECT {listed} FROM (\n{old}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{new}\n)"
+    plus = f"SELECT {listed} FROM (\n{new}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{old}\n)"
+    changed = f"({minus})\nUNION ALL\n({plus})"
+    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed}
+    if key:
+        found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
+    return found
+
+
+def _plain(catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None) -> Upstream:
+    columns = tuple((column.name, column.type) for column in state.columns)
+    names = tuple(column for column, _ in columns)
+    table_id = state.properties.get(PROPERTY_ID, state.location)
+    now = state.current_snapshot_id
+    consumed = Consumed(table_id, str(now or 0))
+    new = _at(name, names, names, now)
+    states: dict[State, str] = {"new": new}
+
+    def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+        return Upstream(
+            name, columns, (), consumed, states, changed, lost, "table", changed_rows=rows, rows=_count(state)
+        )
+
+    if last is None:
+        return made(True, "the model has not read it yet")
+    if last.table_id != table_id:
+        return made(True, "it was dropped and created again")
+    if last.version == consumed.version:
+        return made(False)
+    before = int(last.version)
+    if before == 0:
+        states.update(_compared(_at(name, names, names, None), new, names, ()))
+        return made(True)
+    if not _has(state, before):
+        return made(True, f"its snapshot {before} was expired")
+    present = tuple(catalog.columns_at(name.schema, name.identifier, before))
+    old = _at(name, names, present, before, dict(columns))
+    assert now is not None
+    lineage = int(state.properties.get("format-version", "0") or 0) >= _ROW_LINEAGE
+    if lineage and set(names) <= set(present) and only_appends(state, before, now):
+        sequence = next(entry.sequence_number for entry in state.snapshots if entry.snapshot_id == before)
+        plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {sequence}"
+        nothing = f"{new}\nWHERE false"
+        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus})
+        return made(True)
+    states.update(_compared(old, new, names, ()))
+    return made(True)
+
+
+def _at(
+    name: Name,
+    wanted: tuple[str, ...],
+    present: tuple[str, ...],
+    snapshot: int | None,
+    types: Mapping[str, str] | None = None,
+) -> str:
+    """All rows at a snapshot. A column that was added later is NULL there."""
+    listed = ", ".join(
+        quote(column) if column in present else f"CAST(NULL AS {(types or {})[column]}) AS {quote(column)}"
+        for column in wanted
+    )
+    if snapshot is None:
+        return f"SELECT {listed}\nFROM {name.sql}\nWHERE false"
+    return f"SELECT {listed}\nFROM {name.at(snapshot)}"
+
+
+def _has(state: TableState, snapshot: int) -> bool:
+    return any(entry.snapshot_id == snapshot for entry in state.snapshots)
+
+
+def _count(state: TableState) -> int:
+    """Rows of the current snapshot, from its summary; -1 where it does not say."""
+    for snapshot in state.snapshots:
+        if snapshot.snapshot_id == state.current_snapshot_id:
+            return int(snapshot.summary.get("total-records", "-1"))
+    return 0
