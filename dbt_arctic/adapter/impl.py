@@ -60,6 +60,7 @@ class ArcticConfig(AdapterConfig):
     sequence_by: str | None = None
     tombstone_retention: str | int | None = None
     lease_timeout: str | int | None = None
+    overwrite: str | None = None
     tblproperties: dict[str, str] | None = None
     incremental_predicates: list[str] | None = None
     predicates: list[str] | None = None

@@ -33,12 +33,14 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.maintenance import versions
-from dbt_arctic.refresh import build, clone, microbatch, plain, pull, swaps, upsert
+from dbt_arctic.maintenance.adopt import finish_adoption
+from dbt_arctic.refresh import build, clone, plain, pull, swaps
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
+from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
+from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 
 if TYPE_CHECKING:
@@ -191,19 +193,10 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     comment=_table_comment(model),
                     column_comments=_column_comments(model),
                 )
-            elif pulls.consumed(unique_id):
-                outcome = upsert.pull_upsert(
-                    edge,
-                    this.name_parts,
-                    config,
-                    sql,
-                    expected=pulls.expected(unique_id),
-                    consumed=pulls.consumed(unique_id),
-                )
-            elif (interval := batch_interval(model)) is not None:
-                outcome = microbatch.replace_keys(edge, this.name_parts, config, sql, interval)
             else:
-                outcome = upsert.upsert(edge, this.name_parts, config, sql)
+                consumption = Consumption(pulls.expected(unique_id), pulls.consumed(unique_id))
+                interval = batch_interval(model)
+                outcome = write_rows(edge, this.name_parts, config, sql, consumption, interval)
         return _response(outcome)
 
     @available.parse(lambda *a, **k: None)

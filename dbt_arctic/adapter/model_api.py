@@ -24,7 +24,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import Piece, pieces
 from dbt_arctic.keyed.table import is_keyed
-from dbt_arctic.refresh.config import choose_strategy
+from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
 from dbt_arctic.refresh.docs import describe
 
 
@@ -121,4 +121,4 @@ class ModelApi(KeyedApi):
 def _is_keyed_model(model: Mapping[str, Any]) -> bool:
     config = model["config"]
     strategy = choose_strategy(model["name"], config) if config.get("materialized") == "incremental" else ""
-    return strategy in ("upsert", "microbatch") and bool(config.get("unique_key"))
+    return strategy in KEYED_STRATEGIES and bool(config.get("unique_key"))

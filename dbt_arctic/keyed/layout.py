@@ -101,6 +101,27 @@ def partition_column(text: str) -> str:
     return _unquote(match.group(2) or match.group(5))
 
 
+def partition_expression(text: str, catalog: str, prefix: str, types: Mapping[str, str]) -> tuple[str, str]:
+    """The value of a partition field as SQL over a row, and its Spark type.
+
+    :param prefix: stands before the column: empty, or an alias with its dot.
+    :param types: Spark type by column name.
+
+    >>> partition_expression("day(at)", "lake", "m.", {"at": "timestamp"})
+    ('`lake`.system.days(m.`at`)', 'date')
+    """
+    column = partition_column(text)
+    value = prefix + quote(column)
+    match = _TRANSFORM.fullmatch(text.strip())
+    if match is None:
+        return value, types[column]
+    if match.group(1):
+        unit = match.group(1).lower().rstrip("s")
+        return f"{quote(catalog)}.system.{unit}s({value})", "date" if unit == "day" else "int"
+    name, width = match.group(3).lower(), int(match.group(4))
+    return f"{quote(catalog)}.system.{name}({width}, {value})", types[column] if name == "truncate" else "int"
+
+
 def same_fields(texts: Sequence[str]) -> tuple[str, ...]:
     """Partition fields in one form, however they were written.
 

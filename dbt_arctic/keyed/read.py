@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
@@ -182,17 +183,18 @@ def everything(select: str, columns: Sequence[str]) -> str:
 
 
 def difference(
-    before: str, after: str, key: Sequence[str], columns: Sequence[str], images: Images = "after"
+    before: str, after: str, key: Sequence[str], types: Mapping[str, str], images: Images = "after"
 ) -> str:
     """What turns one state into another: changed and new rows, and gone keys.
 
-    :param before: SQL of the old state, :param after: SQL of the new state, both with ``columns``.
+    :param before: SQL of the old state, :param after: SQL of the new state.
+    :param types: the columns of both, with their Spark types.
     :param images: ``both`` adds the old row of each changed or gone key as ``-U``.
 
     A gone key is a ``D`` row with the old values. Rows alike in both states do not appear.
     """
-    listed = quote_all(columns)
-    same = " AND ".join(f"o.{quote(column)} <=> n.{quote(column)}" for column in columns)
+    listed = quote_all(types)
+    same = same_row("o", "n", types)
     matched = key_equality("o", "n", key)
     parts = [
         f"SELECT {listed}, 'U' AS {quote(ACTION)}\nFROM (\n{after}\n) AS n\n"
@@ -230,7 +232,7 @@ def changes(
             f"LEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality('m', 'k', table.key)}"
         )
 
-    return difference(touched(before), touched(after), table.key, table.column_names, images)
+    return difference(touched(before), touched(after), table.key, table.types, images)
 
 
 def appended_rows(table: Name, after: int, to: int, into: Name) -> str:

@@ -28,7 +28,7 @@ def insert_difference(
         f"INSERT INTO {table.change.branch(branch)} WITH ({summary}) "
         f"({quote_all([*table.column_names, ACTION, OFFSET, TXN])})\n"
         f"SELECT {columns}, {quote(ACTION)}, {_checked_offset(table)}, CAST({txn} AS BIGINT)\n"
-        f"FROM (\n{difference(now, then, table.key, table.column_names)}\n)"
+        f"FROM (\n{difference(now, then, table.key, table.types)}\n)"
     )
 
 

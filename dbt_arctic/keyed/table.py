@@ -117,6 +117,11 @@ class KeyedTable:
         return tuple(column.name for column in self.columns)
 
     @property
+    def types(self) -> dict[str, str]:
+        """Spark type by column name, in the table's order."""
+        return {column.name: column.type for column in self.columns}
+
+    @property
     def side_tables(self) -> tuple[Name, ...]:
         """Every table that belongs to this one, those of the previous generation included."""
         generations = [self.generation, *([self.previous] if self.previous else [])]

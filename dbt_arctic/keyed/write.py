@@ -181,6 +181,15 @@ def insert_into_change(
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, batch.collapsed(txn))
 
 
+def insert_rows(table: KeyedTable, txn: int, properties: Mapping[str, str], select: str, branch: str) -> str:
+    """The one commit of a computed write: rows with the table's columns, ``_action``, ``_offset`` and
+    ``_txn``, appended to a branch of the change table.
+    """
+    return _insert(
+        table.change.branch(branch), table.column_names, {PROPERTY_TXN: str(txn), **properties}, select
+    )
+
+
 def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) -> str:
     """The rows of a new generation: upserts only, checked like every batch."""
     columns = quote_all(batch.columns)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable
+from dbt_arctic.keyed.in_place import reset_one_side, set_one_side
 from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
@@ -31,11 +32,13 @@ class Purpose:
     :param again: what a person does once others were faster, for instance ``run the model again``.
     :param pulls: whether it consumes upstream versions. A full refresh consumes them itself; any other
         computed write would be lost beside one, so the two exclude each other.
+    :param joins: whether the statement joins other rows with the table's, which is to stay where it is.
     """
 
     step: str
     where: str
     again: str
+    joins: bool = False
     pulls: bool = False
 
 
@@ -101,7 +104,7 @@ def write_computed(
             drop_stale_branches(edge, table.change, attempt.change, table)
             kept.enter_context(staged(edge, table.change, head(attempt.change), attempt.branch, table))
             sql = statement(attempt)
-            told = edge.run(purpose.step, sql, table)
+            told = _run(edge, table, purpose, sql)
             rows = rows_written(edge, told, table.change, txn=attempt.txn, branch=attempt.branch)
             with turn(table.change):
                 published = publish(edge, table.change, attempt.branch, table)
@@ -118,13 +121,23 @@ def write_computed(
     )
 
 
-def branch_head(edge: Edge, table: KeyedTable, attempt: Attempt) -> int:
-    """The snapshot with the rows of an attempt that is not published, or not yet."""
+def _run(edge: Edge, table: KeyedTable, purpose: Purpose, sql: str) -> int:
+    if not purpose.joins:
+        return edge.run(purpose.step, sql, table)
+    try:
+        edge.run("set_in_place", set_one_side(), table)
+        return edge.run(purpose.step, sql, table)
+    finally:
+        edge.run("reset_in_place", reset_one_side(), table)
+
+
+def branch_head(edge: Edge, table: KeyedTable, branch: str) -> int:
+    """The snapshot with the rows of a branch of the change table that is not published, or not yet."""
     state = edge.catalog.load_table(table.change.schema, table.change.identifier)
-    snapshot = None if state is None else state.branches.get(attempt.branch)
+    snapshot = None if state is None else state.branches.get(branch)
     if snapshot is None:
         raise DamagedKeyedTable(
-            f"the branch {attempt.branch} of {table.change} is gone",
+            f"the branch {branch} of {table.change} is gone",
             where=table.name.dotted,
             why="it was dropped while rows were being written to it",
             fix="write them again; nothing was published",

@@ -30,17 +30,25 @@ OWN_SETTINGS = (
     "unique_key",
     "incremental_strategy",
     "on_schema_change",
+    "merge_update_columns",
+    "merge_exclude_columns",
+    "overwrite",
 )
 """The settings that this adapter reads, besides dbt's own."""
 
-KEYED_STRATEGIES = ("upsert", "microbatch")
+KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite")
 """With a ``unique_key``, these make a keyed table."""
 
-ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retention")
+ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retention", "overwrite")
 """What says how rows of a key meet. Not the layout: a project may set `+buckets` for all of its models."""
 
-PLAIN_SETTINGS = ("merge_update_columns", "merge_exclude_columns", "incremental_predicates", "predicates")
+PLAIN_SETTINGS = ("incremental_predicates", "predicates")
 """What narrows a statement on a plain table."""
+
+PARTIAL_SETTINGS = ("merge_update_columns", "merge_exclude_columns")
+"""dbt's words for which columns a row that is there already changes in."""
+
+Overwrite = Literal["partitions", "table"]
 
 SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
 """Redshift's; a package for several warehouses sets them, and means no `sort_by`."""
@@ -67,6 +75,15 @@ class KeyedConfig:
     """What the model's contract asks of each stored row."""
     required: tuple[str, ...] = ()
     """The columns that are never NULL by the contract."""
+    merge_update_columns: tuple[str, ...] = ()
+    merge_exclude_columns: tuple[str, ...] = ()
+    overwrite: Overwrite | None = None
+    """What a batch replaces, for the strategy ``insert_overwrite``."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether an upsert changes only some columns of a row that is there."""
+        return bool(self.merge_update_columns or self.merge_exclude_columns)
 
 
 def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
@@ -91,8 +108,23 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
         raise ConfigError(
             f"{only_plain[0]} has no effect on a keyed table",
             where=model,
-            why="it narrows a MERGE or DELETE; an upsert writes whole rows, and reads nothing of the table",
-            fix="remove it and produce every column, or use incremental_strategy='merge' on a plain table",
+            why="it narrows a MERGE or DELETE; an upsert appends, and reads nothing of the table",
+            fix="remove it, or use incremental_strategy='merge' on a plain table",
+        )
+    partial = [name for name in PARTIAL_SETTINGS if config.get(name)]
+    if keyed and partial and strategy != "upsert":
+        raise ConfigError(
+            f"{partial[0]} has no effect with the strategy {strategy!r}",
+            where=model,
+            why="it replaces rows, and so writes all of their columns",
+            fix="remove it, or use incremental_strategy='upsert'",
+        )
+    if config.get("overwrite") and strategy != "insert_overwrite":
+        raise ConfigError(
+            f"overwrite has no effect with the strategy {strategy!r}",
+            where=model,
+            why="it says what a batch of the strategy 'insert_overwrite' replaces",
+            fix="remove it, or use incremental_strategy='insert_overwrite' with a unique_key",
         )
     only_keyed = [name for name in ONLY_KEYED if config.get(name)]
     if not keyed and only_keyed:
@@ -149,11 +181,12 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
     sequence_by = config.get("sequence_by")
     if sequence_by is not None and not isinstance(sequence_by, str):
         raise ConfigError(f"sequence_by is {sequence_by!r}", where=model, fix="name one column of the model")
-    if sequence_by and choose_strategy(model, config) == "microbatch":
+    strategy = choose_strategy(model, config)
+    if sequence_by and strategy in ("microbatch", "insert_overwrite"):
         raise ConfigError(
-            "sequence_by does not go together with the strategy 'microbatch'",
+            f"sequence_by does not go together with the strategy {strategy!r}",
             where=model,
-            why="a batch replaces its interval, whatever the rows there are called",
+            why="a batch replaces what is there, however new that is",
             fix="remove one of the two",
         )
     if config.get("tombstone_retention") is not None and not sequence_by:
@@ -176,6 +209,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
             why="properties that start with 'arctic.' describe the keyed table itself",
             fix="use another prefix",
         )
+    updated, excluded = _partial_columns(model, config)
     return KeyedConfig(
         model=model,
         unique_key=key,
@@ -194,7 +228,38 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         ),
         on_schema_change=on_schema_change,
         tblproperties={str(name): str(value) for name, value in properties.items()},
+        merge_update_columns=updated,
+        merge_exclude_columns=excluded,
+        overwrite=_overwrite(model, config) if strategy == "insert_overwrite" else None,
     )
+
+
+def _partial_columns(model: str, config: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    updated, excluded = (_columns(model, setting, config.get(setting)) for setting in PARTIAL_SETTINGS)
+    if updated and excluded:
+        raise ConfigError(
+            "both merge_update_columns and merge_exclude_columns are set",
+            where=model,
+            why="each of them says which columns change",
+            fix="remove one of the two",
+        )
+    return updated, excluded
+
+
+def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
+    """The partitions that the batch has rows for, if there are any, else the table: as in dbt-spark."""
+    chosen: Overwrite = config.get("overwrite") or ("partitions" if config.get("partition_by") else "table")
+    if chosen not in get_args(Overwrite):
+        raise ConfigError(
+            f"overwrite is {chosen!r}", where=model, fix=f"use one of: {', '.join(get_args(Overwrite))}"
+        )
+    if chosen == "partitions" and not config.get("partition_by"):
+        raise ConfigError(
+            "overwrite is 'partitions', and the model has none",
+            where=model,
+            fix="set partition_by, or overwrite='table'",
+        )
+    return chosen
 
 
 def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str]) -> None:

@@ -68,7 +68,9 @@ def replace_keys(edge: Edge, name: Name, config: KeyedConfig, sql: str, interval
     def statement(attempt: Attempt) -> str:
         rows = batch
         if (overtaken := attempt.previous) is not None:
-            rows = replace.from_attempt(table, batch, branch_head(edge, table, overtaken), overtaken.txn)
+            rows = replace.from_attempt(
+                table, batch, branch_head(edge, table, overtaken.branch), overtaken.txn
+            )
         return replace.replace_interval(
             table,
             rows,

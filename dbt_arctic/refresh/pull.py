@@ -100,7 +100,7 @@ def _pull_keyed(
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
     if not is_token(last.version):
         state_before = _before_adoption(catalog, table, base, last, model)
-        sql = read.difference(state_before, state_now, table.key, table.column_names, images)
+        sql = read.difference(state_before, state_now, table.key, table.types, images)
         return Pull(table.name, sql, consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
@@ -114,7 +114,7 @@ def _pull_keyed(
             sql = read.latest_changes_and_before_images(table, before, now, log, known)
         return Pull(table.name, sql, consumed, bool(log.transactions), images)
     state_before = _retired_state(catalog, table, before, last, model)
-    sql = read.difference(state_before, state_now, table.key, table.column_names, images)
+    sql = read.difference(state_before, state_now, table.key, table.types, images)
     return Pull(table.name, sql, consumed, True, images)
 
 
@@ -154,7 +154,7 @@ def pull_since_clone(
     state_before = f"SELECT {selected}\nFROM (\n{plan_merge_on_read(catalog, source, before.token, model)}\n)"
     now = current_version(catalog, table) if pin is None else _pinned(table, pin, model)
     state_now = plan_merge_on_read(catalog, upstream, now.token, model)
-    sql = read.difference(state_before, state_now, table.key, table.column_names, images)
+    sql = read.difference(state_before, state_now, table.key, table.types, images)
     return Pull(upstream, sql, Consumed(table.generation.change_id, now.token), True, images)
 
 
@@ -297,7 +297,8 @@ def _pull_plain(
             why="without a key, an updated row cannot be told from a new one",
             fix="name the key: incremental_pull(..., unique_key='...')",
         )
-    sql = read.difference(state_before, state_now, key, columns, images)
+    types = {column.name: column.type for column in state.columns}
+    sql = read.difference(state_before, state_now, key, types, images)
     return Pull(upstream, sql, consumed, True, images)
 
 

@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbt_arctic.catalog.api import TableState
-from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, ConfigError
+from dbt_arctic.errors import CommitStateUnknown, ConfigError
 from dbt_arctic.keyed import create, write
-from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions, find_transaction
+from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.partial import complete_rows
 from dbt_arctic.keyed.replay import PROPERTY_BLIND
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.batch import make_batch, model_columns
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
+from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import evolve, relax
+from dbt_arctic.refresh.partial import updated_columns, with_kept_columns
 from dbt_arctic.refresh.replay import follow, settle
 from dbt_arctic.refresh.rows import counted, rows_written
 from dbt_arctic.refresh.state import load_change, load_keyed
 
 
 def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
-    """A blind upsert: one append to the change table, no read of the target."""
+    """A blind upsert: one append to the change table, no read of the target.
+
+    Where only some columns change, a computed write: the others are read.
+    """
+    if config.is_partial:
+        return computed_upsert(edge, name, config, sql, Consumption())
     table, batch = prepare(edge, name, config, sql)
     txn = edge.new_txn()
     properties = {PROPERTY_RUN: edge.run_id, PROPERTY_BLIND: "true"}
-    properties |= settle(edge, table, load_change(edge.catalog, table), config.model)
+    properties |= settle(edge, table, config.model)
     statement = write.insert_into_change(table, batch, txn, properties)
     try:
         rows = rows_written(edge, edge.run("upsert", statement, table), table.change, txn=txn)
@@ -57,29 +64,37 @@ def pull_upsert(
     :param consumed: what this write consumes.
     :raises ConcurrentRun: another run of the model committed since; nothing was written.
     """
-    table, batch = prepare(edge, name, config, sql)
-    everything = encode_consumed({**expected, **consumed})
+    return computed_upsert(edge, name, config, sql, Consumption(expected, consumed))
 
-    def require_expected(change: TableState) -> None:
-        if consumed_versions(change.history()) != dict(expected):
-            raise ConcurrentRun(
-                f"another run of the model committed to {name} first",
-                where=config.model,
-                why="the changes that this run computed from were consumed meanwhile",
-                fix="nothing was written; run the model again to take up what is left",
-            )
+
+def computed_upsert(
+    edge: Edge, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
+) -> Outcome:
+    """An upsert that commits consumed versions, or that changes only some columns of what is there."""
+    table, batch = prepare(edge, name, config, sql)
+    updated = updated_columns(config, table, batch) if config.is_partial else None
+    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties()}
 
     def statement(attempt: Attempt) -> str:
-        properties = {PROPERTY_RUN: edge.run_id, PROPERTY_CONSUMED: everything}
-        return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
+        if updated is None:
+            return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
+        return complete_rows(
+            table, batch, updated, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
+        )
 
     written = write_computed(
         edge,
         table,
-        Purpose("upsert", config.model, "run the model again", pulls=True),
+        Purpose(
+            "upsert",
+            config.model,
+            "run the model again",
+            joins=updated is not None,
+            pulls=bool(consumption.consumed),
+        ),
         statement,
-        check=require_expected,
-        reads_rows=False,
+        check=lambda change: consumption.check(change, config.model, name),
+        reads_rows=updated is not None,
     )
     return Outcome(counted("UPSERT", written.rows), written.rows, written.sql)
 
@@ -117,7 +132,10 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
     table = load_keyed(edge.catalog, name)
     load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
-    table = relax(edge, config, evolve(edge, config, table, model_columns(edge, config, sql)))
+    produced = model_columns(edge, config, sql)
+    if config.is_partial:
+        produced = with_kept_columns(config, table, produced)
+    table = relax(edge, config, evolve(edge, config, table, produced))
     if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
         table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
         edge.run("set_retention", create.set_retention(table), table)

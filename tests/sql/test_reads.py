@@ -119,7 +119,7 @@ def test_a_difference_turns_one_state_into_the_other(duck: Any, images: read.Ima
         duck.table("new", LOGICAL, rows_of(now))
         events = duck.query(
             read.difference(
-                "SELECT * FROM lake.s.old", "SELECT * FROM lake.s.new", TABLE.key, TABLE.column_names, images
+                "SELECT * FROM lake.s.old", "SELECT * FROM lake.s.new", TABLE.key, TABLE.types, images
             )
         )
         state = dict(before)

@@ -15,6 +15,8 @@ from dbt_arctic.refresh.config import (
     reject_misspelled,
 )
 
+OVERWRITING = {"unique_key": "a", "incremental_strategy": "insert_overwrite"}
+
 
 def test_one_name_or_a_list_of_names_is_a_key() -> None:
     assert parse_config("m", {"unique_key": "id"}).unique_key == ("id",)
@@ -35,6 +37,10 @@ def test_one_name_or_a_list_of_names_is_a_key() -> None:
         ({"unique_key": "a", "delete_when": True}, ["delete_when"]),
         ({"unique_key": "a", "on_schema_change": "append"}, ["on_schema_change", "append_new_columns"]),
         ({"unique_key": "a", "tblproperties": "x=y"}, ["tblproperties"]),
+        ({"unique_key": "a", "merge_update_columns": ["b"], "merge_exclude_columns": ["c"]}, ["both"]),
+        ({**OVERWRITING, "overwrite": "all"}, ["'all'", "partitions"]),
+        ({**OVERWRITING, "overwrite": "partitions"}, ["partition_by"]),
+        ({**OVERWRITING, "sequence_by": "at"}, ["sequence_by", "insert_overwrite"]),
         ({"unique_key": "a", "tblproperties": {"arctic.id": "1"}}, ["arctic.id", "prefix"]),
     ],
     ids=str,
@@ -55,6 +61,9 @@ def test_a_wrong_value_is_named(config: dict[str, Any], words: list[str]) -> Non
         ({"unique_key": "id", "incremental_strategy": "default"}, "upsert"),
         ({"buckets": 8}, "append"),
         ({"unique_key": "id", "incremental_strategy": "microbatch", "delete_when": "gone"}, "microbatch"),
+        ({**OVERWRITING, "overwrite": "table"}, "insert_overwrite"),
+        ({"incremental_strategy": "insert_overwrite"}, "insert_overwrite"),
+        ({"unique_key": "id", "merge_exclude_columns": ["name"]}, "upsert"),
     ],
     ids=str,
 )
@@ -71,8 +80,10 @@ def test_a_key_decides_the_strategy_unless_the_config_does(config: dict[str, Any
         {"delete_when": "gone"},
         {"unique_key": "id", "incremental_strategy": "merge", "deduplicate_by": "at"},
         {"incremental_strategy": "microbatch", "delete_when": "gone"},
-        {"unique_key": "id", "merge_update_columns": ["name"]},
-        {"unique_key": "id", "merge_exclude_columns": ["name"]},
+        {"unique_key": "id", "incremental_strategy": "microbatch", "merge_update_columns": ["name"]},
+        {"unique_key": "id", "incremental_strategy": "insert_overwrite", "merge_exclude_columns": ["name"]},
+        {"unique_key": "id", "overwrite": "table"},
+        {"incremental_strategy": "insert_overwrite", "overwrite": "table"},
         {"unique_key": "id", "incremental_predicates": ["id > 1"]},
         {"unique_key": "id", "incremental_strategy": "microbatch", "predicates": ["id > 1"]},
     ],
@@ -95,3 +106,17 @@ def test_a_misspelled_setting_says_what_was_meant(typed: str, meant: str) -> Non
 
 def test_columns_are_matched_whatever_their_case() -> None:
     assert match_columns(["ID", "x"], ["Id", "day"]) == ("Id", "x")
+
+
+@pytest.mark.parametrize(
+    ("config", "replaced"),
+    [
+        ({}, "table"),
+        ({"partition_by": "day"}, "partitions"),
+        ({"partition_by": "day", "overwrite": "table"}, "table"),
+    ],
+    ids=str,
+)
+def test_an_overwrite_replaces_partitions_where_there_are_some(config: dict[str, Any], replaced: str) -> None:
+    assert parse_config("m", {**OVERWRITING, **config}).overwrite == replaced
+    assert parse_config("m", {"unique_key": "a"}).overwrite is None

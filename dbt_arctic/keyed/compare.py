@@ -1,0 +1,72 @@
+"""Whether two values are the same, as SQL: also for types that Spark does not compare (maps, variants)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dbt_arctic.keyed.names import quote
+
+_NOT_COMPARED = ("map<", "variant")
+
+
+def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
+    """SQL that is true where two rows are alike; NULL is like NULL.
+
+    :param left: and :param right: aliases of the two rows.
+    :param types: Spark type by column name.
+    """
+    return " AND ".join(
+        f"{comparable(f'{left}.{quote(name)}', type_)} <=> {comparable(f'{right}.{quote(name)}', type_)}"
+        for name, type_ in types.items()
+    )
+
+
+def comparable(value: str, type_: str, depth: int = 0) -> str:
+    """A value in a form that is equal for equal values; itself, where Spark compares its type.
+
+    >>> comparable("a", "map<string,int>")
+    'sort_array(map_entries(a))'
+    """
+    if not any(part in type_ for part in _NOT_COMPARED):
+        return value
+    each = f"x{depth}"
+    if type_ == "variant":
+        # The text alone does not tell a date from a string that looks like one.
+        return f"struct(to_json({value}), schema_of_variant({value}))"
+    if type_.startswith("array<"):
+        element = comparable(each, _inside(type_), depth + 1)
+        return f"transform({value}, {each} -> {element})"
+    if type_.startswith("map<"):
+        _, value_type = _parts(_inside(type_))
+        entry = comparable(f"{each}.value", value_type, depth + 1)
+        entries = f"map_entries({value})"
+        if entry != f"{each}.value":
+            entries = f"transform({entries}, {each} -> struct({each}.key, {entry}))"
+        return f"sort_array({entries})"
+    if type_.startswith("struct<"):
+        fields = [part.split(":", 1) for part in _parts(_inside(type_))]
+        listed = ", ".join(
+            f"{comparable(f'{value}.{quote(name)}', field_type, depth)} AS {quote(name)}"
+            for name, field_type in fields
+        )
+        return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
+    return value
+
+
+def _inside(type_: str) -> str:
+    return type_[type_.index("<") + 1 : -1]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The parts of a type between the commas that no bracket encloses.
+
+    >>> list(_parts("a:map<int,int>,b:decimal(4,2)"))
+    ['a:map<int,int>', 'b:decimal(4,2)']
+    """
+    depth = start = 0
+    for at, character in enumerate(text):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]

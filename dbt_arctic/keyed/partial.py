@@ -1,0 +1,66 @@
+"""A batch that gives only some columns of a row as SQL text: the others are those of the row as it is.
+
+What is stored are whole rows. So readers, pulls and compaction know nothing of partial updates, and a setting
+that changes later reinterprets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dbt_arctic.keyed.checks import when_broken
+from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.read import ColumnsAt, key_equality, merge_on_read
+from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.write import Batch, insert_rows
+
+
+def complete_rows(
+    table: KeyedTable,
+    batch: Batch,
+    updated: tuple[str, ...],
+    version: Version,
+    txn: int,
+    properties: Mapping[str, str],
+    branch: str,
+    known: ColumnsAt | None = None,
+) -> str:
+    """One append to a branch of the change table: the batch's rows, completed from the merged rows.
+
+    A row whose key is in the table changes in ``updated`` only; any other is written as the batch has it.
+    The batch's checks are those of the completed row.
+
+    :param updated: columns of the table, all of which the batch produces.
+    """
+    kept = {column for column in table.column_names if column not in {*updated, *table.key}}
+    found = f"m.{quote(table.key[0])} IS NOT NULL"
+    columns = ",\n    ".join(
+        f"CASE WHEN {found} AND n.{quote(ACTION)} = 'U' THEN m.{name} ELSE n.{name} END AS {name}"
+        if column in kept
+        else f"n.{name}"
+        for column, name in ((column, quote(column)) for column in table.column_names)
+    )
+    system = f"n.{quote(ACTION)}, n.{quote(OFFSET)}"
+    select = f"""\
+SELECT {quote_all(table.column_names)}, {quote(ACTION)},
+  {_checked(batch)} AS {quote(OFFSET)},
+  CAST({txn} AS BIGINT) AS {quote(TXN)}
+FROM (
+  SELECT {columns},
+    {system}
+  FROM (
+{replace(batch, checks=()).collapsed(txn)}
+  ) AS n
+  LEFT JOIN (
+{merge_on_read(table, version, known)}
+  ) AS m
+    ON {key_equality("n", "m", table.key)}
+)"""
+    return insert_rows(table, txn, properties, select, branch)
+
+
+def _checked(batch: Batch) -> str:
+    broken = " ".join(when_broken(batch.checks, batch.key, batch.model, f"{quote(ACTION)} = 'U'"))
+    return f"CASE {broken} ELSE {quote(OFFSET)} END" if broken else quote(OFFSET)

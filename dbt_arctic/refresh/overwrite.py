@@ -1,0 +1,68 @@
+"""``insert_overwrite`` on a keyed table: a batch replaces the partitions that it has rows for, or all rows.
+
+A computed write: which keys are gone depends on the table. So it is a commit like any other, that compaction
+merges and models downstream pull, and an upsert that comes later wins.
+"""
+
+from __future__ import annotations
+
+from dbt_arctic.keyed.log import PROPERTY_RUN
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.overwrite import Staged, list_partitions, replace_rows
+from dbt_arctic.keyed.write import insert_into_change
+from dbt_arctic.refresh.branches import branch_name, staged
+from dbt_arctic.refresh.computed import Attempt, Purpose, branch_head, write_computed
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.consumption import Consumption
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.rows import counted
+from dbt_arctic.refresh.state import head, load_change
+from dbt_arctic.refresh.upsert import prepare
+
+
+def overwrite(edge: Edge, name: Name, config: KeyedConfig, sql: str, consumption: Consumption) -> Outcome:
+    """Replace rows by a batch, in one commit.
+
+    The batch is written to a branch that is never published, and read from there: its query runs once, and
+    which partitions it has and which rows are written are told by the same rows.
+
+    :raises ConcurrentRun: others kept committing; nothing was published.
+    """
+    table, batch = prepare(edge, name, config, sql)
+    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties()}
+    change = load_change(edge.catalog, table)
+    consumption.check(change, config.model, name)
+    txn = edge.new_txn()
+    branch = branch_name(txn)
+    with staged(edge, table.change, head(change), branch, table):
+        run = {PROPERTY_RUN: edge.run_id}
+        edge.run("stage", insert_into_change(table, batch, txn, run, branch), table)
+        rows = Staged(branch_head(edge, table, branch), txn)
+        partitions = edge.query(list_partitions(table, rows)) if config.overwrite == "partitions" else None
+
+        def statement(attempt: Attempt) -> str:
+            return replace_rows(
+                table,
+                rows,
+                attempt.pinned,
+                partitions,
+                attempt.txn,
+                properties,
+                attempt.branch,
+                attempt.known,
+            )
+
+        written = write_computed(
+            edge,
+            table,
+            Purpose(
+                "overwrite",
+                config.model,
+                "run the model again",
+                joins=True,
+                pulls=bool(consumption.consumed),
+            ),
+            statement,
+            check=lambda pinned: consumption.check(pinned, config.model, name),
+        )
+    return Outcome(counted("OVERWRITE", written.rows), written.rows, written.sql)
