@@ -16,6 +16,7 @@ from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
+from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
@@ -150,6 +151,16 @@ def operating(target: Target, command: str) -> Iterator[Operator]:
         yield operator
     finally:
         operator.close()
+
+
+def catalog_file(target: Target) -> tuple[str, int] | None:
+    """The embedded catalog's file and its permissions; ``None`` where there is none."""
+    if target.credentials.method == "connect":
+        return None  # it is the server's
+    path = warehouse.catalog_file(target.credentials.spark_settings(str(target.project_root)))
+    if path is None or not path.exists():
+        return None
+    return str(path), path.stat().st_mode
 
 
 def size_of(location: str) -> int | None:

@@ -80,6 +80,8 @@ class ViewState:
     columns: tuple[CatalogColumn, ...]
     sql: str
     comment: str = ""
+    location: str = ""
+    """The folder of its metadata; empty where nobody tells."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class SqlCatalog:
             return None
         table = quoted(self._catalog, schema, name)
         described, details = self._describe(table)
-        everything = dict(self._run(f"SHOW TBLPROPERTIES {table}"))
+        everything: dict[str, str] = dict(self._run(f"SHOW TBLPROPERTIES {table}"))
         properties = {k: v for k, v in everything.items() if k not in _OF_A_TABLE}
         for key in ("comment", "owner"):  # properties to Iceberg, details to Spark
             if key.capitalize() in details:
@@ -113,7 +113,8 @@ class SqlCatalog:
         view = quoted(self._catalog, schema, name)
         described, details = self._describe(view)
         comment = details.get("Comment", "")
-        properties = self._view_properties(schema, name)
+        everything = self._all_view_properties(schema, name)
+        properties = {key: value for key, value in everything.items() if key not in _OF_A_VIEW}
         return ViewState(
             schema=schema,
             name=name,
@@ -121,6 +122,7 @@ class SqlCatalog:
             columns=tuple(CatalogColumn(*column) for column in described),
             sql=view_text(self._run(f"SHOW CREATE TABLE {view}")[0][0]),
             comment=comment,
+            location=everything.get("location", ""),
         )
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
@@ -171,8 +173,11 @@ class SqlCatalog:
         return schema in self.list_schemas() and name in self._names(what, schema)
 
     def _view_properties(self, schema: str, name: str) -> dict[str, str]:
-        rows = self._run(f"SHOW TBLPROPERTIES {quoted(self._catalog, schema, name)}")
-        return {key: value for key, value in rows if key not in _OF_A_VIEW}
+        everything = self._all_view_properties(schema, name)
+        return {key: value for key, value in everything.items() if key not in _OF_A_VIEW}
+
+    def _all_view_properties(self, schema: str, name: str) -> dict[str, str]:
+        return dict(self._run(f"SHOW TBLPROPERTIES {quoted(self._catalog, schema, name)}"))
 
     def _describe(self, relation: str) -> tuple[list[tuple[str, str, str]], dict[str, str]]:
         """The columns (name, type, comment) and the details by their label."""

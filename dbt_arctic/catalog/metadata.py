@@ -70,6 +70,7 @@ def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
         columns=_columns(fields),
         sql=_spark_sql(version["representations"]),
         comment=properties.get("comment", ""),
+        location=document.get("location", ""),
     )
 
 

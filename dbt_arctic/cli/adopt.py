@@ -92,8 +92,8 @@ def _adopt(
         as_json,
         _as_json(plan, True),
         f"{name} is a keyed table with the key {', '.join(plan.table.key)}.\n"
-        f"Its model: materialized='incremental', unique_key={list(plan.table.key)!r}, and no other strategy than "
-        "upsert.",
+        f"Its model: materialized='incremental', unique_key={list(plan.table.key)!r}, "
+        "and no other strategy than upsert.",
     )
 
 

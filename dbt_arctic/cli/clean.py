@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +19,7 @@ from dbt_arctic.cli.options import (
 from dbt_arctic.maintenance.clean import clean as remove
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Kept, Removal, Retention, find_leftovers
+from dbt_arctic.maintenance.orphans import DAY_MS, Orphans, Shared, find_orphans, remove_orphans
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     help="How long the generation before a full refresh stays [7d].",
 )
 @click.option("--dropped", is_flag=True, help="Also the side tables of keyed tables whose view is gone.")
+@click.option("--files", is_flag=True, help="Also files that no version of a table names. Starts Spark.")
+@click.option(
+    "--files-older-than", default="3d", callback=duration_ms, help="What is younger stays; at least 24h [3d]."
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
@@ -48,23 +53,34 @@ def clean(
     older_than: int,
     keep_previous: int,
     dropped: bool,
+    files: bool,
+    files_older_than: int,
     dry_run: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove what runs that were cut off left behind: generations, branches, staging tables."""
+    """Remove what runs that were cut off left behind: generations, branches, staging tables, files."""
     from dbt_arctic.adapter.operator import operating
 
+    if files_older_than < DAY_MS:
+        raise click.BadParameter("at least 24h: a younger file may belong to a commit that is still to come")
     retention = Retention(older_than, keep_previous, dropped)
     with operating(target, "clean") as operator:
-        found = _find(operator, target.credentials.database, operator.schemas(schemas, everything), retention)
+        chosen = operator.schemas(schemas, everything)
+        found = _find(operator, target.credentials.database, chosen, retention)
+        if files:
+            orphans, shared = find_orphans(
+                operator.edge, target.credentials.database, chosen, files_older_than
+            )
+            found.orphans.extend(orphans)
+            found.shared.extend(shared)
         if as_json:
             _print_as_json(found)
         else:
             _show(found)
-        if dry_run or not found.removals:
+        if dry_run or not found.count:
             return
-        if not yes and not click.confirm(f"Remove {_counted(len(found.removals))}?", err=as_json):
+        if not yes and not click.confirm(f"Remove {_counted(found.count)}?", err=as_json):
             context.exit(1)
         gone = remove(
             operator.edge,
@@ -75,6 +91,10 @@ def clean(
                 f"{'removed' if done else 'left   '}  {removal.what}", err=as_json
             ),
         )
+        for orphans_of_one in found.orphans:
+            remove_orphans(operator.edge, orphans_of_one, files_older_than)
+            click.echo(f"removed  {_described(orphans_of_one)}", err=as_json)
+            gone += 1
     click.echo(f"{_counted(gone)} removed.", err=as_json)
 
 
@@ -82,6 +102,12 @@ def clean(
 class _Found:
     removals: list[Removal]
     kept: list[Kept]
+    orphans: list[Orphans] = field(default_factory=list)
+    shared: list[Shared] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.removals) + len(self.orphans)
 
 
 def _find(operator: Operator, catalog: str, schemas: list[str], retention: Retention) -> _Found:
@@ -95,7 +121,7 @@ def _find(operator: Operator, catalog: str, schemas: list[str], retention: Reten
 
 
 def _show(found: _Found) -> None:
-    if not found.removals and not found.kept:
+    if not found.count and not found.kept and not found.shared:
         click.echo("Nothing is left over.")
         return
     table = Table(box=None, pad_edge=False)
@@ -105,6 +131,10 @@ def _show(found: _Found) -> None:
         table.add_row("goes", removal.kind, removal.what, removal.why)
     for kept in found.kept:
         table.add_row("stays", kept.kind, kept.target.dotted, kept.why)
+    for orphans in found.orphans:
+        table.add_row("goes", "files", _described(orphans), "no version names them")
+    for shared in found.shared:
+        table.add_row("stays", "files", f"the folder of {shared.table}", shared.why)
     wide_console().print(table)
 
 
@@ -116,8 +146,15 @@ def _print_as_json(found: _Found) -> None:
                 for one in found.removals
             ],
             "kept": [{"kind": one.kind, "target": one.target.dotted, "why": one.why} for one in found.kept],
+            "files": [{"table": one.table.dotted, "files": list(one.files)} for one in found.orphans],
+            "not_looked_into": [{"table": one.table.dotted, "why": one.why} for one in found.shared],
         }
     )
+
+
+def _described(orphans: Orphans) -> str:
+    count = len(orphans.files)
+    return f"{count} file{'' if count == 1 else 's'} in the folder of {orphans.table}"
 
 
 def _counted(number: int) -> str:

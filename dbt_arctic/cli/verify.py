@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dbt_arctic.cli.options import json_option, print_json, project_options, schema_options
+from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.verify import require_known, verify_schema
@@ -38,11 +39,14 @@ def verify(
 
     Without TABLE: every keyed table of the target's schemas. Only metadata is read, without Spark.
     """
-    from dbt_arctic.adapter.operator import operating, size_of
+    from dbt_arctic.adapter.operator import catalog_file, operating, size_of
 
     found: list[Finding] = []
     count = 0
     with operating(target, "verify") as operator:
+        file = catalog_file(target)
+        if file is not None and not tables:
+            found += check_catalog_file(target.credentials.database, *file)
         by_schema: dict[str, frozenset[str] | None]
         if tables:
             names = [operator.name(text) for text in tables]

@@ -6,13 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.read import ColumnsAt, merge_on_read
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
+from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.finding import Finding, rebuild
 
 
-def check_statement(table: KeyedTable, base_snapshot: int, change_snapshot: int) -> str:
-    """A row for each kind of damage: its name, how many keys or rows have it, and one of them."""
-    base, change = table.base.at(base_snapshot), table.change.at(change_snapshot)
+def check_statement(table: KeyedTable, version: Version, known: ColumnsAt) -> str:
+    """A row for each kind of damage: its name, how many keys or rows have it, and one of them.
+
+    :param known: the columns of the version's snapshots.
+    """
+    base, change = table.base.at(version.base_snapshot), table.change.at(version.change_snapshot)
     key = quote_all(table.key)
     shown = f"min(to_json(struct({key})))"
     null = " OR ".join(f"{quote(column)} IS NULL" for column in table.key)
@@ -32,7 +37,10 @@ UNION ALL
 SELECT 'null-change', count(*), {shown} FROM {change} WHERE ({null}) AND {no_marker}
 UNION ALL
 SELECT 'unknown-action', count(*), {shown} FROM {change}
-WHERE {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D', '-U')"""
+WHERE {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D', '-U')
+UNION ALL
+SELECT 'duplicate-row', count(*), {shown}
+FROM (SELECT {key} FROM ({merge_on_read(table, version, known)}) GROUP BY {key} HAVING count(*) > 1)"""
 
 
 def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Finding]:
@@ -42,6 +50,7 @@ def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Fin
         "null-key": (table.base, "rows of the base have NULL in their key"),
         "duplicate-change": (table.change, "keys are more than once in one commit"),
         "null-change": (table.change, "changes have NULL in their key"),
+        "duplicate-row": (table.name, "keys are in the merged rows more than once"),
         "unknown-action": (table.change, "changes are neither an upsert nor a delete"),
     }
     for kind, count, example in rows:

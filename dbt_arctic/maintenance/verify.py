@@ -8,15 +8,17 @@ from typing import Any
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation
 from dbt_arctic.keyed.table import TXN, KeyedTable
+from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.file_checks import SizeOf, check_files
 from dbt_arctic.maintenance.finding import Finding, from_error, rebuild
 from dbt_arctic.maintenance.inventory import Inventory, roots
+from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
 from dbt_arctic.maintenance.log_checks import check_commits, check_erased, check_log, check_markers
 from dbt_arctic.maintenance.row_checks import check_rows, check_statement
 from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides, is_whole
 from dbt_arctic.maintenance.view_checks import check_body, check_columns
-from dbt_arctic.refresh.state import head
+from dbt_arctic.refresh.state import columns_at, head
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
 
@@ -76,6 +78,8 @@ def verify_table(
     base = inventory.tables[table.base.identifier]
     change = inventory.tables[table.change.identifier]
     yield from check_columns(table, base, change)
+    yield from check_layout(table, base, change)
+    yield from check_properties(table, base, change)
     yield from check_savepoints(table, base, change)
     yield from check_commits(table, base, change)
     unfinished = list(check_erased(table, base, change))
@@ -94,7 +98,12 @@ def verify_table(
             yield from check_log(table, base, change, files)
         yield from check_markers(table, files)
     if query is not None and readable:
-        yield from check_rows(table, query(check_statement(table, head(base), head(change))))
+        version = Version(table.generation.number, head(change), head(base))
+        known = {
+            **columns_at(catalog, table.base, (version.base_snapshot,)),
+            **columns_at(catalog, table.change, (version.change_snapshot,)),
+        }
+        yield from check_rows(table, query(check_statement(table, version, known)))
 
 
 def _files(

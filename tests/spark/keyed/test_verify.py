@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,10 @@ import pytest
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.keyed.table import side_name
+from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.orphans import KEEP_FILES_MS, find_orphans, remove_orphans
 from dbt_arctic.maintenance.verify import verify_schema
 
 Verify = Callable[..., dict[str, list[Finding]]]
@@ -93,7 +98,7 @@ def test_side_tables_dropped_recreated_or_altered_by_hand(shop: Any, verify: Ver
         "made_again": {"side-replaced"},
         "emptied": {"side-emptied"},
         "altered": {"columns"},
-        "edited": {"by-hand", "duplicate-key", "null-key"},
+        "edited": {"by-hand", "duplicate-key", "duplicate-row", "null-key"},
         "trimmed": {"trimmed-unmerged", "markers"},
     }
     for finding in (one for findings in found.values() for one in findings):
@@ -167,3 +172,66 @@ def test_what_was_left_behind(shop: Any, verify: Verify, schema: str) -> None:
         "leftover-staging",
         "leftover-generation",
     }
+
+
+def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify) -> None:
+    query = shop.main.query
+    tables = {name: shop.table(name) for name in ("split", "sorted", "blind", "silent", "stale")}
+    for table in tables.values():
+        table.build(ROWS[:2])
+    keyed = {name: orders.table for name, orders in tables.items()}
+    query(f"ALTER TABLE {keyed['split'].change.sql} REPLACE PARTITION FIELD bucket(2, id) WITH bucket(4, id)")
+    query(f"ALTER TABLE {keyed['sorted'].base.sql} WRITE LOCALLY ORDERED BY amount")
+    metrics = "'write.metadata.metrics.column._txn'"
+    query(f"ALTER TABLE {keyed['blind'].change.sql} UNSET TBLPROPERTIES ({metrics})")
+    query(f"ALTER TABLE {keyed['silent'].base.sql} SET TBLPROPERTIES ('arctic.key' = '[\"amount\"]')")
+    query(
+        f"ALTER TABLE {keyed['stale'].change.sql} SET TBLPROPERTIES ('write.metadata.metrics.default'='none')"
+    )
+    found = verify()
+    assert {name: kinds(findings) for name, findings in found.items()} == {
+        "split": {"layout"},
+        "sorted": {"layout"},
+        "blind": {"properties"},
+        "silent": {"properties"},
+        "stale": {"properties"},
+    }
+    assert "bucket(4, id)" in found["split"][0].what
+    assert found["split"][0].fix == "dbt run --full-refresh --select split"
+    # Every other one is repaired by the statement that its finding names.
+    for name in ("sorted", "blind", "silent", "stale"):
+        (finding,) = found[name]
+        query(finding.fix)
+    assert set(verify()) == {"split"}
+
+
+def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
+    shop: Any, schema: str, warehouse: Path
+) -> None:
+    orders, edge = shop.table(), shop.main.edge
+    orders.build(ROWS)
+    base = orders.table.base
+    shop.main.query(f"CREATE TABLE {orders.name.sibling('old').sql} (id BIGINT) USING iceberg")
+    shop.main.query(f"ALTER TABLE {orders.name.sibling('old').sql} RENAME TO {schema}.new")
+    folder = warehouse / schema / base.identifier / "data"
+    lost, young = folder / "lost.parquet", folder / "young.parquet"
+    for path, days in ((lost, 5), (young, 1)):
+        path.write_bytes(b"rows of a writer that was killed")
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    found, shared = find_orphans(edge, "lake", [schema], KEEP_FILES_MS)
+    assert [(one.table, [Path(file).name for file in one.files]) for one in found] == [(base, [lost.name])]
+    assert [one.table.identifier for one in shared] == ["new"], "it is in the folder of another name"
+    for one in found:
+        remove_orphans(edge, one, KEEP_FILES_MS)
+    assert (lost.exists(), young.exists()) == (False, True)
+    assert [row["id"] for row in orders.rows()] == [row["id"] for row in ROWS]
+    assert find_orphans(edge, "lake", [schema], KEEP_FILES_MS)[0] == []
+
+
+def test_the_catalogs_file_is_its_users_own(shop: Any, warehouse: Path) -> None:
+    shop.table().build(ROWS[:1])
+    for path in warehouse.glob("catalog.db*"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not list(check_catalog_file("lake", "catalog.db", 0o100660)), "a team may share it"
+    (finding,) = check_catalog_file("lake", "catalog.db", 0o100644)
+    assert (finding.kind, finding.fix) == ("catalog-open", "chmod o-rw 'catalog.db'")

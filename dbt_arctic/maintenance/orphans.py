@@ -1,0 +1,107 @@
+"""Files in the folders of tables that no version of a table names: what killed writers leave behind.
+
+Iceberg finds and removes them. Which folders it may look into is decided here: one that only one relation of
+the whole catalog uses. After a table was renamed, another may have been made in the folder of the old name,
+and the files of each would be orphans to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.refresh.edge import Edge
+
+DAY_MS = 24 * 60 * 60 * 1000
+KEEP_FILES_MS = 3 * DAY_MS
+"""What is younger may belong to a commit that is still to come. Iceberg refuses less than a day."""
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """The files that go of one table's folder."""
+
+    table: Name
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A table whose folder is not looked into, and why."""
+
+    table: Name
+    why: str
+
+
+def find_orphans(
+    edge: Edge, catalog_name: str, schemas: Sequence[str], older_than_ms: int
+) -> tuple[list[Orphans], list[Shared]]:
+    """One statement a table, which lists its folder."""
+    found: list[Orphans] = []
+    shared: list[Shared] = []
+    before_ms = edge.now_ms() - older_than_ms
+    folders = _folders(edge.catalog, catalog_name)
+    for name in sorted(name for name in folders if name.schema in schemas):
+        folder = folders[name]
+        if folder is None or not folder.is_table:
+            continue
+        why = _shared_with(name, folders)
+        if why:
+            shared.append(Shared(name, why))
+            continue
+        rows = edge.query(_statement(name, before_ms, dry_run=True))
+        if rows:
+            found.append(Orphans(name, tuple(sorted(str(row[0]) for row in rows))))
+    return found, shared
+
+
+def remove_orphans(edge: Edge, orphans: Orphans, older_than_ms: int) -> None:
+    """Iceberg looks once more, so what a version has come to name meanwhile stays."""
+    before_ms = edge.now_ms() - older_than_ms
+    edge.run("remove_files", _statement(orphans.table, before_ms, dry_run=False), None)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    path: str
+    is_table: bool
+
+
+def _folders(catalog: CatalogReader, catalog_name: str) -> dict[Name, _Folder | None]:
+    """The folder of every table and view; ``None`` where it cannot be told."""
+    found: dict[Name, _Folder | None] = {}
+    for schema in catalog.list_schemas():
+        inventory = take_inventory(catalog, catalog_name, schema)
+        damaged: list[str] = [*inventory.damaged_tables, *inventory.damaged_views]
+        found |= dict.fromkeys((inventory.name(name) for name in damaged), None)
+        for name, table in inventory.tables.items():
+            found[inventory.name(name)] = _Folder(table.location.rstrip("/") + "/", True)
+        for name, view in inventory.views.items():
+            known = _Folder(view.location.rstrip("/") + "/", False) if view.location else None
+            found[inventory.name(name)] = known
+    return found
+
+
+def _shared_with(name: Name, folders: dict[Name, _Folder | None]) -> str:
+    own = folders[name]
+    assert own is not None, "its own folder was just read"
+    if own.path.rstrip("/").rpartition("/")[2] != name.identifier:
+        return f"it was renamed: its folder is {own.path}"
+    for other, folder in sorted(folders.items()):
+        if other == name:
+            continue
+        if folder is None and other.schema == name.schema:
+            return f"{other} cannot be read, and may have files in the same folder"
+        if folder and (folder.path.startswith(own.path) or own.path.startswith(folder.path)):
+            return f"{other} has files in the same folder"
+    return ""
+
+
+def _statement(table: Name, before_ms: int, dry_run: bool) -> str:
+    return (
+        f"CALL {quote(table.catalog)}.system.remove_orphan_files(table => {table.procedure_argument()}, "
+        f"older_than => timestamp_millis({before_ms}), dry_run => {str(dry_run).lower()})"
+    )
