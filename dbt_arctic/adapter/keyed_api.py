@@ -192,6 +192,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     owner=unique_id,
                     comment=_table_comment(model),
                     column_comments=_column_comments(model),
+                    beginning=self.beginning(unique_id),
                 )
             else:
                 consumption = Consumption(pulls.expected(unique_id), pulls.consumed(unique_id))
@@ -343,6 +344,10 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
         with as_dbt_errors():
             check(self.config.credentials, getattr(self.config, "project_root", None))
+
+    def beginning(self, unique_id: str) -> build.Beginning | None:
+        """The table as it was before a model was computed; ``None`` where the build computes it."""
+        return None
 
     def _pulls(self) -> ModelPulls:
         if not hasattr(self._thread_pulls, "pulls"):

@@ -22,8 +22,9 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.frames import functions_of, register_frame, take_up
 from dbt_arctic.errors import ArcticError, ConfigError, PythonModelFailed
-from dbt_arctic.keyed.names import quote
-from dbt_arctic.refresh.config import choose_strategy
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.refresh.build import Beginning, begin
+from dbt_arctic.refresh.config import choose_strategy, writes_keyed
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.keyed_api import KeyedApi as _Base
@@ -78,6 +79,7 @@ class PythonModels(_Base, metaclass=AdapterMeta):
             file = Path(getattr(self.config, "project_root", None) or "") / path
             handle = self._handle()
             session = handle.session
+            self._note_beginning(parsed_model)
             code = "\n" * leading_lines(file) + compiled_code
             last_line = len(code.splitlines()) - len(compiled_code.splitlines())
             last_line += len(parsed_model["raw_code"].splitlines())
@@ -91,6 +93,17 @@ class PythonModels(_Base, metaclass=AdapterMeta):
                 keep_frame(path, session, view_name(parsed_model), frame)
         return ArcticResponse(_message="OK", code="OK")
 
+    def _note_beginning(self, model: Mapping[str, Any]) -> None:
+        """The rows are computed from here on: what lands in a keyed table's generation now comes later."""
+        name = Name(model["database"], model["schema"], model["alias"])
+        writes = model["config"].get("materialized") == "incremental"
+        keyed = writes and writes_keyed(model["name"], model["config"])
+        self._thread_views.beginning = (model["unique_id"], begin(self.edge(), name)) if keyed else ("", None)
+
+    def beginning(self, unique_id: str) -> Beginning | None:
+        noted, beginning = getattr(self._thread_views, "beginning", ("", None))
+        return beginning if noted == unique_id else None
+
     @available.parse(lambda *a, **k: "")
     def python_model_sql(self, model: Mapping[str, Any]) -> str:
         """The rows of a Python model that has run."""
@@ -100,6 +113,7 @@ class PythonModels(_Base, metaclass=AdapterMeta):
         """Let go of the model's view, and with it of its data."""
         session, view = getattr(self._thread_views, "last", (None, ""))
         self._thread_views.last = (None, "")
+        self._thread_views.beginning = ("", None)
         # Of a session that is lost the view is, too.
         if session is not None and (handle := self._handle()).is_open and handle.session is session:
             session.catalog.dropTempView(view)

@@ -47,6 +47,22 @@ from dbt_arctic.refresh.state import find_keyed
 from dbt_arctic.refresh.switch import Seen, look, require_unmoved, show
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """A table as it was before anything of its next generation was computed.
+
+    :param retired: what is to be replaced, and how far its log had come by then.
+    """
+
+    before: Seen
+    retired: Retired | None
+
+
+def begin(edge: Edge, name: Name) -> Beginning:
+    before = look(edge, name)
+    return Beginning(before, pin_retired(edge.catalog, find_keyed(edge.catalog, name)))
+
+
 def build_generation(
     edge: Edge,
     name: Name,
@@ -57,8 +73,11 @@ def build_generation(
     owner: str,
     comment: str = "",
     column_comments: Mapping[str, str] | None = None,
+    beginning: Beginning | None = None,
 ) -> tuple[KeyedTable, Outcome]:
     """First build and full refresh: the next generation, then the view.
+
+    :param beginning: where the rows were computed before: the table as it was then.
 
     Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
     build skips and removes once they are certainly abandoned.
@@ -72,11 +91,11 @@ def build_generation(
     batch = make_batch(edge, config, sql, existing=None)
     # The tables before the view: a build that ends in between is then one that the view names.
     found = _side_tables(edge, name)
-    before = look(edge, name)
+    before = look(edge, name) if beginning is None else beginning.before
     old = find_keyed(edge.catalog, name)
     if (other := find_build(edge, name, old)) is not None:
         raise under_way(f"another run is building {name}", other, config.model)
-    retired = pin_retired(edge.catalog, old)
+    retired = pin_retired(edge.catalog, old) if beginning is None else beginning.retired
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = {column.name: column.type for column in edge.query_schema(sql)}
     comments = column_comments or {}
@@ -100,6 +119,7 @@ def build_generation(
         required=match_columns(config.required, list(types)),
         tombstone_retention_s=config.tombstone_retention_s,
     )
+    require_unmoved(edge, table, before, config.model)
     lease = take(edge, config.lease_timeout_s)
     _create_base(edge, table, config, lease, comment)
     with held(edge, table, lease), _dropped_unless_shown(edge, table) as build:

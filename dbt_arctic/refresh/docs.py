@@ -9,6 +9,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import load_base, load_keyed
+from dbt_arctic.refresh.switch import show_again
 
 
 def describe(edge: Edge, name: Name, comment: str | None, columns: Mapping[str, str]) -> None:
@@ -39,4 +40,4 @@ def describe(edge: Edge, name: Name, comment: str | None, columns: Mapping[str, 
     if described != table or wanted != shown:
         # Replacing a view keeps the comment of the old one, unless the new one has another.
         cleared = {} if wanted else {"comment": ""}
-        edge.run("publish_view", create.publish_view(described, wanted, cleared), described)
+        show_again(edge, described, where=name.dotted, comment=wanted, properties=cleared)

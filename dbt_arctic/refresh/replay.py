@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState, ViewState
 from dbt_arctic.errors import ConcurrentRun
-from dbt_arctic.keyed.log import PROPERTY_RUN, LogRange, find_transaction, log_range
+from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
 from dbt_arctic.keyed.replay import (
     PROPERTY_SETTLED,
     Late,
@@ -45,11 +45,13 @@ class Retired:
     :param since: the head of its change table when the other one began: what landed before is not missing.
     :param target_head: the head of the other's change table when it began to be shown; what was written
         there since came later than any replay. ``None`` while it is not shown.
+    :param only: the one transaction to bring over, where it is not known what the others became.
     """
 
     table: KeyedTable
     since: int
     target_head: int | None = None
+    only: int | None = None
 
     def to_property(self) -> str:
         return json.dumps([self.table.generation.change_id, self.since, self.target_head])
@@ -94,11 +96,13 @@ def carry_over(
         state = _own(edge.catalog, retired.table)
         if state is None:
             return None  # dropped since: whoever did that waited until it was nobody's
-        log = log_range(state.history(), retired.since)
+        log = _log(state, retired.since)
         if log is None:
-            raise _cannot(retired, table, where, "its log was cut off: snapshots were expired by hand")
+            raise _cannot(retired, table, where, "it was rolled back by hand since")
         target = load_change(edge.catalog, table)
         late = find_late(_since(state, retired.since), target.history())
+        if retired.only is not None:
+            late = Late(tuple(txn for txn in late.replay if txn == retired.only))
         if late.computed and refuse_computed:
             raise _computed(retired, table, late, where)
         if not late.replay:
@@ -115,16 +119,19 @@ def carry_over(
     )
 
 
-def settle(edge: Edge, table: KeyedTable, change: TableState, where: str) -> dict[str, str]:
+def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:
     """Replay what a build that was cut off right after its switch has left; once for each switch.
 
     :returns: what the next commit is to carry, so that no later one has to look.
     """
+    if table.previous is None:
+        return {}
     view = edge.catalog.load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
-    if view is None or not switch or table.previous is None:
+    if view is None or not switch:
         return {}
-    if any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history()):
+    history = load_change(edge.catalog, table).history()
+    if any(one.summary.get(PROPERTY_SETTLED) == switch for one in history):
         return {}
     retired = retired_by(edge.catalog, table, view)
     if retired is not None:
@@ -146,7 +153,7 @@ def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:
             return
         retired = retired_by(edge.catalog, shown, view)
         if retired is None or retired.table.generation != table.generation:
-            retired = _only(edge.catalog, table, shown, txn, where)
+            retired = _only(edge.catalog, table, shown, view, txn, where)
         if retired is None:
             return
         brought = carry_over(edge, retired, shown, where)
@@ -154,7 +161,7 @@ def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:
 
 
 def _only(
-    catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, txn: int, where: str
+    catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, view: ViewState, txn: int, where: str
 ) -> Retired | None:
     """For one transaction that landed more than one generation ago; ``None`` when it was brought along."""
     for generation in (shown.generation, shown.previous):
@@ -165,7 +172,8 @@ def _only(
     landed = None if state is None else find_transaction(state.history(), txn)
     if landed is None or landed.parent_id is None:
         raise _gone(table, where)
-    return Retired(table, landed.parent_id)
+    text = view.properties.get(PROPERTY_RETIRED)
+    return Retired(table, landed.parent_id, json.loads(text)[2] if text else None, txn)
 
 
 def _replay(
@@ -209,6 +217,21 @@ def _newer(target: TableState, since: int | None) -> LogRange:
     log = LogRange((), (head(target),)) if log is None else log
     direct = written_directly(_since(target, since))
     return LogRange(tuple(sorted(direct)), log.readable_at)
+
+
+def _log(state: TableState, since: int) -> LogRange | None:
+    """The commits after a snapshot; ``None`` where that never was one of the table's.
+
+    Where it was expired, all that came before it was, too: what is left came after it.
+    """
+    history = state.history()
+    log = log_range(history, since)
+    if log is not None or not history or history[-1].parent_id is None:
+        return log
+    oldest = history[-1]
+    rest = log_range(history, oldest.snapshot_id)
+    first = (int(oldest.summary[PROPERTY_TXN]),) if PROPERTY_TXN in oldest.summary else ()
+    return None if rest is None else LogRange((*first, *rest.transactions), rest.readable_at)
 
 
 def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:

@@ -93,20 +93,29 @@ def show(
     return retired
 
 
-def show_again(edge: Edge, table: KeyedTable, *, where: str) -> None:
-    """Replace the view by one of the same generation, with other columns.
+def show_again(
+    edge: Edge,
+    table: KeyedTable,
+    *,
+    where: str,
+    comment: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Replace the view by one of the same generation, with other columns or comments.
 
+    :param comment: ``None`` leaves the view's.
     :raises ConcurrentRun: another generation is shown by now: it still is, afterwards.
     """
     last = require_unmoved(edge, table, Seen(table.generation, {}), where)
-    _publish(edge, table, last.comment, {}, "")
+    text = last.comment if comment is None else comment
+    _publish(edge, table, text, properties or {}, "")
     others = {
         number: generation
         for number, generation in look(edge, table.name).shown.items()
         if number not in last.shown and generation != table.generation
     }
     if others:
-        _give_way(edge, table, last.comment, last, others[max(others)], None, where)
+        _give_way(edge, table, text, last, others[max(others)], None, where)
 
 
 def require_unmoved(edge: Edge, table: KeyedTable, before: Seen, where: str) -> Seen:

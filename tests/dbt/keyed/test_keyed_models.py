@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dbt_arctic.refresh import lease
 from tests.dbt.keyed.conftest import Shop
 
 ORDERS = """
@@ -48,6 +49,19 @@ def test_an_upsert_is_one_statement_and_reads_nothing_of_the_target(shop: Shop) 
     assert "INSERT INTO" in shop.script.ran[0]
     assert "__base_" not in shop.script.ran[0]
     assert shop.script.jobs <= 3
+
+
+def test_a_build_renews_its_lease_on_a_connection_of_its_own(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "RENEWALS", 100)  # a second: the statements of a build take longer than that
+    shop.source("raw_orders", THREE)
+    shop.model("orders", ORDERS.replace("buckets=2", "buckets=2, lease_timeout='1 second'"))
+    shop.dbt("run")
+    renewals = [sql for sql in shop.script.ran if lease.PROPERTY_RENEWED in sql]
+    assert renewals
+    assert '"connection_name": "beside"' in renewals[0]
+    assert len(shop.rows("orders")) == 3
 
 
 def test_a_full_refresh_builds_the_next_generation_and_keeps_one_before_it(shop: Shop) -> None:

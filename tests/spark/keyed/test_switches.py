@@ -16,7 +16,7 @@ from dbt_arctic.maintenance.restore import restore, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.refresh import computed, lease
-from dbt_arctic.refresh.build import build_generation
+from dbt_arctic.refresh.build import begin, build_generation
 from dbt_arctic.refresh.config import parse_config
 
 Row = dict[str, Any]
@@ -66,6 +66,7 @@ def without_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_lands_before_any_statement_of_a_full_refresh_is_in_the_new_table(
     shop: Any, orders: Any
 ) -> None:
+    orders.upsert([{"id": 3, "amount": -3}, {"id": 20, "amount": -20}])  # before: the build has it, or not
     session = shop.session()
     model = of(NEW)
     seen: list[str] = []
@@ -392,6 +393,24 @@ def test_rows_that_the_new_table_cannot_take_end_the_full_refresh_or_their_write
     with pytest.raises(ConstraintBroken):
         orders.on(late).upsert([{"id": 1, "amount": None}])
     assert amounts(orders) == of(NEW)
+
+
+def test_what_lands_while_rows_are_computed_before_the_build_is_not_lost(shop: Any, orders: Any) -> None:
+    edge, config = shop.main.edge, parse_config("orders", orders.config)
+
+    def build(beginning: Any) -> None:
+        build_generation(
+            edge, orders.name, config, orders.model(NEW), {}, owner="model.test", beginning=beginning
+        )
+
+    beginning = begin(edge, orders.name)
+    orders.upsert([{"id": 9, "amount": 9}])
+    build(beginning)
+    assert amounts(orders) == {**of(NEW), 9: 9}
+    ran = len(shop.main.statements.ran)
+    with pytest.raises(ConcurrentRun, match="was faster"):
+        build(beginning)
+    assert len(shop.main.statements.ran) == ran
 
 
 def test_a_failed_build_leaves_nothing_and_the_next_goes_on(shop: Any, orders: Any, schema: str) -> None:

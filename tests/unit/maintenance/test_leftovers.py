@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance import clean as cleaning
 from dbt_arctic.maintenance.inventory import Inventory
 from dbt_arctic.maintenance.leftovers import Leftovers, Retention, find_leftovers
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.lease import Lease
+from dbt_arctic.refresh.process import this_process
 from tests.unit.maintenance.conftest import Orders, state
 
 DAY = 24 * 3600 * 1000
@@ -73,6 +76,31 @@ def test_an_older_generation_goes_and_a_younger_one_when_its_build_cannot_be_at_
     inventory = orders.inventory(*shown, orders.side("base", 4, created_ms=OLD))
     assert found(inventory) == {"orders__base_4": "generation"}
     assert found(inventory, older_than_ms=3 * DAY) == {"orders__base_4": "kept: young"}
+
+
+def test_a_build_at_work_is_kept_and_one_whose_process_has_ended_goes_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    orders = Orders(generation=3, previous=2)
+    leased = Lease(this_process(), "run-7", OLD, 60).to_properties()
+    cut_off = {"write.metadata.metrics.default": "none"}
+
+    def side(role: str, created_ms: int, **properties: str) -> TableState:
+        made = orders.side(role, 4, created_ms=created_ms)
+        return replace(made, properties={**made.properties, **properties})
+
+    shown = orders.sides(2, 3, created_ms=OLD)
+    old = orders.inventory(*shown, side("base", OLD, **leased), side("change", OLD, **cut_off))
+    young = orders.inventory(*shown, side("base", YOUNG, **leased))
+    assert found(young) == {"orders__base_4": "generation"}, "nobody of this process is at work on it"
+    monkeypatch.setattr("dbt_arctic.refresh.lease._held", {"base-4"})
+    kept = dict.fromkeys(["orders__base_4", "orders__change_4"], "kept: young")
+    assert found(old) == kept, "however old"
+    (first, _) = find_leftovers(old, NOW, Retention()).kept
+    assert "run-7" in first.why
+    assert found(orders.inventory(*old.tables.values(), shown=False), dropped=True)["orders__base_4"] == (
+        "kept: young"
+    )
 
 
 def test_a_savepoint_keeps_a_generation(orders: Orders) -> None:
