@@ -54,7 +54,7 @@ def erase(
         else:
             plan = plan_by_values(operator.edge, name, [_value(key) for key in keys])
         if not as_json:
-            _show_plan(plan)
+            _show_plan(plan, force)
         if dry_run or not plan.keys:
             if as_json:
                 print_json(_plan_as_json(plan))
@@ -78,7 +78,7 @@ def _value(text: str) -> tuple[str, str]:
     return column.strip(), value
 
 
-def _show_plan(plan: ErasePlan) -> None:
+def _show_plan(plan: ErasePlan, force: bool) -> None:
     if not plan.keys:
         click.echo(f"No row of {plan.table.name} meets the condition, in any version that is left.")
         return
@@ -88,7 +88,7 @@ def _show_plan(plan: ErasePlan) -> None:
         [(side.name.identifier, str(side.rows), str(side.versions)) for side in plan.sides],
     )
     if plan.in_the_way:
-        click.echo("Kept unless --force is given:")
+        click.echo("These keep copies, and go too:" if force else "These keep copies, and go with --force only:")
         _print(("kind", "what", "why"), [(one.kind, one.what, one.why) for one in plan.in_the_way])
     if plan.consumers:
         click.echo("Tables that read from it and may hold copies:")

@@ -85,12 +85,14 @@ def timeline(
         kind = kind_of_base(commit) if side == "base" else kind_of_change(commit)
         if side == "base" and commit.timestamp_ms < adopted_ms and kind == "by hand":
             kind = "before adoption"
+        if kind == "build" and built is None:
+            kind = "adoption"  # its one row is a marker
         entries.append(
             Entry(
                 version=version,
                 time_ms=commit.timestamp_ms,
                 kind=kind,
-                rows=added(built if kind == "build" and built is not None else commit),
+                rows=0 if kind == "adoption" else added(built if kind == "build" and built else commit),
                 run=commit.summary.get(PROPERTY_RUN, ""),
                 savepoints=tuple(named.get((table.generation.number, at), ())) if side == "change" else (),
             )
