@@ -88,7 +88,9 @@ def _show_plan(plan: ErasePlan, force: bool) -> None:
         [(side.name.identifier, str(side.rows), str(side.versions)) for side in plan.sides],
     )
     if plan.in_the_way:
-        click.echo("These keep copies, and go too:" if force else "These keep copies, and go with --force only:")
+        click.echo(
+            "These keep copies, and go too:" if force else "These keep copies, and go with --force only:"
+        )
         _print(("kind", "what", "why"), [(one.kind, one.what, one.why) for one in plan.in_the_way])
     if plan.consumers:
         click.echo("Tables that read from it and may hold copies:")

@@ -88,8 +88,6 @@ def _folders(catalog: CatalogReader, catalog_name: str) -> dict[Name, _Folder | 
 def _shared_with(name: Name, folders: dict[Name, _Folder | None]) -> str:
     own = folders[name]
     assert own is not None, "its own folder was just read"
-    if own.path.rstrip("/").rpartition("/")[2] != name.identifier:
-        return f"it was renamed: its folder is {own.path}"
     for other, folder in sorted(folders.items()):
         if other == name:
             continue

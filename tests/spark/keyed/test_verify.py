@@ -213,6 +213,7 @@ def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
     base = orders.table.base
     shop.main.query(f"CREATE TABLE {orders.name.sibling('old').sql} (id BIGINT) USING iceberg")
     shop.main.query(f"ALTER TABLE {orders.name.sibling('old').sql} RENAME TO {schema}.new")
+    shop.main.query(f"CREATE VIEW {orders.name.sibling('old').sql} AS SELECT 1 AS one")
     folder = warehouse / schema / base.identifier / "data"
     lost, young = folder / "lost.parquet", folder / "young.parquet"
     for path, days in ((lost, 5), (young, 1)):
@@ -220,7 +221,7 @@ def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
         os.utime(path, (time.time() - days * 86400,) * 2)
     found, shared = find_orphans(edge, "lake", [schema], KEEP_FILES_MS)
     assert [(one.table, [Path(file).name for file in one.files]) for one in found] == [(base, [lost.name])]
-    assert [one.table.identifier for one in shared] == ["new"], "it is in the folder of another name"
+    assert [one.table.identifier for one in shared] == ["new"], "the metadata of a view is in its folder"
     for one in found:
         remove_orphans(edge, one, KEEP_FILES_MS)
     assert (lost.exists(), young.exists()) == (False, True)
