@@ -10,9 +10,11 @@ from dbt.adapters.base.meta import available
 
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
+from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
@@ -24,6 +26,8 @@ from dbt_arctic.refresh.edge import Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.state import find_keyed, load_change
 from dbt_arctic.refresh.upsert import check_unchanged_config
+
+MEANING = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
 
 
 class AutoApi(ModelApi):
@@ -91,10 +95,13 @@ class AutoApi(ModelApi):
         return replace(config, checks=contract.checks, required=contract.required), ordered
 
     def _settings_of_meaning(self) -> str:
-        """The session's settings on which the result of a query depends."""
-        wanted = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
-        found = [self._rows(f"SET {name}")[0] for name in wanted]
-        return ";".join(f"{row[0]}={row[1]}" for row in found)
+        return settings_of_meaning(self.config.credentials)
+
+
+def settings_of_meaning(credentials: ArcticCredentials) -> str:
+    """The session's settings on which the result of a query depends, as the profile has them."""
+    conf = {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
+    return ";".join(f"{name}={conf[name]}" for name in MEANING if name in conf)
 
 
 def _response(outcome: Outcome) -> ArcticResponse:

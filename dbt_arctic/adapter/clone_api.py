@@ -10,7 +10,7 @@ from dbt.adapters.base.meta import available
 
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import read_contract
-from dbt_arctic.adapter.keyed_api import KeyedApi, _column_comments, _response, _table_comment
+from dbt_arctic.adapter.keyed_api import KeyedApi, _response
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.refresh import build, clone, plain
@@ -63,8 +63,8 @@ class CloneApi(KeyedApi):
                 rows.sql,
                 rows.consumed,
                 owner=model["unique_id"],
-                comment=_table_comment(model),
-                column_comments=_column_comments(model),
+                comment=self.table_comment(model),
+                column_comments=self.column_comments(model),
             )
         return _response(outcome)
 

@@ -17,6 +17,7 @@ from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
+from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
@@ -60,16 +61,20 @@ class ArcticConfig(AdapterConfig):
     sequence_by: str | None = None
     tombstone_retention: str | int | None = None
     lease_timeout: str | int | None = None
-    overwrite: str | None = None
     tblproperties: dict[str, str] | None = None
     incremental_predicates: list[str] | None = None
     predicates: list[str] | None = None
     merge_update_columns: list[str] | None = None
     merge_exclude_columns: list[str] | None = None
+    overwrite: str | None = None
+    auto: str | dict[str, Any] | None = None
+    full_refresh_above: float | None = None
     submission_method: str | None = None
 
 
-class ArcticAdapter(PythonModels, PackagesApi, FreshnessApi, MicrobatchApi, ModelApi, CloneApi, SQLAdapter):
+class ArcticAdapter(
+    PythonModels, PackagesApi, FreshnessApi, MicrobatchApi, AutoApi, ModelApi, CloneApi, SQLAdapter
+):
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager

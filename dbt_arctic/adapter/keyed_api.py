@@ -190,8 +190,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     sql,
                     pulls.consumed(unique_id),
                     owner=unique_id,
-                    comment=_table_comment(model),
-                    column_comments=_column_comments(model),
+                    comment=self.table_comment(model),
+                    column_comments=self.column_comments(model),
                     beginning=self.beginning(unique_id),
                 )
             else:
@@ -376,6 +376,17 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             return None
         return source, expected[source.dotted]
 
+    @staticmethod
+    def table_comment(model: Mapping[str, Any]) -> str:
+        return str(model.get("description") or "") if persists(model, "relation") else ""
+
+    @staticmethod
+    def column_comments(model: Mapping[str, Any]) -> dict[str, str]:
+        if not persists(model, "columns"):
+            return {}
+        columns: Mapping[str, Mapping[str, Any]] = model.get("columns") or {}
+        return {name: str(column.get("description") or "") for name, column in columns.items()}
+
     def _run_id(self, unique_id: str) -> str:
         return f"{get_invocation_id()}:{unique_id}"
 
@@ -387,14 +398,3 @@ def _response(outcome: Outcome) -> ArcticResponse:
         rows_affected=None if outcome.rows < 0 else outcome.rows,
         statement=outcome.sql,
     )
-
-
-def _table_comment(model: Mapping[str, Any]) -> str:
-    return str(model.get("description") or "") if persists(model, "relation") else ""
-
-
-def _column_comments(model: Mapping[str, Any]) -> dict[str, str]:
-    if not persists(model, "columns"):
-        return {}
-    columns: Mapping[str, Mapping[str, Any]] = model.get("columns") or {}
-    return {name: str(column.get("description") or "") for name, column in columns.items()}

@@ -18,6 +18,8 @@ class Target(NamedTuple):
     project_root: Path
     name: str
     credentials: ArcticCredentials
+    profiles_dir: Path | None = None
+    """Where the profile was found."""
 
 
 def load_target(
@@ -56,4 +58,4 @@ def load_target(
             where=str(folder / "profiles.yml"),
             fix="name a target of type arctic: --target NAME",
         )
-    return Target(root, profile.target_name, profile.credentials)
+    return Target(root, profile.target_name, profile.credentials, folder)

@@ -16,6 +16,7 @@ from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.erase import erase
 from dbt_arctic.cli.history import changes, history
+from dbt_arctic.cli.plan import plan
 from dbt_arctic.cli.rollback import restore, rollback, savepoint
 from dbt_arctic.cli.server import server
 from dbt_arctic.cli.verify import verify
@@ -51,5 +52,5 @@ def doctor() -> None:
         sys.exit(1)
 
 
-for command in (adopt, changes, clean, erase, history, restore, rollback, savepoint, server, verify):
+for command in (adopt, changes, clean, erase, history, plan, restore, rollback, savepoint, server, verify):
     main.add_command(command)

@@ -94,14 +94,14 @@ def plan_auto(
     sql: str,
     *,
     settings: str = "",
-    columns: Callable[[str], list[tuple[str, str]]],
+    columns: Callable[[str], list[tuple[str, str]]] | None = None,
 ) -> AutoPlan:
     """Decide how a model is refreshed, from metadata alone.
 
     :param table: the target as it is; ``None`` for a build.
     :param expected: what its last commit had consumed.
     :param settings: the session's settings that change what SQL means.
-    :param columns: name and type of a query's columns, by analysis.
+    :param columns: name and type of a query's columns, by analysis; without it, as the SQL reads.
     """
     reading = read(catalog, target, sql, expected if table is not None else {})
     fingerprint = Consumed(_fingerprint(sql, reading, config, settings), "")
@@ -140,7 +140,7 @@ def plan_auto(
             share = upstream.changed_rows / max(upstream.rows, 1)
             return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
     try:
-        query = understood(reading, columns(text))
+        query = understood(reading, columns(text) if columns is not None else None)
         facts = Facts(
             {
                 name: UpstreamFacts(upstream.changed, upstream.key)
@@ -183,12 +183,13 @@ def read(catalog: CatalogReader, target: Name, sql: str, expected: Mapping[str, 
         return Reading(upstreams, views, trees, None, error.reason)
 
 
-def understood(reading: Reading, columns: list[tuple[str, str]]) -> Query:
+def understood(reading: Reading, columns: list[tuple[str, str]] | None) -> Query:
     """:raises CannotPlan: with the reason."""
     assert reading.tree is not None
     schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
     schemas |= {name: view.columns for name, view in reading.views.items()}
-    return understand(reading.tree, schemas, [name for name, _ in columns], reading.trees)
+    names = [name for name, _ in columns] if columns is not None else None
+    return understand(reading.tree, schemas, names, reading.trees)
 
 
 def full_name(written: str, target: Name) -> Name:

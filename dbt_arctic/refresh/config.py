@@ -33,14 +33,22 @@ OWN_SETTINGS = (
     "merge_update_columns",
     "merge_exclude_columns",
     "overwrite",
+    "auto",
+    "full_refresh_above",
 )
 """The settings that this adapter reads, besides dbt's own."""
 
-KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite")
+KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite", "auto")
 """With a ``unique_key``, these make a keyed table."""
 
 ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retention", "overwrite")
 """What says how rows of a key meet. Not the layout: a project may set `+buckets` for all of its models."""
+
+NOT_AUTOMATIC = ("delete_when", "deduplicate_by", "sequence_by")
+"""What decides between rows of one key, or that a row is none: an automatic model's SQL does."""
+
+ACCEPTABLE = ("float_sum", "ties", "order_dependent", "approximate")
+"""What a user may accept of an automatic model: equal to a full refresh up to this."""
 
 PLAIN_SETTINGS = ("incremental_predicates", "predicates")
 """What narrows a statement on a plain table."""
@@ -77,6 +85,12 @@ class KeyedConfig:
     """The columns that are never NULL by the contract."""
     merge_update_columns: tuple[str, ...] = ()
     merge_exclude_columns: tuple[str, ...] = ()
+    auto: Literal["", "strict"] = ""
+    """Whether an automatic model may be refreshed in full, besides its first build."""
+    accept: frozenset[str] = frozenset()
+    """What of an automatic model's result need not be determined by the data."""
+    full_refresh_above: float = 0.3
+    """The share of rows or keys above which an automatic model is refreshed in full."""
     overwrite: Overwrite | None = None
     """What a batch replaces, for the strategy ``insert_overwrite``."""
 
@@ -95,7 +109,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
     has_key = bool(config.get("unique_key"))
     if strategy == "default":
         strategy = "upsert" if has_key else "append"
-    if strategy in ("upsert", "merge", "delete+insert") and not has_key:
+    if strategy in ("upsert", "merge", "delete+insert", "auto") and not has_key:
         raise ConfigError(
             f"the strategy {strategy!r} needs a unique_key",
             where=model,
@@ -118,6 +132,22 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
             where=model,
             why="it replaces rows, and so writes all of their columns",
             fix="remove it, or use incremental_strategy='upsert'",
+        )
+    determined = [name for name in NOT_AUTOMATIC if config.get(name)]
+    if strategy == "auto" and determined:
+        raise ConfigError(
+            f"{determined[0]} has no effect with the strategy 'auto'",
+            where=model,
+            why="the table is the result of the model's SQL, row for row",
+            fix="say it in the SQL, or use incremental_strategy='upsert'",
+        )
+    only_auto = [name for name in ("auto", "full_refresh_above") if config.get(name)]
+    if strategy != "auto" and only_auto:
+        raise ConfigError(
+            f"{only_auto[0]} has no effect with the strategy {strategy!r}",
+            where=model,
+            why="it says how an automatic model is refreshed",
+            fix="remove it, or use incremental_strategy='auto'",
         )
     if config.get("overwrite") and strategy != "insert_overwrite":
         raise ConfigError(
@@ -210,6 +240,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
             fix="use another prefix",
         )
     updated, excluded = _partial_columns(model, config)
+    auto, accept = _auto(model, config.get("auto"))
     return KeyedConfig(
         model=model,
         unique_key=key,
@@ -220,6 +251,9 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         deduplicate_by=_columns(model, "deduplicate_by", config.get("deduplicate_by")),
         delete_when=delete_when,
         sequence_by=sequence_by,
+        auto=auto,
+        accept=accept,
+        full_refresh_above=_share(model, config.get("full_refresh_above")),
         tombstone_retention_s=parse_duration(
             model, "tombstone_retention", config.get("tombstone_retention"), DEFAULT_TOMBSTONE_RETENTION_S
         ),
@@ -298,3 +332,30 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
     if len(set(values)) != len(values):
         raise ConfigError(f"{setting} names a column twice", where=model, fix="name each column once")
     return tuple(values)
+
+
+def _auto(model: str, value: object) -> tuple[Literal["", "strict"], frozenset[str]]:
+    """``auto: strict``, or a mapping with ``strict`` and ``accept``."""
+    if value is None:
+        return "", frozenset()
+    if value == "strict":
+        return "strict", frozenset()
+    if isinstance(value, Mapping) and set(value) <= {"strict", "accept"}:
+        accept = value.get("accept") or []
+        if isinstance(accept, list) and set(accept) <= set(ACCEPTABLE):
+            return "strict" if value.get("strict") else "", frozenset(accept)
+    raise ConfigError(
+        f"auto is {value!r}",
+        where=model,
+        fix=f"auto='strict', or auto={{'strict': true, 'accept': [...]}} with any of {', '.join(ACCEPTABLE)}",
+    )
+
+
+def _share(model: str, value: object) -> float:
+    if value is None:
+        return KeyedConfig.full_refresh_above
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigError(
+            f"full_refresh_above is {value!r}", where=model, fix="a share of the rows, for instance 0.3"
+        )
+    return float(value)

@@ -68,6 +68,12 @@ def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> 
     )
 
 
+def same_columns(table: tuple[Column, ...], produced: Sequence[tuple[str, str]]) -> bool:
+    """Whether a query's columns (name, type) are the table's, in whatever order."""
+    stored = {column.name.lower(): column.type for column in table}
+    return {name.lower(): stored_type(type_) for name, type_ in produced} == stored
+
+
 def stored_type(spark_type: str) -> str:
     """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits.
 

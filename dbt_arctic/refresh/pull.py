@@ -113,7 +113,7 @@ def _pull_keyed(
             known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
             sql = read.latest_changes_and_before_images(table, before, now, log, known)
         return Pull(table.name, sql, consumed, bool(log.transactions), images)
-    state_before = _retired_state(catalog, table, before, last, model)
+    state_before = retired_state(catalog, table, before, last, model)
     sql = read.difference(state_before, state_now, table.key, table.types, images)
     return Pull(table.name, sql, consumed, True, images)
 
@@ -185,7 +185,7 @@ def _log(history: list[Snapshot], before: Version, table: KeyedTable, model: str
     return log
 
 
-def _retired_state(
+def retired_state(
     catalog: CatalogReader, table: KeyedTable, before: Version, last: Consumed, model: str
 ) -> str:
     """The merged rows of an earlier generation, at the version that the model consumed."""

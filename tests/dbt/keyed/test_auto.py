@@ -1,9 +1,13 @@
-"""Automatic incremental models: plain SQL, refreshed by the keys that changed, always equal to a full refresh."""
+"""Automatic incremental models: plain SQL, refreshed by the keys that changed, equal to a full refresh."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from click.testing import CliRunner
+
+from dbt_arctic.cli.main import main
 from tests.dbt.keyed.conftest import Shop
 
 ORDERS = """
@@ -24,12 +28,13 @@ select customer, amount from {{ ref('by_customer') }} where amount > 3
 
 def rows(*values: tuple[int, int, int]) -> str:
     return " UNION ALL ".join(
-        f"SELECT {id}L AS id, {customer}L AS customer, {amount}L AS amount" for id, customer, amount in values
+        f"SELECT {key}L AS id, {customer}L AS customer, {amount}L AS amount"
+        for key, customer, amount in values
     )
 
 
 def layered(shop: Shop) -> None:
-    shop.source("raw_orders", rows(*((n, n % 4, n) for n in range(1, 41))))
+    shop.source("raw_orders", rows(*((n, n % 20, n) for n in range(1, 41))))
     shop.model("orders", ORDERS)
     shop.model("by_customer", BY_CUSTOMER)
     shop.model("big", BIG)
@@ -50,7 +55,7 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     layered(shop)
     assert shop.rows("by_customer") == expected(shop)
     # An update, a move to another group, a delete, and a new row: groups 1, 2 and 3
-    shop.source("raw_orders", rows((1, 1, 100), (2, 3, 2), (3, 3, -1), (20, 3, 7)))
+    shop.source("raw_orders", rows((1, 1, 100), (2, 3, 2), (3, 3, -1), (50, 3, 7)))
     told = messages(shop.dbt("run"))
     assert shop.rows("by_customer") == expected(shop)
     assert told["by_customer"] == "INCREMENTAL (3 keys), 3 rows"
@@ -68,5 +73,49 @@ def test_changed_sql_is_computed_anew_and_compared(shop: Shop) -> None:
     layered(shop)
     shop.model("by_customer", BY_CUSTOMER.replace("sum(o.amount)", "max(o.amount)"))
     told = messages(shop.dbt("run", "--select", "by_customer"))
-    assert told["by_customer"] == "FULL (changed-sql), 4 rows"
-    assert [row[2] for row in shop.rows("by_customer")] == [40, 37, 38, 39]
+    assert told["by_customer"] == "FULL (changed-sql), 20 rows"
+    assert sorted(row[2] for row in shop.rows("by_customer")) == list(range(21, 41))
+
+
+def plans(shop: Shop) -> dict[str, dict[str, Any]]:
+    done = CliRunner().invoke(
+        main, ["plan", "--json", "--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    )
+    assert done.exit_code == 0, done.output
+    return {entry["model"]: entry for entry in json.loads(done.output)}
+
+
+def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop) -> None:
+    layered(shop)
+    assert {name: entry["refresh"] for name, entry in plans(shop).items()} == {
+        "by_customer": "nothing",
+        "big": "nothing",
+    }
+    shop.source("raw_orders", rows((1, 1, 100)))
+    shop.dbt("run", "--select", "orders")
+    told = plans(shop)["by_customer"]
+    assert told["refresh"] == "incremental"
+    assert told["upstreams"][0]["changed_rows"] == 1
+
+
+def test_an_upstream_that_is_a_view_a_seed_or_a_plain_table_is_followed(shop: Shop) -> None:
+    shop.source("raw_orders", rows(*((n, n % 4, n) for n in range(1, 41))))
+    shop.file("seeds/customers.csv", "id,name\n0,Ann\n1,Ben\n2,Cid\n3,Dan\n")
+    shop.model("recent", "{{ config(materialized='view') }} select * from {{ source('raw', 'raw_orders') }}")
+    shop.model(
+        "named",
+        """{{ config(materialized='incremental', incremental_strategy='auto', unique_key='id', buckets=2) }}
+        with named as (select id, name as customer from {{ ref('customers') }})
+        select recent.id, named.customer, amount
+        from {{ ref("recent") }} join named on named.id = recent.customer""",
+    )
+    shop.dbt("build")
+    everything = (
+        "SELECT r.id, c.name, r.amount FROM {s}.raw_orders r JOIN {s}.customers c ON c.id = r.customer"
+    )
+    shop.sql("INSERT INTO {s}.raw_orders VALUES (50, 2, 50)")
+    assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (1 keys), 1 rows"
+    shop.sql("UPDATE {s}.raw_orders SET customer = 0 WHERE id = 7")
+    shop.sql("DELETE FROM {s}.raw_orders WHERE id = 9")
+    assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (2 keys), 2 rows"
+    assert shop.rows("named") == sorted(shop.sql(everything), key=repr)

@@ -1,0 +1,111 @@
+"""``dbt-arctic plan``: what a run would do with each automatic model, and why. Reads metadata only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from dbt_arctic.cli.options import json_option, print_json, project_options, wide_console
+from dbt_arctic.planner.plan import affected_sql, rows_sql
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.planning import ModelPlan
+    from dbt_arctic.adapter.project import Target
+
+WORDS = {
+    "build": "build",
+    "full": "full refresh",
+    "incremental": "incremental",
+    "nothing": "nothing to do",
+}
+
+
+@click.command()
+@click.argument("select", nargs=-1)
+@click.option("--sql", "show_sql", is_flag=True, help="Print the queries of incremental refreshes.")
+@json_option
+@project_options
+def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool) -> None:
+    """Explain what the next run does with automatic models (all, or those that SELECT names).
+
+    SELECT is as in dbt: a model, a path, tag:..., +model+.
+    """
+    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.planning import plan_models
+
+    with operating(target, "plan") as operator:
+        plans = plan_models(operator, target, select)
+    if as_json:
+        print_json([_as_json(entry, show_sql) for entry in plans])
+        return
+    if not plans:
+        click.echo("No model of the selection has incremental_strategy='auto'.")
+        return
+    printed = Table(box=None, pad_edge=False)
+    for heading in ("model", "refresh", "why"):
+        printed.add_column(heading, overflow="fold")
+    for entry in plans:
+        printed.add_row(entry.model, WORDS[entry.plan.action], "\n".join(reasons(entry)))
+    wide_console().print(printed)
+    if show_sql:
+        for entry in plans:
+            for step, text in statements(entry).items():
+                click.echo(f"\n-- {entry.model}: {step}\n{text}")
+
+
+def reasons(entry: ModelPlan) -> list[str]:
+    """Why the plan is what it is, in plain words."""
+    found = []
+    plan = entry.plan
+    if plan.reason is not None:
+        found.append(f"{plan.reason.what} ({plan.reason.code})")
+        if plan.reason.line:
+            found[-1] += f", line {plan.reason.line}"
+        if plan.reason.fix and plan.action == "full":
+            found.append(f"to change that: {plan.reason.fix}")
+    elif plan.action == "build":
+        found.append("the table does not exist yet")
+    for upstream in plan.changed if plan.action == "incremental" else []:
+        rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows >= 0 else "new commits"
+        found.append(f"{upstream.name.identifier}: {rows}")
+    if entry.before:
+        found.append(f"before it: {', '.join(entry.before)}")
+    return found
+
+
+def statements(entry: ModelPlan) -> dict[str, str]:
+    """The queries of an incremental refresh, by what they give."""
+    incremental = entry.plan.incremental
+    if incremental is None or incremental.affected is None:
+        return {}
+    return {
+        "the keys that can have changed": affected_sql(incremental, entry.plan.sources),
+        "their rows": rows_sql(incremental, entry.plan.sources, "affected_keys"),
+    }
+
+
+def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
+    plan = entry.plan
+    found: dict[str, Any] = {
+        "model": entry.model,
+        "relation": entry.name.dotted,
+        "refresh": plan.action,
+        "reason": plan.reason.code if plan.reason else None,
+        "why": plan.reason.what if plan.reason else None,
+        "line": plan.reason.line if plan.reason else None,
+        "fix": plan.reason.fix if plan.reason else None,
+        "upstreams": [
+            {
+                "relation": upstream.name.dotted,
+                "changed": upstream.changed,
+                "changed_rows": upstream.changed_rows if upstream.changed_rows >= 0 else None,
+                "rows": upstream.rows if upstream.rows >= 0 else None,
+            }
+            for upstream in plan.reading.upstreams.values()
+        ],
+    }
+    if show_sql:
+        found["sql"] = statements(entry)
+    return found
