@@ -91,10 +91,19 @@ def _adopt(
     _tell(
         as_json,
         _as_json(plan, True),
-        f"{name} is a keyed table with the key {', '.join(plan.table.key)}.\n"
-        f"Its model: materialized='incremental', unique_key={list(plan.table.key)!r}, "
-        "and no other strategy than upsert.",
+        f"{name} is a keyed table with the key {', '.join(plan.table.key)}.\nIts model: {_config(plan)}",
     )
+
+
+def _config(plan: Adoption) -> str:
+    """What the model's config says from now on; the default strategy is the one of keyed tables."""
+    layout = plan.table.layout
+    settings: dict[str, Any] = {"materialized": "incremental", "unique_key": list(plan.table.key)}
+    if layout.partition_by:
+        settings["partition_by"] = list(layout.partition_by)
+    if layout.buckets:
+        settings["buckets"] = layout.buckets
+    return "config(" + ", ".join(f"{name}={value!r}" for name, value in settings.items()) + ")"
 
 
 def _tell(as_json: bool, value: dict[str, Any], text: str) -> None:

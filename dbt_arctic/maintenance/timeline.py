@@ -62,7 +62,9 @@ def timeline(
         snapshot: a compaction since has given it another base, and the same rows.
     """
     bases, changes = base.history(), change.history()
-    was_built = bases and bases[-1].parent_id is None and not any(PROPERTY_ADOPTED in c.summary for c in bases)
+    was_built = (
+        bases and bases[-1].parent_id is None and not any(PROPERTY_ADOPTED in c.summary for c in bases)
+    )
     built = bases[-1] if was_built else None
     commits = [
         *((commit, "change") for commit in changes),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError
 from dbt_arctic.keyed import create, write
+from dbt_arctic.keyed.layout import same_fields
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.partial import complete_rows
@@ -107,7 +108,7 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
     names = list(table.column_names)
     wanted: dict[str, tuple[object, object]] = {
         "unique_key": (match_columns(config.unique_key, names), table.key),
-        "partition_by": (config.partition_by, table.layout.partition_by),
+        "partition_by": (same_fields(config.partition_by), same_fields(table.layout.partition_by)),
     }
     if config.buckets is not None:
         wanted["buckets"] = (config.buckets, table.layout.buckets)

@@ -13,7 +13,7 @@ from pyiceberg.avro.file import AvroFile
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.manifests import _BytesInput
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.maintenance.erase import Erased, erase
 from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -141,14 +141,24 @@ def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
     assert consumer.run() == "upserted"
     assert [row["id"] for row in consumer.rows()] == [0, 1, 3, KEY]
     assert {row["id"]: row["amount"] for row in consumer.rows()}[1] == 10
+    # Erased there too, and what it consumed is still known.
+    consumed = consumer.expected
+    plan = plan_by_values(shop.main.edge, consumer.orders.name, [("id", str(KEY)), ("source", "orders")])
+    erase(shop.main.edge, plan)
+    assert traces(warehouse, schema) == []
+    assert consumer.expected == consumed
+    assert consumer.run() == "skipped"
 
 
-def test_beside_writers_and_compactions_nothing_else_is_lost_and_the_key_does_not_come_back(
-    shop: Any, schema: str, warehouse: Path
+@pytest.mark.parametrize("trims", [True, False])
+def test_beside_others_nothing_else_is_lost_and_the_key_does_not_come_back(
+    shop: Any, schema: str, warehouse: Path, trims: bool
 ) -> None:
     orders = shop.table()
     orders.build(ROWS)
     orders.upsert([{"id": KEY, "amount": 5}])
+    consumer = shop.consumer("daily", orders)
+    consumer.run()
     other = orders.on(shop.session())
     expected = {row["id"]: row["amount"] for row in ROWS if row["id"] != KEY}
     steps = []
@@ -159,7 +169,8 @@ def test_beside_writers_and_compactions_nothing_else_is_lost_and_the_key_does_no
             expected[100 + len(steps)] = len(steps)
             came_back = [{"id": KEY, "amount": 9}] if len(steps) == 3 else []
             other.upsert([{"id": 100 + len(steps), "amount": len(steps)}, *came_back])
-            other.compact()
+            if trims:
+                other.compact()
 
     worker = shop.session()
     worker.statements.before = interfere
@@ -167,8 +178,17 @@ def test_beside_writers_and_compactions_nothing_else_is_lost_and_the_key_does_no
     assert len(set(steps)) >= 4
     assert {row["id"]: row["amount"] for row in orders.rows()} == expected
     assert done.left == ()
-    assert traces(warehouse, schema) == []
+    assert all(path.startswith("daily__") for path in traces(warehouse, schema))
     assert findings(shop, schema, warehouse) == []
+    # What was trimmed before the consumer saw it cannot be told any more; all else can.
+    assert [len(consumers) for consumers in (done.going_on, done.to_rebuild)] == ([0, 1] if trims else [1, 0])
+    if trims:
+        with pytest.raises(VersionUnavailable, match="are gone"):
+            consumer.run()
+    else:
+        consumer.run()
+        pulled = {row["id"]: row["amount"] for row in consumer.rows() if row["id"] != KEY}
+        assert pulled == expected
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == expected
 
