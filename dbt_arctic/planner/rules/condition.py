@@ -9,7 +9,7 @@ from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule
 from dbt_arctic.planner.restricted import restricted as restrict
-from dbt_arctic.planner.rules.subquery import linked_rows
+from dbt_arctic.planner.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 
@@ -38,4 +38,5 @@ def _is_cheap(part: exp.Expression, child: Node, facts: Facts) -> bool:
 
 @restricted_rule.register
 def _restricted(node: Filter, pairs: Pairs, keys: Node) -> Node:
-    return Filter(restrict(node.child, pairs, keys), node.conditions, node.subqueries)
+    subqueries = restricted_subqueries(node.subqueries, pairs, keys)
+    return Filter(restrict(node.child, pairs, keys), node.conditions, subqueries)

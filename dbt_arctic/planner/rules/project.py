@@ -18,7 +18,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
-from dbt_arctic.planner.rules.subquery import linked_rows
+from dbt_arctic.planner.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 
@@ -56,4 +56,5 @@ def _restricted(node: Project, pairs: Pairs, keys: Node) -> Node:
     below = tuple((substitute(value, items), name) for value, name in pairs)
     if node.subqueries and any(_refers((("", value),)) for value, _ in below):
         return Restrict(node, some_of(keys, pairs), pairs)
-    return Project(restrict(node.child, below, keys), node.items, node.subqueries)
+    subqueries = restricted_subqueries(node.subqueries, below, keys)
+    return Project(restrict(node.child, below, keys), node.items, subqueries)

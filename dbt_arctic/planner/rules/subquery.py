@@ -6,6 +6,7 @@ Whether the condition is negated does not matter: a changed inner row can make i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -21,6 +22,7 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.restricted import Pairs, restricted, some_of
 from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, union_of
 from dbt_arctic.planner.touched import touched as touch
 
@@ -39,6 +41,22 @@ def linked_rows(outer: Node, subqueries: Sequence[Subquery], wanted: Wanted, fac
         met = union_of(changed, inner)
         found += _rows(outer, subquery.links, met, wanted, facts)
     return found
+
+
+def restricted_subqueries(subqueries: Sequence[Subquery], pairs: Pairs, keys: Node) -> tuple[Subquery, ...]:
+    """The same subqueries over those rows only that an outer row with one of the keys can meet."""
+    found = []
+    for subquery in subqueries:
+        same = dict(equalities(subquery.links))
+        met = tuple(
+            (column(same[value.name]), name)
+            for value, name in pairs
+            if isinstance(value, exp.Column) and same.get(value.name) in subquery.plan.output
+        )
+        if met and not subquery.negated:
+            subquery = replace(subquery, plan=restricted(subquery.plan, met, some_of(keys, met)))
+        found.append(subquery)
+    return tuple(found)
 
 
 def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wanted, facts: Facts) -> Touched:
