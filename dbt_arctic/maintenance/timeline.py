@@ -62,10 +62,8 @@ def timeline(
         snapshot: a compaction since has given it another base, and the same rows.
     """
     bases, changes = base.history(), change.history()
-    was_built = (
-        bases and bases[-1].parent_id is None and not any(PROPERTY_ADOPTED in c.summary for c in bases)
-    )
-    built = bases[-1] if was_built else None
+    adopted_ms = max((c.timestamp_ms for c in bases if PROPERTY_ADOPTED in c.summary), default=0)
+    built = bases[-1] if bases and bases[-1].parent_id is None and not adopted_ms else None
     commits = [
         *((commit, "change") for commit in changes),
         # The base was filled before anybody saw it: that is told with the change table's first commit.
@@ -74,7 +72,6 @@ def timeline(
     # Of two commits of one moment, a compaction merges what the change table had already.
     commits.sort(key=lambda entry: (entry[0].timestamp_ms, entry[1] == "base", entry[0].sequence_number))
     order = {commit.snapshot_id: place for place, commit in enumerate(reversed(bases))}
-    adopted_ms = max((c.timestamp_ms for c in bases if PROPERTY_ADOPTED in c.summary), default=0)
     entries = []
     at = changes[-1].snapshot_id if changes else 0
     for commit, side in commits:
@@ -87,7 +84,7 @@ def timeline(
         kind = kind_of_base(commit) if side == "base" else kind_of_change(commit)
         if side == "base" and commit.timestamp_ms < adopted_ms and kind == "by hand":
             kind = "before adoption"
-        if kind == "build" and built is None:
+        if kind == "build" and adopted_ms:
             kind = "adoption"  # its one row is a marker
         entries.append(
             Entry(
