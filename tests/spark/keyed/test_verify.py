@@ -176,7 +176,9 @@ def test_what_was_left_behind(shop: Any, verify: Verify, schema: str) -> None:
 
 def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify) -> None:
     query = shop.main.query
-    tables = {name: shop.table(name) for name in ("split", "sorted", "blind", "silent", "stale")}
+    tables = {
+        name: shop.table(name) for name in ("split", "sorted", "blind", "silent", "stale", "newer", "half")
+    }
     for table in tables.values():
         table.build(ROWS[:2])
     keyed = {name: orders.table for name, orders in tables.items()}
@@ -188,6 +190,8 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
     query(
         f"ALTER TABLE {keyed['stale'].change.sql} SET TBLPROPERTIES ('write.metadata.metrics.default'='none')"
     )
+    query(f"ALTER VIEW {keyed['newer'].name.sql} SET TBLPROPERTIES ('arctic.protocol' = '99')")
+    query(f"ALTER TABLE {keyed['half'].base.sql} CREATE TAG savepoint_opening")
     found = verify()
     assert {name: kinds(findings) for name, findings in found.items()} == {
         "split": {"layout"},
@@ -195,6 +199,8 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
         "blind": {"properties"},
         "silent": {"properties"},
         "stale": {"properties"},
+        "newer": {"newer-protocol"},
+        "half": {"savepoint"},
     }
     assert "bucket(4, id)" in found["split"][0].what
     assert found["split"][0].fix == "dbt run --full-refresh --select split"
@@ -202,7 +208,7 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
     for name in ("sorted", "blind", "silent", "stale"):
         (finding,) = found[name]
         query(finding.fix)
-    assert set(verify()) == {"split"}
+    assert set(verify()) == {"split", "newer", "half"}
 
 
 def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
