@@ -5,7 +5,7 @@ Whatever has no operator here raises ``CannotPlan`` with a reason; nothing is gu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -32,7 +32,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name, is_aggregate
 from dbt_arctic.planner.parse import Schemas, dotted
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.tidy import conjuncts
 
 
@@ -73,6 +73,8 @@ class Builder:
         self.schemas = schemas
         self.views = views or {}
         """The qualified queries of views, by dotted name: a view is read as what it stands for."""
+        self.types: dict[str, str] = {}
+        """Types of the columns of scans, by identifier."""
         self._used: dict[str, int] = {}
 
     def identifier(self, wish: str) -> str:
@@ -88,7 +90,7 @@ class Builder:
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
-                raise CannotPlan("recursive", "a recursive common table expression", line=_line(tree))
+                raise CannotPlan("recursive", "a recursive common table expression", line=line_of(tree))
             ctes = dict(ctes)
             for cte in with_.expressions:
                 # Each sees those before it only.
@@ -102,12 +104,12 @@ class Builder:
             return self._ordered(tree, self._set_operation(tree, ctes, outer), outer)
         if isinstance(tree, exp.Select):
             return self._select(tree, ctes, outer)
-        raise CannotPlan("unsupported", f"{tree.key.upper()} in a query", line=_line(tree))
+        raise CannotPlan("unsupported", f"{tree.key.upper()} in a query", line=line_of(tree))
 
     def _set_operation(self, tree: exp.SetOperation, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
         left, right = self._query(tree.left, ctes, outer), self._query(tree.right, ctes, outer)
         if tree.args.get("by_name"):
-            raise CannotPlan("unsupported", "UNION BY NAME", "list the columns in one order", _line(tree))
+            raise CannotPlan("unsupported", "UNION BY NAME", "list the columns in one order", line_of(tree))
         columns = tuple(self.identifier(name) for name, _ in left.names)
         left_node = _picked(left)
         right_node = _picked(right)
@@ -150,14 +152,14 @@ class Builder:
     def _select(self, tree: exp.Select, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
         for unsupported in ("match", "connect", "start", "sample", "pivots", "into"):
             if tree.args.get(unsupported):
-                raise CannotPlan("unsupported", unsupported.upper(), line=_line(tree))
+                raise CannotPlan("unsupported", unsupported.upper(), line=line_of(tree))
         scope = Scope(outer=outer)
         node = self._from(tree, ctes, scope)
         node = self._where(tree.args.get("where"), node, scope, ctes)
         items = [(part.alias_or_name, _unaliased(part)) for part in tree.expressions]
         having, qualify_ = tree.args.get("having"), tree.args.get("qualify")
         if qualify_ is not None:
-            raise CannotPlan("unsupported", "QUALIFY", line=_line(tree))
+            raise CannotPlan("unsupported", "QUALIFY", line=line_of(tree))
         order = (
             [] if tree.args.get("limit") is None and tree.args.get("offset") is None else self._order(tree)
         )
@@ -186,15 +188,15 @@ class Builder:
                 "unsupported",
                 f"{function_name(generators[0])} in a select list",
                 "use LATERAL VIEW",
-                _line(tree),
+                line_of(tree),
             )
         for (name, _), value in zip(items, values, strict=True):
             made.append((self.identifier(name or "col"), self._expression(value, scope, ctes, subqueries)))
         names = tuple((name, identifier) for (name, _), (identifier, _) in zip(items, made, strict=True))
         if tree.args.get("distinct") is not None:
             if tree.args["distinct"].args.get("on"):
-                raise CannotPlan("unsupported", "DISTINCT ON", line=_line(tree))
-            node = Project(node, tuple(made), tuple(subqueries))
+                raise CannotPlan("unsupported", "DISTINCT ON", line=line_of(tree))
+            node = Project(node, tuple(made), _with_nulls(subqueries))
             grouped = self._distinct(node)
             renamed = dict(zip(node.output, grouped.output, strict=True))
             names = tuple((name, renamed[identifier]) for name, identifier in names)
@@ -204,7 +206,7 @@ class Builder:
                 return Built(self._limited(tree, grouped, scope, order or [exp.Literal.number(1)]), names)
             return Built(grouped, names)
         if tree.args.get("limit") is None and tree.args.get("offset") is None:
-            return Built(Project(node, tuple(made), tuple(subqueries)), names)
+            return Built(Project(node, tuple(made), _with_nulls(subqueries)), names)
         ordered: list[exp.Expression] = []
         for part in order:
             assert isinstance(part, exp.Ordered)
@@ -217,7 +219,7 @@ class Builder:
             again.set("this", column(known))
             ordered.append(again)
         node = Limit(
-            Project(node, tuple(made), tuple(subqueries)),
+            Project(node, tuple(made), _with_nulls(subqueries)),
             tuple(ordered),
             tree.args["limit"].expression.copy() if tree.args.get("limit") is not None else None,
             tree.args["offset"].expression.copy() if tree.args.get("offset") is not None else None,
@@ -243,7 +245,7 @@ class Builder:
         def resolve(node: exp.Expression) -> exp.Expression:
             if isinstance(node, exp.Column) and not node.table:
                 if node.name.lower() not in selected:
-                    raise CannotPlan("not-resolved", f"ORDER BY {node.name}", line=_line(node))
+                    raise CannotPlan("not-resolved", f"ORDER BY {node.name}", line=line_of(node))
                 return selected[node.name.lower()].copy()
             return node
 
@@ -269,11 +271,12 @@ class Builder:
             or tree.args.get("when")
             or tree.args.get("version")
         ):
-            raise CannotPlan("unsupported", "TABLESAMPLE, PIVOT or a version of a table", line=_line(tree))
+            raise CannotPlan("unsupported", "TABLESAMPLE, PIVOT or a version of a table", line=line_of(tree))
         if isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node = self._table(tree, ctes, scope)
         elif isinstance(tree, exp.Subquery):
-            built = self._query(tree.this, ctes, scope.outer)
+            # No outer scope: without LATERAL, a derived table is not correlated here.
+            built = self._query(tree.this, ctes, None)
             node = self._named(built, tree.alias, [part.name for part in _alias_columns(tree)], scope)
         elif isinstance(tree, exp.Values):
             names = [part.name for part in _alias_columns(tree)]
@@ -287,7 +290,7 @@ class Builder:
             node = Values(f"SELECT * FROM VALUES {rows} AS v({listed})", made)
             scope.relations[tree.alias.lower()] = {n.lower(): m for n, m in zip(names, made, strict=True)}
         else:
-            raise CannotPlan("unsupported", f"{tree.key.upper()} in FROM", line=_line(tree))
+            raise CannotPlan("unsupported", f"{tree.key.upper()} in FROM", line=line_of(tree))
         for join in tree.args.get("joins") or []:
             node = self._join(node, join, ctes, scope)
         return node
@@ -306,10 +309,11 @@ class Builder:
             shown = [part.name for part in _alias_columns(tree)] or [column for column, _ in columns]
             return self._named(built, alias, shown, scope)
         if columns is None:
-            raise CannotPlan("unknown-relation", f"{name} is not known", line=_line(tree))
+            raise CannotPlan("unknown-relation", f"{name} is not known", line=line_of(tree))
         renamed = [part.name for part in _alias_columns(tree)]
         stored = [column_name for column_name, _ in columns]
         made = tuple((self.identifier(f"{alias}_{column_name}"), column_name) for column_name in stored)
+        self.types.update(zip((name for name, _ in made), (type_ for _, type_ in columns), strict=True))
         shown = renamed or stored
         scope.relations[alias.lower()] = {n.lower(): i for n, (i, _) in zip(shown, made, strict=True)}
         return Scan(name, alias, made)
@@ -323,9 +327,9 @@ class Builder:
 
     def _join(self, left: Node, join: exp.Join, ctes: Mapping[str, Cte], scope: Scope) -> Node:
         if join.args.get("using") or join.method:
-            raise CannotPlan("unsupported", f"{join.method or 'USING'} join", "write ON", _line(join))
+            raise CannotPlan("unsupported", f"{join.method or 'USING'} join", "write ON", line_of(join))
         if isinstance(join.this, exp.Lateral):
-            raise CannotPlan("unsupported", "LATERAL subquery", line=_line(join))
+            raise CannotPlan("unsupported", "LATERAL subquery", line=line_of(join))
         kind = (join.kind or "").upper()
         side = (join.side or "").upper()
         hidden = Scope(outer=scope.outer) if kind in ("SEMI", "ANTI") else scope
@@ -335,28 +339,28 @@ class Builder:
         parts = conjuncts(join.args.get("on"))
         conditions = tuple(self._expression(part, both, ctes, subqueries) for part in parts)
         if subqueries:
-            raise CannotPlan("unsupported", "a subquery in a join condition", line=_line(join))
+            raise CannotPlan("unsupported", "a subquery in a join condition", line=line_of(join))
         if kind in ("SEMI", "ANTI"):
             reference: exp.Expression = SubqueryRef(this=0)
             if kind == "ANTI":
                 reference = exp.Not(this=reference)
             return Filter(left, (reference,), (Subquery("exists", right, conditions),))
         if side not in ("", "LEFT", "RIGHT", "FULL"):
-            raise CannotPlan("unsupported", f"{side} {kind} join", line=_line(join))
+            raise CannotPlan("unsupported", f"{side} {kind} join", line=line_of(join))
         word: JoinKind = "inner" if side == "" else side.lower()  # type: ignore[assignment]
         return Join(left, right, word, conditions)
 
     def _lateral(self, node: Node, lateral: exp.Lateral, scope: Scope) -> Node:
         name = function_name(lateral.this)
         if not lateral.args.get("view") or name not in GENERATORS:
-            raise CannotPlan("unsupported", "LATERAL", line=_line(lateral))
+            raise CannotPlan("unsupported", "LATERAL", line=line_of(lateral))
         function = self._plain_expression(lateral.this, scope)
         alias = lateral.args["alias"]
         names = [part.name for part in alias.args.get("columns") or []]
         if not names:
             names = {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name, [])
         if not names:
-            raise CannotPlan("unsupported", f"{name} without column names", line=_line(lateral))
+            raise CannotPlan("unsupported", f"{name} without column names", line=line_of(lateral))
         made = tuple(self.identifier(column_name) for column_name in names)
         scope.relations[alias.name.lower()] = {n.lower(): m for n, m in zip(names, made, strict=True)}
         return Generate(node, function, bool(lateral.args.get("outer")), made)
@@ -369,7 +373,8 @@ class Builder:
     def _filtered(self, condition: exp.Expression, node: Node, scope: Scope, ctes: Mapping[str, Cte]) -> Node:
         subqueries: list[Subquery] = []
         parts = tuple(self._expression(part, scope, ctes, subqueries) for part in conjuncts(condition))
-        return Filter(node, parts, tuple(subqueries))
+        blind = {number for part in parts for number in _null_blind(part)}
+        return Filter(node, parts, _with_nulls(subqueries, blind))
 
     # Groups
 
@@ -407,7 +412,7 @@ class Builder:
                 name = function_name(_core(node_))
                 converted = self._plain_expression(node_, scope)
                 if name in ("grouping", "grouping_id") and sets is None:
-                    raise CannotPlan("unsupported", name or "", line=_line(node_))
+                    raise CannotPlan("unsupported", name or "", line=line_of(node_))
                 known = next((key for key, value in aggregates if value == converted), None)
                 if known is None:
                     known = self.identifier(name or "aggregate")
@@ -442,7 +447,7 @@ class Builder:
                     converted = self._plain_expression(node_, scope)
                     assert isinstance(converted, exp.Window)
                     if converted.args.get("alias"):
-                        raise CannotPlan("unsupported", "a named window", line=_line(node_))
+                        raise CannotPlan("unsupported", "a named window", line=line_of(node_))
                     partition = tuple(converted.args.get("partition_by") or ())
                     key = ", ".join(to_sql(part) for part in partition)
                     wish = function_name(_core(converted.this)) or "window"
@@ -469,7 +474,7 @@ class Builder:
         subqueries: list[Subquery] = []
         made = self._expression(tree, scope, {}, subqueries)
         if subqueries:
-            raise CannotPlan("unsupported", "a subquery where only columns can stand", line=_line(tree))
+            raise CannotPlan("unsupported", "a subquery where only columns can stand", line=line_of(tree))
         return made
 
     def _expression(
@@ -480,7 +485,10 @@ class Builder:
         subqueries: list[Subquery],
     ) -> exp.Expression:
         if isinstance(tree, exp.Column):
-            return column(self._resolve(tree, scope))
+            made_column = column(self._resolve(tree, scope))
+            if line := line_of(tree):
+                made_column.meta["line"] = line
+            return made_column
         if isinstance(tree, exp.Exists):
             return self._reference(self._subquery("exists", tree.this, scope, ctes), subqueries)
         if isinstance(tree, exp.In) and tree.args.get("query") is not None:
@@ -493,7 +501,7 @@ class Builder:
         if isinstance(tree, exp.Subquery | exp.Query):
             return self._reference(self._subquery("scalar", tree, scope, ctes), subqueries)
         if isinstance(tree, exp.Any | exp.All):
-            raise CannotPlan("unsupported", f"{tree.key.upper()} of a subquery", line=_line(tree))
+            raise CannotPlan("unsupported", f"{tree.key.upper()} of a subquery", line=line_of(tree))
         made = tree.copy()
         for child, own in zip(list(made.iter_expressions()), list(tree.iter_expressions()), strict=True):
             child.replace(self._expression(own, scope, ctes, subqueries))
@@ -503,14 +511,16 @@ class Builder:
         found = scope.find(tree.table, tree.name)
         if found is not None:
             return found
-        outer = scope.outer
+        between, outer = [scope], scope.outer
         while outer is not None:
             found = outer.find(tree.table, tree.name)
             if found is not None:
-                scope.linked.add(found)
+                for inner in between:
+                    inner.linked.add(found)
                 return found
+            between.append(outer)
             outer = outer.outer
-        raise CannotPlan("not-resolved", f"the column {tree.sql()} could not be resolved", line=_line(tree))
+        raise CannotPlan("not-resolved", f"the column {tree.sql()} could not be resolved", line=line_of(tree))
 
     def _reference(self, subquery: Subquery, subqueries: list[Subquery]) -> SubqueryRef:
         subqueries.append(subquery)
@@ -525,7 +535,7 @@ class Builder:
         negated: bool,
     ) -> exp.Expression:
         if isinstance(tree.this, exp.Tuple):
-            raise CannotPlan("unsupported", "IN with several columns", "use EXISTS", _line(tree))
+            raise CannotPlan("unsupported", "IN with several columns", "use EXISTS", line_of(tree))
         operand = self._expression(tree.this, scope, ctes, subqueries)
         made = self._subquery("in", tree.args["query"], scope, ctes)
         return self._reference(replace(made, operand=operand, negated=negated), subqueries)
@@ -552,13 +562,13 @@ class Builder:
                 "correlated",
                 "a correlated subquery with more than FROM, WHERE and a value",
                 "join with a grouped subquery instead",
-                _line(tree),
+                line_of(tree),
             )
         assert isinstance(tree, exp.Select)
         inner = Scope(outer=scope)
         node = self._from(tree, ctes, inner)
         if inner.linked:
-            raise CannotPlan("correlated", "a join condition that names an outer query", line=_line(tree))
+            raise CannotPlan("correlated", "a join condition that names an outer query", line=line_of(tree))
         links: list[exp.Expression] = []
         where = tree.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
@@ -566,9 +576,9 @@ class Builder:
             subqueries: list[Subquery] = []
             converted = self._expression(part, inner, ctes, subqueries)
             if not inner.linked:
-                node = Filter(node, (converted,), tuple(subqueries))
+                node = Filter(node, (converted,), _with_nulls(subqueries, _null_blind(converted)))
             elif subqueries:
-                raise CannotPlan("correlated", "a subquery in a correlated condition", line=_line(part))
+                raise CannotPlan("correlated", "a subquery in a correlated condition", line=line_of(part))
             else:
                 links.append(converted)
         if kind == "exists":
@@ -578,8 +588,25 @@ class Builder:
         inner.linked.clear()
         value = self._plain_expression(item, inner)
         if inner.linked or grouped is not None or (kind == "in" and _has_aggregate(item)):
-            raise CannotPlan("correlated", "a correlated subquery with GROUP BY", line=_line(tree))
+            raise CannotPlan("correlated", "a correlated subquery with GROUP BY", line=line_of(tree))
         return Subquery(kind, node, tuple(links), value)  # type: ignore[arg-type]
+
+
+def _null_blind(part: exp.Expression) -> set[int]:
+    """The subqueries of a condition that stand where unknown is as good as false."""
+    if isinstance(part, SubqueryRef):
+        return {part.number}
+    if isinstance(part, exp.And | exp.Or | exp.Paren):
+        return {number for child in part.iter_expressions() for number in _null_blind(child)}
+    return set()
+
+
+def _with_nulls(subqueries: list[Subquery], blind: Collection[int] = ()) -> tuple[Subquery, ...]:
+    """The subqueries, with a mark on each IN for which NULLs count."""
+    return tuple(
+        replace(one, nulls_count=one.negated or number not in blind) if one.kind == "in" else one
+        for number, one in enumerate(subqueries)
+    )
 
 
 _LIFTED = "\0lifted"
@@ -717,14 +744,6 @@ def _unwrapped(part: exp.Expression) -> exp.Expression:
 def _alias_columns(tree: exp.Expression) -> Iterable[exp.Identifier]:
     alias = tree.args.get("alias")
     return [] if alias is None or not isinstance(alias, exp.TableAlias) else alias.args.get("columns") or []
-
-
-def _line(tree: exp.Expr) -> int:
-    for node in tree.walk():
-        line = node.meta.get("line") if node.meta else None
-        if line:
-            return int(line)
-    return 0
 
 
 __all__ = ["Builder", "Built", "columns_of", "grouping"]

@@ -1,24 +1,21 @@
-"""Whether the data determine the result: what does not, can never equal a full refresh."""
+"""Whether the data determine the result: what does not, can never equal a full refresh.
+
+A user may accept some of the causes; equality is then up to that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Filter,
-    Generate,
-    Join,
-    Node,
-    Project,
-    SubqueryRef,
-    Window,
-    walk,
-)
-from dbt_arctic.planner.functions import function_name, kind_of
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.algebra import Aggregate, Limit, Node, Window, plain, walk
+from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.functions import SUMS, function_name, kind_of
+from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.types import Sort, sort_of, sorts
+from dbt_arctic.planner.unique import Keys, unique_keys
 
 _CAUSES = {
     "random": ("random", "{} gives another value in each run", "compute it outside the model"),
@@ -34,40 +31,123 @@ _CAUSES = {
     "float": (
         "float-sum",
         "{} computes with floats: the last digits depend on the order of rows",
-        "cast to decimal",
+        "compute it from sums of decimals, or accept it",
     ),
 }
 
+_TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
+_UNIQUE = "end the ORDER BY with the key of the rows"
 
-def check_determined(node: Node) -> None:
-    """:raises CannotPlan: something in the query is not determined by the rows that it reads."""
+_PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
+"""Functions of the order that are the same for all rows that are equal in it."""
+
+
+def check_determined(
+    node: Node, types: Mapping[str, str], facts: Facts, accept: frozenset[str] = frozenset()
+) -> None:
+    """:param types: the types of the columns of scans.
+
+    :raises CannotPlan: something in the query is not determined by the rows that it reads.
+    """
+    known: dict[str, Sort] | None = None
+    for error in _causes(node, facts):
+        _refuse(error, accept)
     for part in walk(node):
-        for expression in _expressions(part):
+        if isinstance(part, Window):
+            keys = unique_keys(part.child, facts)
+            for _, item in part.items:
+                _refuse(_ties(item, part, keys), accept)
+        if isinstance(part, Aggregate | Window):
+            values = part.aggregates if isinstance(part, Aggregate) else part.items
+            for call in (call for _, value in values for call in value.find_all(exp.Expression)):
+                name = function_name(call)
+                if name not in SUMS:
+                    continue
+                known = sorts(node, types) if known is None else known
+                _refuse(_float_sum(call, str(name), known), accept)
+
+
+def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
+    if error is not None and error.reason.code.replace("-", "_") not in accept:
+        raise error
+
+
+def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
+    """Functions that no data determine, wherever they stand."""
+    for part in walk(node):
+        if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
+            yield CannotPlan(
+                "limit",
+                "a LIMIT: which rows are the first depends on all rows",
+                "rank the rows with a window function over a PARTITION BY, or leave the LIMIT to the reader",
+            )
+        for expression in _all_expressions(part):
+            ordered_is_fine = isinstance(part, Window)
             for found in expression.walk():
                 name = function_name(found)
-                if name is None:
+                kind = kind_of(name) if name is not None else "scalar"
+                if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
                     continue
-                cause = _CAUSES.get(kind_of(name))
-                if cause is not None:
-                    code, what, fix = cause
-                    raise CannotPlan(code, what.format(f"{name}()"), fix)
+                code, what, fix = _CAUSES[kind]
+                yield CannotPlan(code, what.format(f"{name}()"), fix, line_of(expression))
 
 
-def _expressions(node: Node) -> Iterator[exp.Expression]:
-    if isinstance(node, Project):
-        yield from (value for _, value in node.items)
-    elif isinstance(node, Filter | Join):
-        yield from node.conditions
-    elif isinstance(node, Aggregate):
-        yield from (value for _, value in (*node.groups, *node.aggregates))
-    elif isinstance(node, Window):
-        yield from (value for _, value in node.items)
-    elif isinstance(node, Generate):
-        yield node.function
+def _first_rows_are_known(node: Limit, facts: Facts) -> bool:
+    """Whether the rows that an order leaves equal are equal in all, or there are none."""
+    named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
+    keys = (*unique_keys(node.child, facts), frozenset(node.child.output))
+    return any(key <= named for key in keys)
+
+
+def _all_expressions(node: Node) -> Iterator[exp.Expression]:
+    yield from expressions(node)
     for subquery in getattr(node, "subqueries", ()):
         yield from subquery.links
         if subquery.value is not None:
             yield subquery.value
 
 
-__all__ = ["SubqueryRef", "check_determined"]
+def _ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
+    """The order of a window leaves rows equal, and the function tells them apart."""
+    assert isinstance(item, exp.Window)
+    call = item.this
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        call = call.this
+    name = function_name(call) or ""
+    frame = item.args.get("spec")
+    by_row = frame is not None and str(frame.args.get("kind") or "").upper() == "ROWS"
+    if name in _PEERS or not (by_row or kind_of(name) in ("ranking", "ordered")):
+        return None
+    if (
+        frame is not None
+        and by_row
+        and str(frame.args.get("start")) == str(frame.args.get("end")) == "UNBOUNDED"
+    ):
+        return None
+    order = item.args.get("order")
+    ordered = [part.this for part in order.expressions] if order is not None else []
+    named = {plain(part) for part in (*node.partition, *ordered)}
+    if any(key <= named for key in keys):
+        return None
+    return CannotPlan("ties", _TIES.format(f"{name}()"), _UNIQUE, line_of(item))
+
+
+def _float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:
+    argument = next(iter(call.iter_expressions()), None)
+    if argument is None:
+        return None
+    sort = sort_of(argument, known)
+    exact = (
+        ("whole", "decimal", "other")
+        if "avg" in name or name == "mean"
+        else ("whole", "big", "decimal", "other")
+    )
+    if sort in exact:
+        return None
+    if sort == "big":
+        what = f"{name}() of BIGINT computes with floats: the last digits can depend on the order of rows"
+    else:
+        what = (
+            f"{name}() of floats, or of a type that is not known: the last digits depend on the order of rows"
+        )
+    return CannotPlan("float-sum", what, "cast the argument to a decimal, or accept it", line_of(call))

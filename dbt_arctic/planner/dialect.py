@@ -33,4 +33,9 @@ class VerbatimSpark(Spark):
 
 def to_sql(expression: exp.Expression) -> str:
     """An expression as Spark reads it."""
+    if isinstance(expression, exp.Column):
+        # Most of what is written is a column, and the generator costs a lot for a name.
+        parts = expression.parts
+        if all(isinstance(part, exp.Identifier) and part.args.get("quoted") for part in parts):
+            return ".".join(f"`{part.name.replace('`', '``')}`" for part in parts)
     return expression.sql(dialect=VerbatimSpark)

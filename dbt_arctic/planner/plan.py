@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -19,6 +19,7 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.build import Builder, Built
+from dbt_arctic.planner.columns import check_columns
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.parse import Schemas, parse, qualified
@@ -36,10 +37,15 @@ _KEYS = "\0affected"
 
 @dataclass(frozen=True)
 class Query:
-    """A model's SQL, understood. ``columns``: output names as Spark gives them."""
+    """A model's SQL, understood.
+
+    :param columns: output names as Spark gives them, with their identifiers.
+    :param types: the types of the columns of scans, by identifier.
+    """
 
     node: Node
     columns: tuple[tuple[str, str], ...]
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,18 +89,30 @@ def understand(
     if isinstance(tree, str):
         tree = parse(tree)
     inlined = {name: qualified(view, schemas) for name, view in (views or {}).items()}
-    built: Built = Builder(schemas, inlined).build(qualified(tree, schemas))
+    builder = Builder(schemas, inlined)
+    built: Built = builder.build(qualified(tree, schemas))
     shown = [name for name, _ in built.names] if names is None else list(names)
     if len(shown) != len(built.names):
         raise CannotPlan(
             "not-resolved", "Spark gives another number of columns than the SQL was read to have"
         )
-    return Query(tidied(built.node), tuple(zip(shown, (made for _, made in built.names), strict=True)))
+    check_columns(built.node)
+    known = {name.lower() for name, _ in built.names}
+    for mine, (name, _) in zip(shown, built.names, strict=True):
+        if mine.lower() != name.lower() and mine.lower() in known:
+            raise CannotPlan("not-resolved", f"Spark gives the columns in another order: {mine}, not {name}")
+    columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
+    return Query(tidied(built.node), columns, builder.types)
 
 
-def plan_incremental(query: Query, key: Sequence[str], facts: Facts) -> Incremental:
-    """:raises CannotPlan: with the reason of a full refresh."""
-    check_determined(query.node)
+def plan_incremental(
+    query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str] = frozenset()
+) -> Incremental:
+    """:param accept: codes of reasons that the user accepts, with underscores.
+
+    :raises CannotPlan: with the reason of a full refresh.
+    """
+    check_determined(query.node, query.types, facts, accept)
     by_name = {name.lower(): identifier for name, identifier in query.columns}
     wanted = tuple(by_name[name.lower()] for name in key)
     found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
@@ -125,10 +143,8 @@ def _guards(node: Node, facts: Facts) -> list[Guard]:
         for subquery in getattr(part, "subqueries", ()):
             if not facts.changed(subquery.plan):
                 continue
-            if subquery.negated:
-                found.append(
-                    _guard(subquery, "NULLs and rows of a NOT IN subquery", _negated_flags(subquery))
-                )
+            if subquery.nulls_count:
+                found.append(_guard(subquery, "NULLs and rows of an IN subquery", _negated_flags(subquery)))
             elif not subquery.links:
                 found.append(_guard(subquery, "the value of an uncorrelated subquery", _value(subquery)))
     return found
@@ -152,7 +168,9 @@ def _value(subquery: Subquery) -> Node:
 
 def _negated_flags(subquery: Subquery) -> Node:
     if subquery.correlation:
-        raise CannotPlan("not-in", "a correlated NOT IN", "use NOT EXISTS")
+        raise CannotPlan(
+            "not-in", "a correlated IN whose unknown result is not as good as false", "use EXISTS"
+        )
     assert subquery.value is not None
     some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
     nulls = exp.GT(

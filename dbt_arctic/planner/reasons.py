@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -29,3 +31,12 @@ class CannotPlan(Exception):
     def __init__(self, code: str, what: str, fix: str = "", line: int = 0) -> None:
         super().__init__(what)
         self.reason = Reason(code, what, fix, line)
+
+
+def line_of(tree: exp.Expr) -> int:
+    """The line in the compiled SQL at which an expression begins; 0 where it is not known."""
+    for node in tree.walk():
+        line = node.meta.get("line") if node.meta else None
+        if line:
+            return int(line)
+    return 0

@@ -71,7 +71,9 @@ def quoted(identifier: str) -> str:
 
 
 def _of(alias: str, name: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+    return exp.Column(
+        this=exp.Identifier(this=name, quoted=True), table=exp.Identifier(this=alias, quoted=True)
+    )
 
 
 @dataclass

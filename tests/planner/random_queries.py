@@ -1,41 +1,91 @@
-"""Random queries and random changes, for a planner that claims to be right for all of them.
+"""Random queries, for a planner that claims to be right for all of them.
 
-Three small tables of small integers and NULLs: ``a`` and ``b`` have a key, ``c`` has none and holds
-duplicates. A query is drawn as text, with the operators that it has; so is what changes.
+A query is drawn as text, with the names of the operators that it has. What it reads: ``random_tables``.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-SCHEMAS = {
-    "a": [("id", "int"), ("x", "int"), ("y", "int"), ("z", "int")],
-    "b": [("id", "int"), ("aid", "int"), ("v", "int"), ("w", "int")],
-    "c": [("k", "int"), ("m", "int"), ("n", "int")],
-}
-KEYS = {"a": ("id",), "b": ("id",), "c": ()}
+from tests.planner.random_tables import KEYS, SCHEMAS, Tables, draw_tables
 
-Row = tuple[int | None, ...]
+OPERATORS = (
+    "filter",
+    "project",
+    "inner",
+    "self join",
+    "many references",
+    "using",
+    "left",
+    "right",
+    "full",
+    "semi",
+    "anti",
+    "exists",
+    "not exists",
+    "in",
+    "not in",
+    "scalar",
+    "uncorrelated",
+    "subquery in a select list",
+    "subquery in HAVING",
+    "group by",
+    "having",
+    "rollup",
+    "cube",
+    "grouping sets",
+    "one group",
+    "nested aggregates",
+    "distinct",
+    "union",
+    "union all",
+    "intersect",
+    "except",
+    "window",
+    "numbered window",
+    "window over groups",
+    "explode",
+    "cte",
+    "shared cte",
+)
+"""Each must be met often, with a change that is not empty."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Case:
-    """A query, its output columns, the columns that name its rows, and tables before and after."""
+    """A query, its output columns, the columns that name its rows, and the operators that it has."""
 
+    seed: int
     sql: str
-    columns: list[str]
-    key: list[str]
-    operators: set[str]
-    old: dict[str, list[Row]]
-    new: dict[str, list[Row]]
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    operators: frozenset[str]
+
+    def tables(self, attempt: int) -> tuple[Tables, Tables]:
+        return draw_tables(f"{self.seed}/{attempt}")
 
 
 @dataclass
 class Drawn:
+    """``key``: columns that are a likely key."""
+
     sql: str
     columns: list[str]
+    key: list[str] = field(default_factory=list)
+    grouped: bool = False
+
+
+@dataclass
+class Relation:
+    """Text for FROM, and its columns, qualified. ``unique``: those that identify a row, where known."""
+
+    text: str
+    columns: list[str]
+    unique: list[str] | None = None
+    grouped: bool = False
 
 
 @dataclass
@@ -45,271 +95,345 @@ class Drawing:
     dice: random.Random
     operators: set[str] = field(default_factory=set)
     ctes: list[str] = field(default_factory=list)
+    _known: list[tuple[str, Drawn]] = field(default_factory=list)
     _names: int = 0
 
     def name(self, letter: str) -> str:
         self._names += 1
         return f"{letter}{self._names}"
 
+    def chance(self, share: float) -> bool:
+        return self.dice.random() < share
+
     def query(self, depth: int) -> Drawn:
-        kinds: list[Callable[[int], Drawn]] = [self.select] * 5 + [self.grouped] * 4
+        kinds: list[Callable[[int], Drawn]] = [self.select] * 4 + [self.grouped] * 5 + [self.windowed] * 2
         if depth > 0:
-            kinds += [self.windowed] * 2 + [self.union, self.distinct, self.set_operation]
+            kinds += [self.windowed, self.union, self.distinct, self.set_operation, self.set_operation]
         return self.dice.choice(kinds)(depth)
 
     # Relations
 
-    def relation(self, depth: int) -> tuple[str, list[str]]:
-        """Text for FROM, and its columns, qualified."""
+    def relation(self, depth: int) -> Relation:
         alias = self.name("t")
-        if depth > 0 and self.dice.random() < 0.4:
+        if self._known and self.chance(0.35):
+            self.operators.add("shared cte")
+            cte, drawn = self.dice.choice(self._known)
+            return Relation(
+                f"{cte} AS {alias}", [f"{alias}.{name}" for name in drawn.columns], grouped=drawn.grouped
+            )
+        if depth > 0 and self.chance(0.4):
             inner = self.query(depth - 1)
-            if self.dice.random() < 0.3:
+            columns = [f"{alias}.{name}" for name in inner.columns]
+            if self.chance(0.35):
                 self.operators.add("cte")
                 cte = self.name("w")
                 self.ctes.append(f"{cte} AS ({inner.sql})")
-                return f"{cte} AS {alias}", [f"{alias}.{column}" for column in inner.columns]
-            return f"({inner.sql}) AS {alias}", [f"{alias}.{column}" for column in inner.columns]
+                self._known.append((cte, inner))
+                return Relation(f"{cte} AS {alias}", columns, grouped=inner.grouped)
+            order = f" ORDER BY {self.dice.choice(inner.columns)}" if self.chance(0.1) else ""
+            return Relation(f"({inner.sql}{order}) AS {alias}", columns, grouped=inner.grouped)
+        if self.chance(0.04):
+            return self.joined_by_name(alias)
         table = self.dice.choice(list(SCHEMAS))
-        return f"{table} AS {alias}", [f"{alias}.{column}" for column, _ in SCHEMAS[table]]
+        unique = [f"{alias}.{name}" for name in KEYS[table]] or None
+        return Relation(f"{table} AS {alias}", [f"{alias}.{name}" for name, _ in SCHEMAS[table]], unique)
 
-    def source(self, depth: int) -> tuple[str, list[str]]:
-        text, columns = self.relation(depth)
-        while self.dice.random() < 0.45 and text.count("JOIN") < 3:
-            other, more = self.relation(depth - 1)
+    def joined_by_name(self, alias: str) -> Relation:
+        self.operators.add("using")
+        left, right = self.name("t"), self.name("t")
+        first, second = self.dice.choice(["ab", "ab", "ba", "aa"])
+        word = self.dice.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        names = [self.name("u") for _ in range(3)]
+        items = ["id", f"{left}.{SCHEMAS[first][1][0]}", f"{right}.{SCHEMAS[second][2][0]}"]
+        listed = ", ".join(f"{item} AS {name}" for item, name in zip(items, names, strict=True))
+        text = f"(SELECT {listed} FROM {first} AS {left} {word} {second} AS {right} USING (id)) AS {alias}"
+        return Relation(text, [f"{alias}.{name}" for name in names])
+
+    def source(self, depth: int) -> Relation:
+        made = self.relation(depth)
+        joins = 0
+        while joins < 3 and self.chance(0.45):
+            joins += 1
+            other = self.relation(depth - 1)
             kind = self.dice.choice(
-                ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI", "ANTI"]
+                ["JOIN"] * 3 + ["LEFT JOIN"] * 2 + ["RIGHT JOIN", "FULL JOIN", "SEMI", "ANTI"]
             )
-            left, right = self.dice.choice(columns), self.dice.choice(more)
+            left, right = self.dice.choice(made.columns), self.dice.choice(other.columns)
+            if made.unique and self.chance(0.3):
+                left = made.unique[0]
             on = f"{left} = {right}"
-            if self.dice.random() < 0.2:
-                on += f" AND {self.dice.choice(columns)} < {self.dice.choice(more)}"
-            if self.dice.random() < 0.1:
+            roll = self.dice.random()
+            if roll < 0.12:
+                on += f" AND {self.dice.choice(made.columns)} <= {self.dice.choice(other.columns)}"
+            elif roll < 0.2:
+                on = f"({on} OR {self.dice.choice(made.columns)} = {self.dice.choice(other.columns)})"
+            elif roll < 0.28:
                 on = f"{left} < {right}"
+            elif roll < 0.34:
+                on = f"{left} + 1 = {right} AND {self.dice.choice(other.columns)} > 0"
+            elif roll < 0.37:
+                on = f"{left} <=> {right}"
+            grouped = made.grouped or other.grouped
             if kind in ("SEMI", "ANTI"):
                 self.operators.add("semi" if kind == "SEMI" else "anti")
-                text = f"{text} LEFT {kind} JOIN {other} ON {on}"
+                text = f"{made.text} LEFT {kind} JOIN {other.text} ON {on}"
+                made = Relation(text, made.columns, made.unique, grouped)
                 continue
             self.operators.add(
                 {"JOIN": "inner", "LEFT JOIN": "left", "RIGHT JOIN": "right", "FULL JOIN": "full"}[kind]
             )
-            text = f"{text} {kind} {other} ON {on}"
-            columns = columns + more
-        if self.dice.random() < 0.06:
+            both = made.unique + other.unique if made.unique and other.unique else None
+            made = Relation(
+                f"{made.text} {kind} {other.text} ON {on}",
+                made.columns + other.columns,
+                both if kind == "JOIN" else None,
+                grouped,
+            )
+        if self.chance(0.07):
             self.operators.add("explode")
             alias = self.name("e")
-            both = ", ".join(self.dice.choice(columns) for _ in range(2))
-            text = f"{text} LATERAL VIEW EXPLODE(ARRAY({both})) {alias} AS v"
-            columns = [*columns, f"{alias}.v"]
-        return text, columns
+            both_columns = ", ".join(self.dice.choice(made.columns) for _ in range(2))
+            text = f"{made.text} LATERAL VIEW EXPLODE(ARRAY({both_columns})) {alias} AS v"
+            made = Relation(text, [*made.columns, f"{alias}.v"], None, made.grouped)
+        return made
 
-    # Conditions
+    # Expressions
 
     def value(self, columns: list[str]) -> str:
-        column = self.dice.choice(columns)
-        other = self.dice.choice(columns)
+        column, other = self.dice.choice(columns), self.dice.choice(columns)
         return self.dice.choice(
             [
+                column,
                 column,
                 column,
                 column,
                 f"({column} + {self.dice.randint(1, 3)})",
                 f"coalesce({column}, {other})",
                 f"CASE WHEN {column} > 1 THEN {other} END",
+                f"CASE {column} WHEN 1 THEN 5 WHEN 2 THEN {other} ELSE 0 END",
             ]
         )
 
     def condition(self, columns: list[str], depth: int) -> str:
         roll = self.dice.random()
         column = self.dice.choice(columns)
-        if depth > 0 and roll < 0.35:
+        if depth > 0 and roll < 0.45:
             return self.subquery(column, columns, depth - 1)
-        if roll < 0.5:
+        if depth > 0 and roll < 0.5:
+            # The subquery's value may be NULL here, which is not the same as false.
+            return f"NOT ({self.subquery(column, columns, depth - 1)} AND {column} > 0)"
+        if roll < 0.58:
             return f"{column} IS {self.dice.choice(['', 'NOT '])}NULL"
-        if roll < 0.6:
-            return f"({column} = {self.dice.randint(0, 4)} OR {self.dice.choice(columns)} > {self.dice.randint(0, 3)})"
-        return f"{column} {self.dice.choice(['=', '<', '>=', '<>'])} {self.dice.randint(0, 4)}"
+        if roll < 0.7:
+            other = self.dice.choice(columns)
+            return f"({column} = {self.dice.randint(0, 3)} OR {other} > {self.dice.randint(0, 2)})"
+        return f"{column} {self.dice.choice(['>=', '>=', '<', '<>', '='])} {self.dice.randint(0, 3)}"
 
     def subquery(self, column: str, columns: list[str], depth: int) -> str:
-        text, inner = self.relation(depth)
+        made = self.relation(depth)
+        text, inner = made.text, made.columns
         linked = f"{self.dice.choice(inner)} = {self.dice.choice(columns)}"
-        if self.dice.random() < 0.2:
+        if self.chance(0.2):
             linked += f" AND {self.dice.choice(inner)} < {self.dice.choice(columns)}"
-        own = f" AND {self.condition(inner, 0)}" if self.dice.random() < 0.4 else ""
+        own = f" AND {self.condition(inner, 0)}" if self.chance(0.3) else ""
+        alone = own.replace(" AND ", " WHERE ", 1)
         kind = self.dice.choice(
-            ["exists", "exists", "not exists", "in", "not in", "scalar", "uncorrelated", "linked in"]
+            ["exists", "not exists", "in", "not in", "not in", "scalar", "scalar", "uncorrelated"]
         )
         self.operators.add(kind)
         picked = self.dice.choice(inner)
+        function = self.dice.choice(["max", "min", "sum", "count"])
         if kind == "exists":
             return f"EXISTS (SELECT 1 FROM {text} WHERE {linked}{own})"
         if kind == "not exists":
             return f"NOT EXISTS (SELECT 1 FROM {text} WHERE {linked}{own})"
         if kind == "in":
-            return f"{column} IN (SELECT {picked} FROM {text}{own.replace(' AND ', ' WHERE ', 1)})"
-        if kind == "linked in":
-            return f"{column} IN (SELECT {picked} FROM {text} WHERE {linked}{own})"
+            if self.chance(0.3):
+                return f"{column} IN (SELECT {picked} FROM {text} WHERE {linked}{own})"
+            return f"{column} IN (SELECT {picked} FROM {text}{alone})"
         if kind == "not in":
-            return f"{column} NOT IN (SELECT {picked} FROM {text}{own.replace(' AND ', ' WHERE ', 1)})"
-        function = self.dice.choice(["max", "min", "sum", "count"])
+            return f"{column} NOT IN (SELECT {picked} FROM {text} WHERE {picked} IS NOT NULL{own})"
         if kind == "scalar":
             equal = f"{self.dice.choice(inner)} = {self.dice.choice(columns)}"
             return f"{column} >= (SELECT {function}({picked}) FROM {text} WHERE {equal}{own})"
-        return f"{column} <= (SELECT {function}({picked}) FROM {text}{own.replace(' AND ', ' WHERE ', 1)})"
+        return f"{column} <= (SELECT {self.dice.choice(['max', 'min'])}({picked}) FROM {text}{alone})"
 
     def where(self, columns: list[str], depth: int) -> str:
-        parts = [self.condition(columns, depth) for _ in range(self.dice.choice([0, 0, 1, 1, 2]))]
+        parts = [self.condition(columns, depth) for _ in range(self.dice.choice([0, 0, 0, 1, 1, 2]))]
         if parts:
             self.operators.add("filter")
         return " WHERE " + " AND ".join(parts) if parts else ""
 
+    def aggregate(self, columns: list[str]) -> str:
+        function = self.dice.choice(["sum", "sum", "count", "min", "max", "distinct", "filter", "case"])
+        if function == "distinct":
+            return f"count(DISTINCT {self.dice.choice(columns)})"
+        if function == "filter":
+            return f"sum({self.dice.choice(columns)}) FILTER (WHERE {self.condition(columns, 0)})"
+        if function == "case":
+            return f"sum(CASE WHEN {self.condition(columns, 0)} THEN 1 ELSE 0 END)"
+        return f"{function}({self.value(columns)})"
+
     # Queries
 
     def select(self, depth: int) -> Drawn:
-        text, columns = self.source(depth)
+        made = self.source(depth)
         names = [self.name("o") for _ in range(self.dice.randint(1, 4))]
-        items = ", ".join(f"{self.value(columns)} AS {name}" for name in names)
+        items = [self.value(made.columns) for _ in names]
+        key: list[str] = []
+        if made.unique and self.chance(0.6):
+            key = [self.name("k") for _ in made.unique]
+            names, items = [*key, *names], [*made.unique, *items]
+        if depth > 0 and self.chance(0.15):
+            self.operators.add("subquery in a select list")
+            column = self.dice.choice(made.columns)
+            names.append(self.name("q"))
+            items.append(f"CASE WHEN {self.subquery(column, made.columns, depth - 1)} THEN 1 ELSE 0 END")
+            if self.chance(0.5):
+                items[-1] = f"CAST({self.subquery(column, made.columns, depth - 1)} AS INT)"
         self.operators.add("project")
-        return Drawn(f"SELECT {items} FROM {text}{self.where(columns, depth)}", names)
+        listed = ", ".join(f"{value} AS {name}" for value, name in zip(items, names, strict=True))
+        where = self.where(made.columns, depth)
+        return Drawn(f"SELECT {listed} FROM {made.text}{where}", names, key, made.grouped)
 
     def grouped(self, depth: int) -> Drawn:
-        text, columns = self.source(depth)
+        made = self.source(depth)
+        if made.grouped:
+            self.operators.add("nested aggregates")
+        columns = made.columns
         where = self.where(columns, depth)
-        groups = [self.value(columns) for _ in range(self.dice.choice([1, 1, 2, 2, 0]))]
-        groups = list(dict.fromkeys(groups))
-        names = [self.name("g") for _ in groups]
-        aggregates = []
-        for _ in range(self.dice.randint(1, 2)):
-            function = self.dice.choice(["sum", "count", "min", "max", "count(DISTINCT", "sum("])
-            opened = (
-                f"{function} {self.dice.choice(columns)}"
-                if "DISTINCT" in function
-                else f"{function.rstrip('(')}({self.value(columns)}"
-            )
-            aggregates.append(opened + ")")
-        aggregates.append("count(*)")
-        agg_names = [self.name("s") for _ in aggregates]
-        items = ", ".join(
-            f"{value} AS {name}"
-            for value, name in zip([*groups, *aggregates], [*names, *agg_names], strict=True)
+        groups = list(
+            dict.fromkeys(self.value(columns) for _ in range(self.dice.choice([1, 1, 1, 2, 2, 2, 0])))
         )
+        names = [self.name("g") for _ in groups]
+        aggregates = [self.aggregate(columns) for _ in range(self.dice.randint(1, 2))] + ["count(*)"]
+        agg_names = [self.name("s") for _ in aggregates]
+        if groups and self.chance(0.12):
+            self.operators.add("window over groups")
+            part = f"PARTITION BY {self.dice.choice(groups)}" if self.chance(0.7) else "ORDER BY count(*)"
+            aggregates.append(f"sum(count(*)) OVER ({part})")
+            agg_names.append(self.name("n"))
+        pairs = list(zip([*groups, *aggregates], [*names, *agg_names], strict=True))
+        items = ", ".join(f"{value} AS {name}" for value, name in pairs)
         if not groups:
             self.operators.add("one group")
-            return Drawn(f"SELECT {items} FROM {text}{where}", agg_names)
+            return Drawn(f"SELECT {items} FROM {made.text}{where}", agg_names, [], True)
+        by = self.grouping(groups, names)
+        having = ""
+        if self.chance(0.25):
+            self.operators.add("having")
+            left = self.dice.choice([*(one for one in aggregates if " OVER " not in one), "count(*)"])
+            having = f" HAVING {left} > {self.dice.randint(0, 2)}"
+            if depth > 0 and self.chance(0.5):
+                self.operators.add("subquery in HAVING")
+                other = self.relation(0)
+                picked = self.dice.choice(other.columns)
+                having = self.dice.choice(
+                    [
+                        f" HAVING {left} >= (SELECT min({picked}) FROM {other.text})",
+                        f" HAVING {left} IN (SELECT {picked} FROM {other.text})",
+                    ]
+                )
+        sql = f"SELECT {items} FROM {made.text}{where} GROUP BY {by}{having}"
+        return Drawn(sql, [*names, *agg_names], names, True)
+
+    def grouping(self, groups: list[str], names: list[str]) -> str:
         by = ", ".join(groups)
         style = self.dice.random()
         if style < 0.1:
             self.operators.add("rollup")
-            by = f"ROLLUP ({by})"
-        elif style < 0.17:
+            return f"ROLLUP ({by})"
+        if style < 0.19:
             self.operators.add("cube")
-            by = f"CUBE ({by})"
-        elif style < 0.22 and len(groups) == 2:
+            return f"CUBE ({by})"
+        if style < 0.32 and len(groups) == 2:
             self.operators.add("grouping sets")
-            by = f"GROUPING SETS (({groups[0]}), ({groups[1]}), ())"
-        else:
-            self.operators.add("group by")
-        having = ""
-        if self.dice.random() < 0.3:
-            self.operators.add("having")
-            having = f" HAVING {self.dice.choice(aggregates)} > {self.dice.randint(0, 3)}"
-        return Drawn(f"SELECT {items} FROM {text}{where} GROUP BY {by}{having}", [*names, *agg_names])
+            return f"GROUPING SETS (({groups[0]}), ({groups[1]}), ())"
+        self.operators.add("group by")
+        if style < 0.5:
+            return ", ".join(str(place + 1) for place in range(len(groups)))
+        return ", ".join(names) if style < 0.6 else by
 
     def windowed(self, depth: int) -> Drawn:
-        text, columns = self.source(depth)
+        made = self.source(depth)
+        columns = made.columns
         names = [self.name("o") for _ in range(self.dice.randint(1, 3))]
         items = [f"{self.value(columns)} AS {name}" for name in names]
         partition = self.dice.choice(columns)
+        key = []
         self.operators.add("window")
         for _ in range(self.dice.choice([1, 1, 2])):
-            function = self.dice.choice(["sum", "min", "max", "count", "rank", "dense_rank"])
             name = self.name("n")
-            if self.dice.random() < 0.15:
-                partition = self.dice.choice(columns)
-            if function in ("rank", "dense_rank"):
-                items.append(
-                    f"{function}() OVER (PARTITION BY {partition} ORDER BY {self.dice.choice(columns)}) AS {name}"
-                )
+            if self.chance(0.25):
+                partition = self.dice.choice([self.dice.choice(columns), self.value(columns)])
+            function = self.dice.choice(["sum", "min", "max", "count", "rank", "dense_rank", "running"])
+            order = f"{self.dice.choice(columns)}{self.dice.choice(['', ' DESC'])}"
+            if made.unique and self.chance(0.4):
+                self.operators.add("numbered window")
+                unique = ", ".join([order, *made.unique])
+                call = self.dice.choice(["row_number()", f"lag({self.dice.choice(columns)})"])
+                items.append(f"{call} OVER (PARTITION BY {partition} ORDER BY {unique}) AS {name}")
+                key = [name]
+            elif function in ("rank", "dense_rank"):
+                items.append(f"{function}() OVER (PARTITION BY {partition} ORDER BY {order}) AS {name}")
+            elif function == "running":
+                picked = self.dice.choice(columns)
+                items.append(f"sum({picked}) OVER (PARTITION BY {partition} ORDER BY {order}) AS {name}")
             else:
-                items.append(
-                    f"{function}({self.dice.choice(columns)}) OVER (PARTITION BY {partition}) AS {name}"
-                )
+                picked = self.dice.choice(columns)
+                items.append(f"{function}({picked}) OVER (PARTITION BY {partition}) AS {name}")
             names.append(name)
-        if self.dice.random() < 0.5:
+        if self.chance(0.5):
             names.append(self.name("p"))
             items.append(f"{partition} AS {names[-1]}")
-        return Drawn(f"SELECT {', '.join(items)} FROM {text}{self.where(columns, depth)}", names)
+            key.append(names[-1])
+        where = self.where(columns, depth)
+        return Drawn(f"SELECT {', '.join(items)} FROM {made.text}{where}", names, key, made.grouped)
 
     def distinct(self, depth: int) -> Drawn:
         inner = self.select(depth)
         self.operators.add("distinct")
-        return Drawn(inner.sql.replace("SELECT", "SELECT DISTINCT", 1), inner.columns)
+        sql = inner.sql.replace("SELECT", "SELECT DISTINCT", 1)
+        return Drawn(sql, inner.columns, inner.key, inner.grouped)
 
     def same_width(self, depth: int, width: int) -> Drawn:
-        text, columns = self.source(depth - 1)
+        made = self.source(depth - 1)
         names = [self.name("o") for _ in range(width)]
-        items = ", ".join(f"{self.value(columns)} AS {name}" for name in names)
-        return Drawn(f"SELECT {items} FROM {text}{self.where(columns, depth - 1)}", names)
+        items = ", ".join(f"{self.value(made.columns)} AS {name}" for name in names)
+        where = self.where(made.columns, depth - 1)
+        return Drawn(f"SELECT {items} FROM {made.text}{where}", names, [], made.grouped)
 
     def union(self, depth: int) -> Drawn:
         left = self.query(depth - 1)
         right = self.same_width(depth, len(left.columns))
         word = self.dice.choice(["UNION ALL", "UNION"])
         self.operators.add(word.lower())
-        return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns)
+        return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns, [], left.grouped or right.grouped)
 
     def set_operation(self, depth: int) -> Drawn:
         left = self.select(depth - 1)
         right = self.same_width(depth, len(left.columns))
-        word = self.dice.choice(["INTERSECT", "EXCEPT", "EXCEPT ALL", "INTERSECT ALL"])
+        word = self.dice.choice(["INTERSECT", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
         self.operators.add(word.lower().removesuffix(" all"))
-        return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns)
+        return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns, [], left.grouped or right.grouped)
 
 
-def _cell(dice: random.Random) -> int | None:
-    return None if dice.random() < 0.15 else dice.randint(0, 4)
-
-
-def _rows(dice: random.Random, table: str, count: int) -> list[Row]:
-    width = len(SCHEMAS[table])
-    if KEYS[table]:
-        return [
-            (key, *(_cell(dice) for _ in range(width - 1))) for key in dice.sample(range(10), min(count, 10))
-        ]
-    return [tuple(_cell(dice) for _ in range(width)) for _ in range(count)]
-
-
-def _changed(dice: random.Random, table: str, rows: list[Row]) -> list[Row]:
-    """Some rows deleted, some updated (keys too), some new, some deleted and back."""
-    if dice.random() < 0.3:
-        return list(rows)
-    if dice.random() < 0.04:
-        return []
-    made: list[Row] = []
-    for row in rows:
-        roll = dice.random()
-        if roll < 0.12:
-            continue
-        if roll < 0.35:
-            cells = list(row)
-            cells[dice.randrange(1 if KEYS[table] else 0, len(cells))] = _cell(dice)
-            row = tuple(cells)
-        made.append(row)
-    known = {row[0] for row in made}
-    for row in _rows(dice, table, dice.choice([0, 0, 1, 2])):
-        if not KEYS[table] or row[0] not in known:
-            made.append(row)
-    return made
+_TABLE = re.compile(r"\b([abc]) AS t\d+")
+_JOINED = re.compile(r"\b([abc]) AS t\d+ (?:LEFT |RIGHT |FULL )?JOIN \1 AS t\d+")
 
 
 def draw(seed: int) -> Case:
     """The case of a seed."""
     dice = random.Random(seed)
     drawing = Drawing(dice)
-    drawn = drawing.query(dice.choice([0, 1, 1, 2]))
+    drawn = drawing.query(dice.choice([0, 1, 1, 2, 2]))
     sql = (f"WITH {', '.join(drawing.ctes)} " if drawing.ctes else "") + drawn.sql
-    sizes = [0, 2, 4, 6, 8]
-    old = {table: _rows(dice, table, dice.choice(sizes)) for table in SCHEMAS}
-    new = {table: _changed(dice, table, rows) for table, rows in old.items()}
-    key = dice.sample(drawn.columns, dice.randint(1, len(drawn.columns)))
-    return Case(sql, drawn.columns, key, drawing.operators, old, new)
+    read = [found.group(1) for found in _TABLE.finditer(sql)]
+    if any(read.count(table) > 2 for table in SCHEMAS):
+        drawing.operators.add("many references")
+    if _JOINED.search(sql):
+        drawing.operators.add("self join")
+    key = drawn.key
+    if not key or dice.random() < 0.4:
+        key = dice.sample(drawn.columns, dice.randint(1, len(drawn.columns)))
+    return Case(seed, sql, tuple(drawn.columns), tuple(key), frozenset(drawing.operators))

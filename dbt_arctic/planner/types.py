@@ -1,0 +1,194 @@
+"""Which columns and expressions are floating-point numbers, as far as their text tells.
+
+Only what matters for sums is told apart: numbers whose sum does not depend on the order of rows, and all
+others. What is not known counts as a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Generate,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    SubqueryRef,
+    UnionAll,
+    Window,
+    walk,
+)
+from dbt_arctic.planner.functions import function_name
+
+Sort = Literal["whole", "big", "decimal", "other", "float"]
+"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number;
+``float``: or not known."""
+
+_WHOLE = ("tinyint", "smallint", "int", "integer", "byte", "short")
+_OTHER = ("boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "interval", "void")
+
+_OF_ALL = frozenset({"coalesce", "greatest", "ifnull", "least", "nullif", "nvl"})
+_OF_FIRST = frozenset(
+    {
+        "abs",
+        "any_value",
+        "bround",
+        "first",
+        "first_value",
+        "lag",
+        "last",
+        "last_value",
+        "lead",
+        "max",
+        "max_by",
+    }
+    | {"min", "min_by", "negative", "nth_value", "positive", "round", "try_sum"}
+)
+"""Functions whose value has the type of all their arguments, or of the first."""
+
+_BIG = frozenset(
+    {"array_size", "ascii", "bigint", "bit_count", "cardinality", "char_length", "count", "count_if", "crc32"}
+    | {"date_diff", "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "dense_rank", "grouping"}
+    | {
+        "grouping_id",
+        "hash",
+        "hour",
+        "instr",
+        "int",
+        "length",
+        "locate",
+        "minute",
+        "month",
+        "ntile",
+        "quarter",
+    }
+    | {"rank", "regexp_count", "row_number", "second", "size", "smallint", "tinyint", "unix_date"}
+    | {"unix_timestamp", "weekday", "weekofyear", "xxhash64", "year"}
+)
+_DECIMAL = frozenset({"ceil", "ceiling", "decimal", "floor"})
+
+
+def sort_of_type(name: str) -> Sort:
+    """The sort of a type by its name in Spark."""
+    bare = name.lower().split("(")[0].strip()
+    if bare in _WHOLE:
+        return "whole"
+    if bare in ("bigint", "long"):
+        return "big"
+    if bare in ("decimal", "dec", "numeric"):
+        return "decimal"
+    if bare in _OTHER:
+        return "other"
+    # A sum of strings is one of doubles.
+    return "float"
+
+
+def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
+    """The sort of every column in a tree. ``scanned``: the types of the columns of its scans."""
+    known: dict[str, Sort] = {}
+    for part in reversed(list(walk(node))):
+        # What stands below comes later in a walk, so that it is known first here.
+        if isinstance(part, Scan):
+            known.update({name: sort_of_type(scanned.get(name, "")) for name in part.output})
+        elif isinstance(part, Project):
+            values = [
+                sort_of(one.value, known) if one.value is not None and one.kind == "scalar" else "other"
+                for one in part.subqueries
+            ]
+            known.update({name: sort_of(value, known, values) for name, value in part.items})
+        elif isinstance(part, Aggregate):
+            known.update({name: sort_of(value, known) for name, value in (*part.groups, *part.aggregates)})
+        elif isinstance(part, Window):
+            known.update({name: sort_of(value, known) for name, value in part.items})
+        elif isinstance(part, UnionAll | SetOperation):
+            inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
+            for place, name in enumerate(part.columns):
+                known[name] = _widest([known.get(one.output[place], "float") for one in inputs])
+        elif isinstance(part, Generate):
+            known.update(dict.fromkeys(part.columns, "float"))
+    return known
+
+
+def sort_of(
+    expression: exp.Expression, known: Mapping[str, Sort], subqueries: list[Sort] | None = None
+) -> Sort:
+    """The sort of an expression over columns of known sort."""
+
+    def of(part: exp.Expression) -> Sort:
+        return sort_of(part, known, subqueries)
+
+    match expression:
+        case exp.Column():
+            return known.get(expression.name, "float")
+        case exp.Literal():
+            return _literal(expression)
+        case exp.Null() | exp.Boolean() | exp.Predicate() | exp.Not():
+            return "other"
+        case exp.Paren() | exp.Neg() | exp.Filter() | exp.Window() | exp.IgnoreNulls() | exp.Distinct():
+            inner = expression.this if expression.this is not None else expression.expressions[0]
+            return of(inner)
+        case SubqueryRef():
+            return subqueries[expression.number] if subqueries else "float"
+        case exp.Cast():
+            return sort_of_type(expression.to.sql(dialect="spark"))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
+            return _widest([of(expression.this), of(expression.expression)])
+        case exp.IntDiv():
+            return "big"
+        case exp.Extract():
+            return "decimal"
+        case exp.Div():
+            sides = [of(expression.this), of(expression.expression)]
+            return "decimal" if "decimal" in sides and "float" not in sides else "float"
+        case exp.Case():
+            branches = [branch.args["true"] for branch in expression.args["ifs"]]
+            default = expression.args.get("default")
+            return _widest([of(branch) for branch in [*branches, *([default] if default else [])]])
+        case exp.If():
+            parts = [expression.args["true"], expression.args.get("false")]
+            return _widest([of(part) for part in parts if part is not None])
+    return _of_function(expression, of)
+
+
+def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort]) -> Sort:
+    name = function_name(expression) or ""
+    arguments = list(expression.iter_expressions())
+    if name in _BIG:
+        return "big"
+    if name in _DECIMAL:
+        return "decimal"
+    if not arguments:
+        return "float"
+    if name in ("if", "iff", "nvl2"):
+        return _widest([of(part) for part in arguments[1:]])
+    first = of(arguments[0])
+    if name == "sum":
+        return "big" if first == "whole" else first
+    if name in ("avg", "mean", "try_avg"):
+        return "decimal" if first == "decimal" else "float"
+    if name in _OF_FIRST:
+        return first
+    return _widest([of(part) for part in arguments]) if name in _OF_ALL else "float"
+
+
+def _literal(value: exp.Literal) -> Sort:
+    text = str(value.this).lower()
+    if value.is_string or "e" in text or (text.endswith(("d", "f")) and not text.endswith("bd")):
+        # A string is read as a double where a number is asked for.
+        return "float"
+    if "." in text or text.endswith("bd"):
+        return "decimal"
+    return "whole" if len(text) < 10 else "big"
+
+
+def _widest(found: list[Sort]) -> Sort:
+    """What expressions of several sorts become together. Something that is no number changes nothing."""
+    for one in ("float", "decimal", "big", "whole"):
+        if one in found:
+            return one
+    return "other"

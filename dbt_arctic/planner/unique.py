@@ -1,0 +1,82 @@
+"""Columns that identify a row of an operator's output, where the keys of the upstreams tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    Window,
+    equalities,
+    plain,
+)
+from dbt_arctic.planner.facts import Facts
+
+Keys = frozenset[frozenset[str]]
+
+_NONE: Keys = frozenset()
+_NOTHING: frozenset[str] = frozenset()
+_FEW = 8
+"""More ways to identify a row than these are not followed."""
+
+
+def unique_keys(node: Node, facts: Facts) -> Keys:
+    """Sets of columns of which no two rows of ``node`` have the same values (NULLs as values)."""
+    match node:
+        case Scan():
+            key = facts.of(node).key
+            by_name = {stored: name for name, stored in node.columns}
+            return frozenset({frozenset(by_name[one] for one in key)}) if key else _NONE
+        case Filter() | Window() | Limit():
+            return unique_keys(node.child, facts)
+        case Project():
+            shown: dict[str, str] = {}
+            for name, value in node.items:
+                below = plain(value)
+                if below is not None:
+                    shown.setdefault(below, name)
+            found = unique_keys(node.child, facts)
+            return frozenset(
+                frozenset(shown[one] for one in key) for key in found if all(one in shown for one in key)
+            )
+        case Aggregate():
+            whole = frozenset({frozenset(name for name, _ in node.groups)})
+            return whole if node.grouping_sets is None else _NONE
+        case Join():
+            return _of_join(node, facts)
+        case _:
+            return _NONE
+
+
+def _of_join(node: Join, facts: Facts) -> Keys:
+    left = unique_keys(node.left, facts)
+    if node.kind == "semi":
+        return left
+    if node.kind == "full":
+        # A key may hold NULLs, and so does the side that is missing.
+        return _NONE
+    right = unique_keys(node.right, facts)
+    found = {one | other for one, other in product(left, right)}
+    met = [
+        (mine, theirs)
+        for mine, theirs in equalities(node.conditions)
+        if mine in node.left.output and theirs in node.right.output
+    ]
+    of_left, of_right = (frozenset(side) for side in zip(*met, strict=True)) if met else (_NOTHING, _NOTHING)
+    # A row meets one row of the other side at most, where the condition names a key of it.
+    if node.kind in ("inner", "left") and _covered(right, of_right):
+        found |= left
+    if node.kind in ("inner", "right") and _covered(left, of_left):
+        found |= right
+    return frozenset(sorted(found, key=lambda key: (len(key), sorted(key)))[:_FEW])
+
+
+def _covered(keys: Iterable[frozenset[str]], columns: frozenset[str]) -> bool:
+    return any(key <= columns for key in keys)

@@ -1,0 +1,67 @@
+"""Small random tables and random changes of them.
+
+``a`` and ``b`` have a key; ``c`` has none and holds duplicates. Few values and many rows, so that joins meet
+and groups have members; NULLs everywhere but in keys. A change deletes, inserts, updates, moves keys,
+deletes and brings back, or empties a table.
+"""
+
+from __future__ import annotations
+
+import random
+
+SCHEMAS = {
+    "a": [("id", "int"), ("x", "int"), ("y", "int"), ("z", "int")],
+    "b": [("id", "int"), ("aid", "int"), ("v", "int"), ("w", "int")],
+    "c": [("k", "int"), ("m", "int"), ("n", "int")],
+}
+KEYS: dict[str, tuple[str, ...]] = {"a": ("id",), "b": ("id",), "c": ()}
+
+Row = tuple[int | None, ...]
+Tables = dict[str, list[Row]]
+
+_SIZES = [0, 2, 4, 5, 6, 7, 8]
+
+
+def _cell(dice: random.Random) -> int | None:
+    return None if dice.random() < 0.12 else dice.randint(0, 3)
+
+
+def _rows(dice: random.Random, table: str, count: int) -> list[Row]:
+    width = len(SCHEMAS[table])
+    if KEYS[table]:
+        return [
+            (key, *(_cell(dice) for _ in range(width - 1))) for key in dice.sample(range(10), min(count, 10))
+        ]
+    return [tuple(_cell(dice) for _ in range(width)) for _ in range(count)]
+
+
+def _changed(dice: random.Random, table: str, rows: list[Row]) -> list[Row]:
+    roll = dice.random()
+    if roll < 0.3:
+        return list(rows)
+    if roll < 0.33:
+        return []
+    made: list[Row] = []
+    for row in rows:
+        roll = dice.random()
+        if roll < 0.12:
+            continue
+        if roll < 0.35:
+            cells = list(row)
+            cells[dice.randrange(1 if KEYS[table] else 0, len(cells))] = _cell(dice)
+            row = tuple(cells)
+        elif roll < 0.4 and KEYS[table]:
+            row = (10 + len(made), *row[1:])
+        made.append(row)
+    known = {row[0] for row in made}
+    for row in _rows(dice, table, dice.choice([0, 0, 1, 2])):
+        if not KEYS[table] or row[0] not in known:
+            made.append(row)
+    return made
+
+
+def draw_tables(seed: str) -> tuple[Tables, Tables]:
+    """The tables of a seed before and after a change."""
+    dice = random.Random(seed)
+    old = {table: _rows(dice, table, dice.choice(_SIZES)) for table in SCHEMAS}
+    return old, {table: _changed(dice, table, rows) for table, rows in old.items()}
