@@ -85,9 +85,12 @@ def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> L
         *_staging(inventory, now_ms, retention),
         *_set_aside(inventory, now_ms, retention),
     )
+    whole = {one.target for one in decided if isinstance(one, Removal) and not one.branch}
     for one in decided:
         if isinstance(one, Removal):
-            found.removals.append(one)
+            # A branch goes with its table.
+            if not (one.branch and one.target in whole):
+                found.removals.append(one)
         else:
             found.kept.append(one)
     return found

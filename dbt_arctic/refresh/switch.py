@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from dbt_arctic.catalog.api import ViewState
-from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, StatementError
+from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTable, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed
@@ -61,7 +61,12 @@ def show(
     :raises ConcurrentRun: something else is shown by now: it still is, afterwards.
     """
     switch = str(edge.new_txn())
-    mine = head(load_change(edge.catalog, table))
+    try:
+        mine = head(load_change(edge.catalog, table))
+    except DamagedKeyedTable:
+        # Whoever was faster has dropped what was to be shown: too old by then.
+        require_unmoved(edge, table, before, where)
+        raise
     last = require_unmoved(edge, table, before, where)
     retired = None if retired is None else replace(retired, target_head=mine)
     named = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.model.story import GRACE_S, Change, Story
-from tests.model.world import MemoryWorld
+from tests.model.world import Disturbance, MemoryWorld
 
 HOUR_MS = 3600 * 1000
 
@@ -45,3 +45,19 @@ def test_what_an_expired_commit_has_merged_is_not_merged_over_what_is_newer(stor
     for _ in range(2):
         story.advance(GRACE_S * 1000 + 1000)
         story.compact(story.orders, GRACE_S)
+
+
+def test_a_table_that_goes_takes_its_branches_with_it(story: Story) -> None:
+    story.build([])
+    story.upsert([Change(1, 10)])
+    story.compact(story.orders, 0, Disturbance("die", 4))
+    story.build([])
+    story.advance(8 * 24 * HOUR_MS)
+    assert story.clean()
+
+
+def test_an_undo_that_is_overtaken_by_two_full_refreshes_says_so(story: Story) -> None:
+    story.build([])
+    story.build([Change(1, 10)])
+    other = Disturbance("meet", 11, lambda: bool(story.build([Change(2, 20)])))
+    assert not story.undo_full_refresh(story.orders, other)
