@@ -6,15 +6,14 @@ by the thousand, and on Spark by the hundred.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.model.operations import INTERRUPTIBLE, KINDS, Operation, perform
+from tests.model.script import NewWorld, Script
 from tests.model.story import Change, Story
-from tests.model.world import World
 
 KEYS = 5
 _LAST_STATEMENT = 14
@@ -67,15 +66,12 @@ class Tally:
 
     steps: int = 0
     stories: int = 0
+    last: Script | None = None
+    """The story that was told last: the one that went wrong, if one did."""
 
 
-def make_machine(
-    new_world: Callable[[int, int], World], tally: Tally, thorough: int = 4
-) -> type[RuleBasedStateMachine]:
-    """:param new_world: from a seed, and how many milliseconds each statement takes.
-
-    :param thorough: every how many steps old versions are read and ``verify`` is run.
-    """
+def make_machine(new_world: NewWorld, tally: Tally, thorough: int = 4) -> type[RuleBasedStateMachine]:
+    """:param thorough: every how many steps old versions are read and ``verify`` is run."""
 
     class KeyedTableMachine(RuleBasedStateMachine):
         story: Story | None = None
@@ -91,13 +87,19 @@ def make_machine(
             self, seed: int, tick: int, sequence: bool, watched: bool, batch: tuple[Change, ...]
         ) -> None:
             tally.stories += 1
-            self.story = Story(new_world(seed, tick), sequence=sequence, watched=watched, thorough=thorough)
-            perform(self.story, Operation("build", batch=batch))
+            tally.last = Script(seed, tick, sequence, watched, (), thorough)
+            self.story = tally.last.begin(new_world)
+            self._perform(Operation("build", batch=batch))
 
         @rule(operation=operations)
         def step(self, operation: Operation) -> None:
             tally.steps += 1
+            self._perform(operation)
+
+        def _perform(self, operation: Operation) -> None:
             assert self.story is not None
+            assert tally.last is not None
+            tally.last = replace(tally.last, operations=(*tally.last.operations, operation))
             perform(self.story, operation)
 
         def teardown(self) -> None:

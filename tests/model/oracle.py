@@ -30,9 +30,21 @@ class Cell(NamedTuple):
     sequence: int | None
     payload: Payload | None
 
+    def only(self, columns: tuple[str, ...]) -> Cell:
+        """What a table without some columns takes of it."""
+        if self.payload is None or not columns:
+            return self
+        return self._replace(payload={k: v for k, v in self.payload.items() if k in columns})
+
+    def without(self, gone: set[str]) -> Cell:
+        if self.payload is None:
+            return self
+        return self._replace(payload={k: v for k, v in self.payload.items() if k not in gone})
+
 
 State = dict[Key, Cell]
 Effect = Callable[["TableLog", State, Snapshot], State]
+"""From the state before a commit to what the commit changes."""
 
 
 def apply(state: State, changes: Mapping[Key, Cell]) -> State:
@@ -60,6 +72,8 @@ class GenerationLog:
     """The change table's commits of one generation as they were seen, oldest first.
 
     :param states: what is right after each of them, by snapshot.
+    :param txns: of a transaction the snapshot that committed it, and :param touched: the keys it wrote.
+    :param runs: whose commits these are; of a replay those whose rows it brings.
     :param base_merged: the transactions that each base snapshot had merged, those before it included.
     """
 
@@ -67,15 +81,20 @@ class GenerationLog:
     order: list[int] = field(default_factory=list)
     states: dict[int, State] = field(default_factory=dict)
     txns: dict[int, int] = field(default_factory=dict)
-    """Of a transaction the snapshot that committed it; without rows, it never needs to be merged."""
+    touched: dict[int, frozenset[Key]] = field(default_factory=dict)
+    replays: dict[int, frozenset[int]] = field(default_factory=dict)
     empty: set[int] = field(default_factory=set)
+    """Transactions without rows: they never need to be merged."""
     runs: list[str] = field(default_factory=list)
+    built_by: str = ""
     base_merged: dict[int, frozenset[int]] = field(default_factory=dict)
     base_head: int | None = None
     now: State = field(default_factory=dict)
     """The state at the newest commit, without what columns that were dropped since held."""
     columns: tuple[str, ...] = ()
     dropped: set[str] = field(default_factory=set)
+    shown_since: int = 0
+    """How many transactions there were when it began to be shown, the last time that it did."""
 
     @property
     def head(self) -> int:
@@ -86,14 +105,7 @@ class GenerationLog:
         gone = set(self.columns) - set(columns)
         if gone:
             self.dropped |= gone
-            self.now = {
-                key: cell._replace(
-                    payload=None
-                    if cell.payload is None
-                    else {name: value for name, value in cell.payload.items() if name not in gone}
-                )
-                for key, cell in self.now.items()
-            }
+            self.now = {key: cell.without(gone) for key, cell in self.now.items()}
         self.columns = columns
 
     def base_state(self, base_snapshot: int) -> State:
@@ -110,7 +122,7 @@ class GenerationLog:
 class TableLog:
     """Every generation of one keyed table that was ever shown, and what its commits were meant to do.
 
-    :param effects: by the id of the run, which is in the commit's summary.
+    :param effects: what a run changes, by its id, which is in the commit's summary.
     :param builds: the rows that a run's build is to have.
     """
 
@@ -122,14 +134,19 @@ class TableLog:
     shown: KeyedTable | None = None
     done: set[str] = field(default_factory=set)
     """Runs whose commit was seen in the generation that was shown at that time."""
+    _meant: dict[int, tuple[str, State]] = field(default_factory=dict)
+    """Of a transaction whose run it is, and what it changes in any generation."""
 
     def observe(self) -> KeyedTable | None:
         """Take up what was committed since."""
         table = find_keyed(self.catalog, self.name)
+        moved = table is not None and (self.shown is None or self.shown.generation != table.generation)
         self.shown = table
         if table is None:
             return None
-        for generation in [*([table.previous] if table.previous else []), table.generation]:
+        named = [*([table.previous] if table.previous else []), table.generation]
+        older = [log.generation for log in self.generations.values() if log.generation not in named]
+        for generation in [*older, *named]:
             change = self._side(table, "change", generation)
             base = self._side(table, "base", generation)
             if change is None or base is None:
@@ -137,10 +154,11 @@ class TableLog:
             log = self.generations.setdefault(generation.change_id, GenerationLog(generation))
             if generation == table.generation:
                 log.show(table.column_names)
+                if moved:
+                    log.shown_since = len(log.txns)
             self._follow_change(log, change)
-            if generation == table.generation:
-                self.done.update(log.runs)
             self._follow_base(log, base)
+        self.done.update(self.current.runs)
         return table
 
     @property
@@ -172,37 +190,72 @@ class TableLog:
         else:
             assert not log.order, "commits that were there are gone from the log"
         for commit in reversed(new):
-            state = log.now if log.order else self._first(commit)
-            log.now = self._fold(log, state, commit)
+            log.now = self._fold(log, commit) if log.order else self._first(log, commit)
             log.states[commit.snapshot_id] = log.now
             log.order.append(commit.snapshot_id)
 
-    def _first(self, commit: Snapshot) -> State:
-        run = commit.summary.get("arctic.run", "")
-        assert run in self.builds, f"a generation that nobody built: {dict(commit.summary)}"
-        return self.builds[run](commit)
+    def _first(self, log: GenerationLog, commit: Snapshot) -> State:
+        log.built_by = commit.summary.get("arctic.run", "")
+        assert log.built_by in self.builds, f"a generation that nobody built: {dict(commit.summary)}"
+        return self.builds[log.built_by](commit)
 
-    def _fold(self, log: GenerationLog, state: State, commit: Snapshot) -> State:
+    def _fold(self, log: GenerationLog, commit: Snapshot) -> State:
         summary = commit.summary
         if "arctic.txn" not in summary:
-            return state
+            return log.now
         txn = int(summary["arctic.txn"])
         log.txns[txn] = commit.snapshot_id
         if int(summary.get("added-records", "0")) == 0:
             log.empty.add(txn)
         run = summary.get("arctic.run", "")
+        if "arctic.replays" in summary:
+            return self._replay(log, txn, [int(one) for one in json.loads(summary["arctic.replays"])])
         if "arctic.rollback" in summary:
+            changes = self._back(log, self.at(summary["arctic.rollback"]))
+        elif run in self.builds:
+            changes = {}  # the deletes of the first rows
+        else:
+            assert run in self.effects, f"a commit that nobody made: {dict(summary)}"
+            changes = self.effects[run](self, log.now, commit)
+        self._meant[txn] = (run, changes)
+        log.touched[txn] = frozenset(changes)
+        if run not in self.builds:
             log.runs.append(run)
-            then = visible(self.at(summary["arctic.rollback"]))
-            # What the table has no column for now is not written.
-            kept = {key: {name: row.get(name) for name in log.columns} for key, row in then.items()}
-            rows = {key: Cell(None, row) for key, row in kept.items()}
-            return {**{key: Cell(None, None) for key in state}, **rows}
-        if run in self.builds:
-            return state  # the deletes of the first rows
-        assert run in self.effects, f"a commit that nobody made: {dict(summary)}"
-        log.runs.append(run)
-        return self.effects[run](self, state, commit)
+        return apply(log.now, changes)
+
+    def _back(self, log: GenerationLog, then: State) -> State:
+        """What a rollback writes: of what the table has a column for now, all that differs."""
+        rows = {key: {name: row.get(name) for name in log.columns} for key, row in visible(then).items()}
+        now = {key: {name: row.get(name) for name in log.columns} for key, row in visible(log.now).items()}
+        gone = {key: Cell(None, None) for key in now.keys() - rows.keys()}
+        return {**gone, **{key: Cell(None, row) for key, row in rows.items() if now.get(key) != row}}
+
+    def _replay(self, log: GenerationLog, txn: int, brought: list[int]) -> State:
+        """What landed in another generation. Rows that were written to this one itself came later."""
+        log.replays[txn] = frozenset(brought)
+        direct = [one for one in list(log.txns)[log.shown_since :] if one not in log.replays]
+        newer = {key for one in direct for key in log.touched[one]}
+        changes: State = {}
+        for one in self._in_order(brought):
+            run, meant = self._meant[one]
+            if not run.startswith("replay "):
+                log.runs.append(run)
+            changes = apply(changes, meant)
+        changes = {
+            key: cell.only(log.columns)
+            for key, cell in changes.items()
+            if cell.sequence is not None or key not in newer
+        }
+        self._meant[txn] = (f"replay {txn}", changes)
+        log.touched[txn] = frozenset(changes)
+        return apply(log.now, changes)
+
+    def _in_order(self, txns: list[int]) -> list[int]:
+        """As they landed in the generation that they come from."""
+        for log in self.generations.values():
+            if set(txns) <= log.txns.keys():
+                return [txn for txn in log.txns if txn in txns]
+        raise AssertionError(f"a replay of what never landed together: {txns}")
 
     def _follow_base(self, log: GenerationLog, base: TableState) -> None:
         for commit in reversed(base.history()):

@@ -223,6 +223,14 @@ def _alter_view(session: Interpreter, found: re.Match[str]) -> int:
     return -1
 
 
+@statement(rf"ALTER VIEW (?P<name>{_NAME}) UNSET TBLPROPERTIES IF EXISTS \((?P<properties>.*)\)")
+def _unset_view_properties(session: Interpreter, found: re.Match[str]) -> int:
+    view = session.lake.view(*parts_of(found["name"])[1:])
+    for text in split_list(found["properties"]):
+        view.properties.pop(unescape(text), None)
+    return -1
+
+
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) SET TBLPROPERTIES \((?P<properties>.*)\)")
 def _set_properties(session: Interpreter, found: re.Match[str]) -> int:
     table, _ = session.target(found["name"])

@@ -45,7 +45,7 @@ from tests.model.world import Disturbance, Killed, Process, World
 DAYS = tuple(f"2026-01-0{number} 00:00:00+00:00" for number in range(1, 4))
 GRACE_S = 600
 TOMBSTONES_MS = 24 * 3600 * 1000
-LEFT_BEHIND = ("leftover-", "view-missing", "interrupted-swap", "columns")
+LEFT_BEHIND = ("leftover-", "savepoint", "view-missing", "interrupted-swap", "columns")
 """What the findings of ``verify`` may begin with after an operation that was cut off."""
 
 
@@ -93,6 +93,8 @@ class Story:
     copy: TableLog = field(init=False)
     readers: list[Reader] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
+    blind: set[str] = field(default_factory=set)
+    """Runs that wrote without a look at the table: no full refresh beside them may lose their rows."""
     faulty: bool = False
     """Whether any operation was cut off, so that something may have been left behind."""
     by_hand: bool = False
@@ -173,15 +175,14 @@ class Story:
             self.orders.builds[process.edge.run_id] = lambda commit: apply({}, self.cells(batch, extra))
             build_generation(process.edge, self.orders.name, config, sql, {}, owner="model.test")
 
-        return self._attempt(f"build {_listed(batch)}", run, disturbance)
+        return self._switch(f"build {_listed(batch)}", self.orders, run, disturbance)
 
     def upsert(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
         extra, sql, config = self.extra, self.model(batch), self.config
 
         def run(process: Process) -> None:
-            self.orders.effects[process.edge.run_id] = lambda log, state, commit: apply(
-                state, self.cells(batch, extra)
-            )
+            self.blind.add(process.edge.run_id)
+            self.orders.effects[process.edge.run_id] = lambda log, state, commit: self.cells(batch, extra)
             upsert(process.edge, self.orders.name, config, sql)
 
         return self._attempt(f"upsert {_listed(batch)}", run, disturbance, writes=self.orders)
@@ -196,7 +197,7 @@ class Story:
 
         def effect(log: TableLog, state: State, commit: Any) -> State:
             gone = {key: Cell(None, None) for key, one in visible(state).items() if one["day"] == DAYS[day]}
-            return apply(state, {**gone, **self.cells(rows, extra)})
+            return {**gone, **self.cells(rows, extra)}
 
         def run(process: Process) -> None:
             self.orders.effects[process.edge.run_id] = effect
@@ -224,7 +225,26 @@ class Story:
         def run(process: Process) -> None:
             undo_full_refresh(process.edge, table.name)
 
-        return self._attempt(f"undo the full refresh of {table.name.identifier}", run, disturbance)
+        return self._switch(f"undo the full refresh of {table.name.identifier}", table, run, disturbance)
+
+    def _switch(
+        self,
+        what: str,
+        table: TableLog,
+        run: Callable[[Process], None],
+        disturbance: Disturbance | None,
+    ) -> bool:
+        """Another generation is shown: what landed in the old one meanwhile is in the new one."""
+        table.observe()
+        old = None if table.shown is None else table.current
+        before = 0 if old is None else len(old.runs)
+        done = self._attempt(what, run, disturbance)
+        if done and old is not None and table.current is not old:
+            late = [one for one in old.runs[before:] if one in self.blind]
+            lost = [one for one in late if one not in table.current.runs]
+            if lost:
+                self._fail(f"{lost} landed beside the switch and are not in what is shown")
+        return done
 
     def restore(self, table: TableLog) -> bool:
         return self._attempt(
@@ -256,7 +276,9 @@ class Story:
                 build_generation(process.edge, self.copy.name, config, sql, consumed, owner="model.copy")
                 said.append("built")
                 return
-            self.copy.effects[process.edge.run_id] = lambda log, state, commit: self._copied(token)
+            self.copy.effects[process.edge.run_id] = lambda log, state, commit: _difference(
+                state, self._copied(token)
+            )
             pull_upsert(process.edge, self.copy.name, config, sql, expected=expected, consumed=consumed)
             said.append("upserted")
 
@@ -567,6 +589,8 @@ class Story:
             self.faulty = True
         elif disturbed.kind == "meet" and "__" in str(error) and _is_missing(error):
             self.faulty = True  # of a generation that two full refreshes since have retired
+        elif self._depth and isinstance(error, (ConcurrentRun, VersionUnavailable)):
+            pass  # it is somebody else's turn
         elif not isinstance(error, may_end):
             raise error
 
@@ -580,6 +604,11 @@ class Story:
 
     def _fail(self, text: str) -> None:
         raise Different(text + "\n" + "\n".join(self.trace[-40:]))
+
+
+def _difference(before: State, after: State) -> State:
+    gone = {key: Cell(None, None) for key in visible(before).keys() - visible(after).keys()}
+    return {**gone, **{key: cell for key, cell in after.items() if before.get(key) != cell}}
 
 
 def _listed(batch: Sequence[Change]) -> str:

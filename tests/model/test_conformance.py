@@ -43,11 +43,12 @@ FORWARD = "CALL `lake`.system.fast_forward(table => {argument}, branch => 'main'
 def insert(txn: int, *rows: tuple[int, int, str]) -> str:
     listed = ", ".join(f"({key}, {amount}, '{action}')" for key, amount, action in rows)
     nothing = "" if rows else "\nWHERE false"
+    # In an order: one task, and so one file.
     return (
         INSERT.replace("{txn}", str(txn))
         + (
             f"SELECT CAST(id AS BIGINT), CAST(amount AS INT), action, CAST({txn} AS BIGINT)\n"
-            f"FROM VALUES {listed or '(0, 0, NULL)'} AS s(id, amount, action){nothing}\nORDER BY id"  # one task, one file
+            f"FROM VALUES {listed or '(0, 0, NULL)'} AS s(id, amount, action){nothing}\nORDER BY id"
         )
     )
 

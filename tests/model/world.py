@@ -40,7 +40,7 @@ class Disturbance:
 
     kind: str = "none"
     at: int = 0
-    meet: Callable[[], None] | None = None
+    meet: Callable[[], object] | None = None
 
 
 @dataclass
