@@ -174,23 +174,24 @@ def test_cut_off_anywhere_the_table_is_found_again(
 def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, schema: str) -> None:
     plain(shop, layout="PARTITIONED BY (bucket(2, id))")
     name, other = shop.main.name("orders"), shop.session()
-    writes = iter([(10, 1), (11, 1), (10, 2)])
-    worker = shop.session()
 
-    def write(step: str) -> None:
-        if step in ("mark_adopted", "rename"):
-            values = next(writes)
-            other.query(f"INSERT INTO {name.sql} VALUES {values}")
+    def adopted_beside(writes: dict[str, str]) -> KeyedTable:
+        """Before the commit that says from where on the table is a base, and before it is renamed."""
+        worker = shop.session()
 
-    worker.statements.before = write
-    # One before the commit that says from where on it is a base: checked again. One just before the rename,
-    # and that one breaks the key.
-    writes = iter([(10, 1), (11, 1), (10, 2)])
-    with pytest.raises(DuplicateKey):
-        adopted(shop, at=worker)
-    assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
-    shop.main.query(f"DELETE FROM {name.sql} WHERE id = 10 AND amount = 2")
-    table = adopted(shop)
+        def write(step: str) -> None:
+            if step in writes:
+                other.query(f"INSERT INTO {name.sql} VALUES {writes.pop(step)}")
+
+        worker.statements.before = write
+        return adopted(shop, at=worker)
+
+    for step in ("mark_adopted", "rename"):
+        with pytest.raises(DuplicateKey):
+            adopted_beside({step: "(1, 7)"})
+        assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 5, "the plain table that it was"
+        shop.main.query(f"DELETE FROM {name.sql} WHERE amount = 7")
+    table = adopted_beside({"mark_adopted": "(10, 1)", "rename": "(11, 1)"})
     assert table.layout.buckets == 2
 
     orders = shop.table()
