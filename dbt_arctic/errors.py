@@ -154,7 +154,7 @@ class PythonModelFailed(ArcticError):
 
 class NoSequence(ArcticError):
     code = "AR-309"
-    title = "A row has NULL in the column that orders the changes of its key"
+    title = "A row has no usable value in the column that orders the changes of its key"
 
 
 # 4xx: the keyed table

@@ -24,6 +24,7 @@ from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.modify_api import ModifyApi
 from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.python_models import PythonModels
 from dbt_arctic.adapter.relation import ArcticRelation
@@ -73,7 +74,7 @@ class ArcticConfig(AdapterConfig):
 
 
 class ArcticAdapter(
-    PythonModels, PackagesApi, FreshnessApi, MicrobatchApi, AutoApi, ModelApi, CloneApi, SQLAdapter
+    PythonModels, PackagesApi, FreshnessApi, MicrobatchApi, AutoApi, ModifyApi, ModelApi, CloneApi, SQLAdapter
 ):
     Relation = ArcticRelation
     Column = ArcticColumn

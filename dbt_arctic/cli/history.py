@@ -101,12 +101,12 @@ def changes(
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in shown])
     else:
-        _print_rows(columns, shown)
+        print_rows(columns, shown)
     if len(shown) < len(rows):
         click.echo(f"There are more than {limit}: --limit 0", err=True)
 
 
-def _print_rows(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
+def print_rows(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
     printed = Table(box=None, pad_edge=False)
     for column in columns:
         printed.add_column(column, overflow="fold")

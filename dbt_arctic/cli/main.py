@@ -19,6 +19,7 @@ from dbt_arctic.cli.history import changes, history
 from dbt_arctic.cli.plan import plan
 from dbt_arctic.cli.rollback import restore, rollback, savepoint
 from dbt_arctic.cli.server import server
+from dbt_arctic.cli.sql import sql
 from dbt_arctic.cli.verify import verify
 from dbt_arctic.errors import ArcticError
 
@@ -52,5 +53,18 @@ def doctor() -> None:
         sys.exit(1)
 
 
-for command in (adopt, changes, clean, erase, history, plan, restore, rollback, savepoint, server, verify):
+for command in (
+    adopt,
+    changes,
+    clean,
+    erase,
+    history,
+    plan,
+    restore,
+    rollback,
+    savepoint,
+    server,
+    sql,
+    verify,
+):
     main.add_command(command)

@@ -81,12 +81,14 @@ def write_computed(
     *,
     check: Callable[[TableState], None] | None = None,
     reads_rows: bool = True,
+    publish_empty: bool = True,
 ) -> Written:
     """Publish one commit that was computed from the state right before it.
 
     :param statement: the SQL of one attempt. It writes to the attempt's branch, with the attempt's ``txn``.
     :param check: looks at the pinned change table, and raises where this write has become pointless.
     :param reads_rows: whether ``statement`` needs a pinned version, or only that nobody committed meanwhile.
+    :param publish_empty: whether a commit without rows says something too: what was consumed.
     :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
     """
     previous: Attempt | None = None
@@ -106,6 +108,8 @@ def write_computed(
             sql = statement(attempt)
             told = _run(edge, table, purpose, sql)
             rows = rows_written(edge, told, table.change, txn=attempt.txn, branch=attempt.branch)
+            if rows == 0 and not publish_empty:
+                return Written(rows, sql, attempt)
             with turn(table.change):
                 published = publish(edge, table.change, attempt.branch, table)
             if published:

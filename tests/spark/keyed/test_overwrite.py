@@ -101,7 +101,7 @@ def test_a_table_as_a_whole(shop: Any, config: dict[str, Any]) -> None:
     assert kept(orders) == {}
 
 
-@pytest.mark.parametrize("step", ["create_branch", "stage", "overwrite", "fast_forward"])
+@pytest.mark.parametrize("step", ["stage", "fast_forward"])
 def test_whoever_commits_in_between_is_replaced_and_whoever_comes_later_wins(
     shop: Any, days: Any, step: str
 ) -> None:
@@ -125,7 +125,7 @@ def test_whoever_commits_in_between_is_replaced_and_whoever_comes_later_wins(
     assert set(shop.main.catalog.load_table(change.schema, change.identifier).branches) == {"main"}
 
 
-@pytest.mark.parametrize("step", ["merge", "fast_forward", "trim"])
+@pytest.mark.parametrize("step", ["merge", "trim"])
 def test_it_is_not_lost_to_a_compaction(shop: Any, days: Any, step: str) -> None:
     days.upsert([row(4, 2, 40), row(6, 2, 6)])
     process = shop.session()

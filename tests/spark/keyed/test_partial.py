@@ -88,8 +88,15 @@ def test_with_a_sequence_a_row_wins_or_loses_as_a_whole(shop: Any) -> None:
     assert orders.base_rows() == rows
 
 
-@pytest.mark.parametrize("by", ["another column", "whole rows", "a delete"])
-@pytest.mark.parametrize("step", ["create_branch", "upsert", "fast_forward"])
+@pytest.mark.parametrize(
+    ("by", "step"),
+    [
+        ("another column", "create_branch"),
+        ("another column", "fast_forward"),
+        ("whole rows", "upsert"),
+        ("a delete", "fast_forward"),
+    ],
+)
 def test_two_writers_of_different_columns_lose_nothing(shop: Any, orders: Any, by: str, step: str) -> None:
     other = orders.on(shop.session())
     expected = {0: (0, "n0"), 1: (10, "n1"), 2: (20, "n2"), 3: (3, "n3")}

@@ -1,0 +1,111 @@
+"""``dbt-arctic sql``: UPDATE, DELETE and MERGE on a keyed table, and a look at rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from dbt_arctic.cli.history import print_rows
+from dbt_arctic.cli.options import json_option, print_json, project_options
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.planner.modification import VERBS, ParsedModification, parse_modification, verb_of
+from dbt_arctic.refresh.modify import Modified, explain, modify
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.operator import Operator
+    from dbt_arctic.adapter.project import Target
+
+_QUERIES = ("SELECT", "VALUES", "TABLE", "FROM", "(")
+_LISTINGS = ("SHOW", "DESCRIBE", "DESC", "EXPLAIN")
+_INSTEAD = {
+    "INSERT": "MERGE INTO t USING (SELECT ...) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+    "TRUNCATE": "DELETE FROM t",
+}
+
+
+@click.command()
+@click.argument("statement", required=False)
+@click.option("--file", "-f", type=click.File(encoding="utf-8"), help="Read it from a file; - is stdin.")
+@click.option("--dry-run", "--explain", is_flag=True, help="Print the statements that would run; run none.")
+@click.option("--limit", default=100, show_default=True, help="Of a query: how many rows; 0 for all.")
+@json_option
+@project_options
+def sql(
+    target: Target, statement: str | None, file: TextIO | None, dry_run: bool, limit: int, as_json: bool
+) -> None:
+    """Run UPDATE, DELETE or MERGE on one keyed table, in one commit; or show the rows of a query.
+
+    Names without a schema are those of the target's schema.
+    """
+    from dbt_arctic.adapter.operator import operating
+
+    if (statement is None) == (file is None):
+        raise click.UsageError("give a statement, or --file")
+    text = (statement if file is None else file.read()) or ""
+    verb = verb_of(text)
+    if verb not in (*VERBS, *_QUERIES, *_LISTINGS):
+        raise ConfigError(
+            f"{verb or 'this'} is not a statement for dbt-arctic sql",
+            where=text.strip()[:100],
+            why="it changes rows of keyed tables with UPDATE, DELETE and MERGE, and shows rows with SELECT",
+            fix=_INSTEAD.get(verb, "run it on Spark, or in dbt as a hook or an operation"),
+        )
+    with operating(target, "sql") as operator:
+        if verb in VERBS:
+            _modify(target, operator, parse_modification(text), dry_run, as_json)
+        elif dry_run:
+            raise click.UsageError("--dry-run is for UPDATE, DELETE and MERGE")
+        else:
+            _show(target, operator, text, limit if verb in _QUERIES else 0, as_json)
+
+
+def _modify(
+    target: Target, operator: Operator, parsed: ParsedModification, dry_run: bool, as_json: bool
+) -> None:
+    name = operator.name(".".join(parsed.target))
+    _use(target, operator)
+    if dry_run:
+        statements = explain(operator.edge, name, parsed)
+        if as_json:
+            print_json({"table": name.dotted, "statements": statements})
+        else:
+            click.echo(";\n\n".join(statements) + ";")
+        return
+    done = modify(operator.edge, name, parsed)
+    if as_json:
+        print_json(asdict(done))
+    else:
+        click.echo(f"{done.table}: {told(done)}.")
+
+
+def _show(target: Target, operator: Operator, text: str, limit: int, as_json: bool) -> None:
+    _use(target, operator)
+    query = text.strip().rstrip(";")
+    # One more than is shown, to know whether there are more.
+    limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 else query
+    columns, rows = operator.read(limited)
+    shown = rows[: limit or None]
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in shown])
+    else:
+        print_rows(columns, shown)
+    if len(shown) < len(rows):
+        click.echo(f"There are more than {limit}: --limit 0", err=True)
+
+
+def _use(target: Target, operator: Operator) -> None:
+    operator.query(f"USE {quote(target.credentials.database)}.{quote(target.credentials.schema)}")
+
+
+def told(done: Modified) -> str:
+    """What a statement did, in a few words.
+
+    >>> told(Modified("t", updated=1, inserted=0, deleted=2))
+    '1 row updated, 2 rows deleted'
+    """
+    counts = {"updated": done.updated, "inserted": done.inserted, "deleted": done.deleted}
+    parts = [f"{count} row{'' if count == 1 else 's'} {what}" for what, count in counts.items() if count]
+    return ", ".join(parts) or "no row affected"
