@@ -1,17 +1,6 @@
 {#
-  The pieces of a model that recomputes only what its upstreams' changes can have touched. Such a
-  model reads like this, and says which groups a change touches and nothing more about increments:
-
-    WITH touched AS (
-        {{ touched(ref('orders'), ['customer_key']) }}
-    ),
-    current AS (
-        SELECT customer_key, SUM(amount) AS amount
-        FROM {{ ref('orders') }}
-        {{ where_touched(['customer_key']) }}
-        GROUP BY customer_key
-    )
-    {{ upserts_and_deletes('current', ['customer_key']) }}
+  The pieces of a model that says itself which of its keys a change upstream touches, and recomputes
+  these: see dws_part_supply. Where the strategy `auto` can work that out, nothing of it is needed.
 
   The first run, and a full refresh, compute everything.
 #}
@@ -24,22 +13,6 @@
         {{ incremental_pull(relation, images=images) }}
     {%- endif -%}
 {% endmacro %}
-
-{#
-  The keys of the groups that changed rows belong to, or belonged to before they changed: a row that
-  moves from one group to another touches both. The after-image of a delete has no group: it is left out.
-#}
-{% macro touched(relation, columns) -%}
-    SELECT DISTINCT {{ columns | join(', ') }}
-        FROM {{ changed(relation, images='both') }} AS changed_rows
-        WHERE {{ columns[0] }} IS NOT NULL
-{%- endmacro %}
-
-{% macro where_touched(columns) -%}
-    {%- if is_incremental() -%}
-        WHERE ({{ columns | join(', ') }}) IN (SELECT {{ columns | join(', ') }} FROM touched)
-    {%- endif -%}
-{%- endmacro %}
 
 {# What was computed is upserted; what was touched and is no more is deleted. `key` comes first in `current`. #}
 {% macro upserts_and_deletes(current, key) -%}

@@ -1,17 +1,10 @@
-{{ config(unique_key=['order_month', 'order_status'], bucket_by='order_month') }}
+{{ config(incremental_strategy='auto', unique_key=['order_month', 'order_status'], bucket_by='order_month') }}
 
-WITH touched AS (
-    {{ touched(ref('dwd_orders'), ['order_month', 'order_status']) }}
-),
-orders AS (
-    SELECT
-        order_month,
-        order_status,
-        COUNT(*) AS order_count,
-        SUM(CASE WHEN order_priority IN ('1-URGENT', '2-HIGH') THEN 1 ELSE 0 END) AS high_priority_count,
-        CAST(SUM(total_price) AS DECIMAL(28, 2)) AS total_price
-    FROM {{ ref('dwd_orders') }}
-    {{ where_touched(['order_month', 'order_status']) }}
-    GROUP BY order_month, order_status
-)
-{{ upserts_and_deletes('orders', ['order_month', 'order_status']) }}
+SELECT
+    order_month,
+    order_status,
+    COUNT(*) AS order_count,
+    SUM(CASE WHEN order_priority IN ('1-URGENT', '2-HIGH') THEN 1 ELSE 0 END) AS high_priority_count,
+    CAST(SUM(total_price) AS DECIMAL(28, 2)) AS total_price
+FROM {{ ref('dwd_orders') }}
+GROUP BY order_month, order_status

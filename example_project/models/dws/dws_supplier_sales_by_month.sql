@@ -1,18 +1,11 @@
-{{ config(unique_key=['supplier_key', 'order_month'], bucket_by='supplier_key') }}
+{{ config(incremental_strategy='auto', unique_key=['supplier_key', 'order_month'], bucket_by='supplier_key') }}
 
-WITH touched AS (
-    {{ touched(ref('dwd_order_lines'), ['supplier_key', 'order_month']) }}
-),
-sales AS (
-    SELECT
-        supplier_key,
-        order_month,
-        COUNT(*) AS line_count,
-        CAST(SUM(quantity) AS DECIMAL(28, 2)) AS quantity,
-        CAST(SUM(net_price) AS DECIMAL(28, 4)) AS net_amount,
-        SUM(CASE WHEN receipt_date > commit_date THEN 1 ELSE 0 END) AS late_line_count
-    FROM {{ ref('dwd_order_lines') }}
-    {{ where_touched(['supplier_key', 'order_month']) }}
-    GROUP BY supplier_key, order_month
-)
-{{ upserts_and_deletes('sales', ['supplier_key', 'order_month']) }}
+SELECT
+    supplier_key,
+    order_month,
+    COUNT(*) AS line_count,
+    CAST(SUM(quantity) AS DECIMAL(28, 2)) AS quantity,
+    CAST(SUM(net_price) AS DECIMAL(28, 4)) AS net_amount,
+    SUM(CASE WHEN receipt_date > commit_date THEN 1 ELSE 0 END) AS late_line_count
+FROM {{ ref('dwd_order_lines') }}
+GROUP BY supplier_key, order_month
