@@ -254,19 +254,18 @@ class Lake:
         files = (() if parent is None else parent.files) + self._new_file(table, rows)
         return self.commit(table, branch, "append", {**summary, **counts}, files)
 
-    def delete(self, table: Table, branch: str, doomed: frozenset[int], partition_only: bool) -> Commit:
-        """``DELETE``: whole files by metadata alone, or else deletion vectors for all of the rows.
-
-        :param doomed: row ids.
-        :param partition_only: whether each file's statistics decide the condition for all of its rows.
-        """
+    def delete_files(self, table: Table, branch: str, paths: frozenset[str]) -> Commit:
+        """``DELETE`` that needs no more than to let go of whole files."""
         parent = table.require_branch(branch)
         before = () if parent is None else parent.files
-        if partition_only:
-            files = tuple(one for one in before if not {row.row_id for row in one[0].rows} <= doomed)
-            gone = [one for one in before if one not in files]
-            counts = {"deleted-data-files": str(len(gone)), "deleted-records": str(len(doomed))}
-            return self.commit(table, branch, "delete", counts if gone else {}, files)
+        files = tuple(one for one in before if one[0].path not in paths)
+        counts = {"deleted-data-files": str(len(before) - len(files))} if len(files) < len(before) else {}
+        return self.commit(table, branch, "delete", counts, files)
+
+    def delete_rows(self, table: Table, branch: str, doomed: frozenset[int]) -> Commit:
+        """``DELETE`` of some rows of a file: deletion vectors for all rows that go, by their ids."""
+        parent = table.require_branch(branch)
+        before = () if parent is None else parent.files
         files, vectors = _hide(before, doomed)
         counts = {"added-dvs": str(vectors), "added-position-deletes": str(len(doomed))} if vectors else {}
         return self.commit(table, branch, "delete", counts, files)

@@ -163,6 +163,7 @@ class Interpreter:
         branch = rest[0].removeprefix("branch_") if rest else MAIN
         table = self.lake.table(schema, identifier)
         table.require_branch(branch)
+        self._cached.pop((schema, identifier), None)  # who writes to a table has it fresh afterwards
         return table, branch
 
     def session_summary(self) -> dict[str, str]:
@@ -383,29 +384,33 @@ def _delete(session: Interpreter, found: re.Match[str]) -> int:
     table, branch = session.target(found["target"])
     rows = session.query(f"SELECT `_row_id` FROM {found['target']} WHERE {found['condition']}")
     doomed = frozenset(row[0] for row in rows)
-    head = table.require_branch(branch)
-    decided = _decided_by_statistics(table, head, found["condition"])
-    session.lake.delete(table, branch, doomed, decided)
-    return -1 if decided else len(doomed)
+    whole = _whole_files(table, table.require_branch(branch), found["condition"])
+    if whole is None:
+        session.lake.delete_rows(table, branch, doomed)
+        return len(doomed)
+    session.lake.delete_files(table, branch, whole)
+    return -1
 
 
-def _decided_by_statistics(table: Table, head: Commit | None, condition: str) -> bool:
-    """Whether the bounds of each file tell that all of its rows, or none, meet the condition.
+def _whole_files(table: Table, head: Commit | None, condition: str) -> frozenset[str] | None:
+    """The files that go, where the bounds of each tell that all of its rows meet the condition, or none.
 
     Known for the two forms that dbt-arctic writes: ``_txn IN (...)``, and with ``_action <> 'D'``.
     """
     form = re.fullmatch(r"`_txn` IN \((?P<list>[\d, ]+)\)(?P<no_deletes> AND `_action` <> 'D')?", condition)
     if form is None or head is None:
-        return False
+        return None
     wanted = {int(text) for text in form["list"].split(",")}
     txn, action = (table.field_named(name).field_id for name in ("_txn", "_action"))
+    whole = set()
     for file, _ in head.files:
         low, high = file.bounds(txn)
         if low is None or high is None or not any(low <= one <= high for one in wanted):
             continue
         if low != high or (form["no_deletes"] and "D" in file.bounds(action)):
-            return False
-    return True
+            return None
+        whole.add(file.path)
+    return frozenset(whole)
 
 
 @statement(

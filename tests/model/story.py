@@ -587,6 +587,8 @@ class Story:
             or (isinstance(error, (ConcurrentRun, VersionUnavailable)) and disturbed.kind == "meet")
         ):
             self.faulty = True
+        elif disturbed.kind == "meet" and "savepoint_" in str(error) and "already exists" in str(error):
+            pass  # two of one name at once: the second is told
         elif disturbed.kind == "meet" and "__" in str(error) and _is_missing(error):
             self.faulty = True  # of a generation that two full refreshes since have retired
         elif self._depth and isinstance(error, (ConcurrentRun, VersionUnavailable)):

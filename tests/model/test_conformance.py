@@ -44,12 +44,9 @@ def insert(txn: int, *rows: tuple[int, int, str]) -> str:
     listed = ", ".join(f"({key}, {amount}, '{action}')" for key, amount, action in rows)
     nothing = "" if rows else "\nWHERE false"
     # In an order: one task, and so one file.
-    return (
-        INSERT.replace("{txn}", str(txn))
-        + (
-            f"SELECT CAST(id AS BIGINT), CAST(amount AS INT), action, CAST({txn} AS BIGINT)\n"
-            f"FROM VALUES {listed or '(0, 0, NULL)'} AS s(id, amount, action){nothing}\nORDER BY id"
-        )
+    return INSERT.replace("{txn}", str(txn)) + (
+        f"SELECT CAST(id AS BIGINT), CAST(amount AS INT), action, CAST({txn} AS BIGINT)\n"
+        f"FROM VALUES {listed or '(0, 0, NULL)'} AS s(id, amount, action){nothing}\nORDER BY id"
     )
 
 
@@ -80,6 +77,7 @@ SCRIPT = [
     "DELETE FROM {t}\nWHERE `_txn` IN (5005)",
     "DELETE FROM {t}\nWHERE `_txn` IN (5006) AND `_action` <> 'D'",
     "DELETE FROM {t}\nWHERE `_txn` IN (7777)",
+    "DELETE FROM {t}\nWHERE `_txn` IN (5006)",
     "ALTER TABLE {t} CREATE TAG `kept` AS OF VERSION @1",
     "!ALTER TABLE {t} CREATE TAG `kept` AS OF VERSION @2",
     "ALTER TABLE {t} ADD COLUMNS (`extra` string)",

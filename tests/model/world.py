@@ -36,11 +36,13 @@ class Disturbance:
     :param kind: ``none``; ``die`` before the statement; ``lose`` its answer, though it landed; ``refuse`` it
         with the same words, though it did not; ``meet`` somebody else's operation before it.
     :param at: how many come before it.
+    :param step: the name of the statement, instead of ``at``.
     """
 
     kind: str = "none"
     at: int = 0
     meet: Callable[[], object] | None = None
+    step: str = ""
 
 
 @dataclass
@@ -78,8 +80,9 @@ class Process:
         kind = self.disturbance.kind
         if not statement and kind != "meet":
             return False
-        hit = self._events == self.disturbance.at
-        self._events += 1
+        step = self.disturbance.step
+        hit = self._events == self.disturbance.at if not step else event == step and not self._events
+        self._events += hit if step else 1
         if hit and kind == "die":
             self.dead = self.cut_off = True
             raise Killed(event)
@@ -132,14 +135,14 @@ class MemoryWorld:
         self.schema = SCHEMA
         self._now = 1_700_000_000_000
         self._tick = tick_ms
-        self._caches = caches
         self.lake = Lake(self.now_ms, lambda: self.chance.randrange(10**17, 9 * 10**18))
         self._shared = Shared(self.lake, MemoryWorld.duck)
         self._reader = Interpreter(self._shared)
+        self.caches = caches
         self.catalog = MemoryCatalog(self.lake, SCHEMA)
 
     def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process:
-        session = Interpreter(self._shared, caches=self._caches)
+        session = Interpreter(self._shared, caches=self.caches)
         catalog = MemoryCatalog(self.lake, SCHEMA)
 
         def execute(sql: str) -> int:
