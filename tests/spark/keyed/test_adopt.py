@@ -76,7 +76,7 @@ def test_an_adopted_table_keeps_its_files_and_goes_on_as_a_keyed_one(
     assert shown() == rows
     assert findings(shop, schema, warehouse) == set()
     kinds = [entry.kind for entry in history(shop.main.catalog, orders.name)]
-    assert kinds == ["adoption", "build", "before adoption", "before adoption", "before adoption"]
+    assert kinds == ["adoption", "adoption", "before adoption", "before adoption", "before adoption"]
 
     consumer = shop.consumer("daily", orders)
     orders.apply([{"id": 1, "amount": 10}, {"id": 5, "amount": 5}], [{"id": 2}])
