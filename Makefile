@@ -10,6 +10,9 @@ SCALE ?= 0.01
 ROUNDS ?= 3
 TESTS ?= tests
 WORKERS ?= 2
+CASES ?= 100000
+SEED ?= 1
+PROCESSES ?= 2
 PYTHON ?=
 
 VENV := .venv
@@ -42,6 +45,10 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/unit -q
+
+.PHONY: soak-planner
+soak-planner: $(INSTALLED) ## Random queries for the planner, in DuckDB: CASES=100000 SEED=1 PROCESSES=2
+	@$(BIN)/python -m tests.planner.soak --cases $(CASES) --seed $(SEED) --processes $(PROCESSES)
 
 .PHONY: dbt-utils
 dbt-utils: java ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout

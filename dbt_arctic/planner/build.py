@@ -396,7 +396,7 @@ class Builder:
         aggregates: list[tuple[str, exp.Expression]] = []
 
         def lift(node_: exp.Expression) -> exp.Expression:
-            if to_sql(node_) in by_text:
+            if not isinstance(node_, exp.Ordered) and to_sql(node_) in by_text:
                 return _lifted(by_text[to_sql(node_)])
             if isinstance(node_, exp.Window):
                 # The function of a window is not an aggregate of the groups; its arguments may be.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import duckdb
@@ -15,7 +15,7 @@ import duckdb
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.plan import (
-    Incremental,
+    Query,
     affected_sql,
     full_sql,
     guard_sql,
@@ -24,6 +24,7 @@ from dbt_arctic.planner.plan import (
     understand,
 )
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.render import Sources
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables
 
@@ -80,6 +81,7 @@ class Database:
         self.connection = duckdb.connect(
             ":memory:", config={"threads": 1, "default_null_order": "nulls_first_on_asc_last_on_desc"}
         )
+        self.connection.execute("SET enable_progress_bar = false")
         self._loaded: dict[str, str] = {}
         for table, columns in SCHEMAS.items():
             self._store(table, [], [], [])
@@ -125,11 +127,23 @@ def facts_of(old: Tables, new: Tables) -> Facts:
     )
 
 
-Planner = Callable[..., Incremental]
+@dataclass(frozen=True)
+class Prepared:
+    """A case over loaded tables, with the rows before and after the change."""
+
+    case: Case
+    query: Query
+    facts: Facts
+    before: Counter[tuple[object, ...]]
+    expected: Counter[tuple[object, ...]]
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.expected
 
 
-def judge(database: Database, case: Case, planner: Planner = plan_incremental) -> Verdict:
-    """Run a case: the refresh of the affected keys against the full query."""
+def prepare(database: Database, case: Case) -> Prepared | Verdict:
+    """Load the tables of a case, run its query in full, and have it understood."""
     for attempt in range(ATTEMPTS):
         old, new = case.tables(attempt)
         database.load(old, new)
@@ -138,29 +152,44 @@ def judge(database: Database, case: Case, planner: Planner = plan_incremental) -
         except duckdb.Error as error:
             # DuckDB does not know every form of a correlated subquery that Spark does.
             return Verdict("not for duckdb", str(error).split("\n")[0])
-        changed = before != expected
-        if changed:
+        if before != expected:
             break
+    changed = before != expected
     try:
         query = understand(case.sql, SCHEMAS)
-        plan = planner(query, case.key, facts_of(old, new))
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
-    sources = InDuckDB()
-    understood = Counter(database.rows(full_sql(query, sources)))
-    if understood != expected:
+    if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:
         return Verdict("wrong", "the query was misunderstood", changed)
+    return Prepared(case, query, facts_of(old, new), before, expected)
+
+
+def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
+    """The refresh of the affected keys against the full query."""
+    changed, case = ready.changed, ready.case
+    try:
+        plan = plan_incremental(ready.query, case.key, ready.facts)
+    except CannotPlan as error:
+        return Verdict("full", error.reason.code, changed)
     if any(database.rows(guard_sql(guard, sources))[0][0] for guard in plan.guards):
         return Verdict("full", "guard", changed)
     if plan.affected is None:
         return Verdict("wrong" if changed else "incremental", "no key can have changed", changed)
-    keys_sql = affected_sql(plan, sources)
-    keys = set(database.rows(keys_sql))
-    database.connection.execute(f'CREATE OR REPLACE TEMP TABLE "affected" AS {to_duckdb(keys_sql)}')
+    keys_sql = to_duckdb(affected_sql(plan, sources))
+    database.connection.execute(f'CREATE OR REPLACE TEMP TABLE "affected" AS {keys_sql}')
+    keys = set(database.rows("SELECT * FROM `affected`"))
     fresh = Counter(database.rows(rows_sql(plan, sources, "`affected`")))
     places = [case.columns.index(name) for name in case.key]
-    kept = Counter({row: count for row, count in before.items() if tuple(row[p] for p in places) not in keys})
-    if kept + fresh != expected:
-        missing, extra = expected - (kept + fresh), (kept + fresh) - expected
+    kept = Counter(
+        {row: count for row, count in ready.before.items() if tuple(row[p] for p in places) not in keys}
+    )
+    if kept + fresh != ready.expected:
+        missing, extra = ready.expected - (kept + fresh), (kept + fresh) - ready.expected
         return Verdict("wrong", f"missing {dict(missing)}, too many {dict(extra)}, affected {keys}", changed)
-    return Verdict("incremental", "", changed, len(keys), len(expected))
+    return Verdict("incremental", "", changed, len(keys), ready.expected.total())
+
+
+def judge(database: Database, case: Case, sources: Sources | None = None) -> Verdict:
+    """Run a case: the refresh of the affected keys against the full query."""
+    ready = prepare(database, case)
+    return ready if isinstance(ready, Verdict) else compare(database, ready, sources or InDuckDB())

@@ -1,0 +1,333 @@
+"""Planners that are wrong on purpose: one or more for each rule, and the two classic mistakes.
+
+``python -m tests.planner.mutants 0 500 [name ...]`` looks for seeds that catch them, to be noted in
+``test_mutants``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from dbt_arctic.planner import either as either_module
+from dbt_arctic.planner import plan as plan_module
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Scan,
+    SetOperation,
+    State,
+    UnionAll,
+    Window,
+)
+from dbt_arctic.planner.render import Sources
+from dbt_arctic.planner.restricted import restricted, restricted_rule
+from dbt_arctic.planner.rules import condition, join, project, subquery
+from dbt_arctic.planner.touched import NOTHING, Touched, only, touched, touched_rule
+from tests.planner.oracle import Database, InDuckDB, Verdict, compare, prepare
+from tests.planner.random_queries import Case, draw
+
+
+class AfterImagesOnly(InDuckDB):
+    """What was deleted, and what a row was before, is not looked at."""
+
+    def relation(self, source: str, state: State) -> str:
+        if state == "minus":
+            return f"(SELECT * FROM `{source}` WHERE false)"
+        return super().relation(source, "plus" if state in ("changed", "keys") else state)
+
+
+class CurrentForOld(InDuckDB):
+    """The old state is thought to be as the one now."""
+
+    def relation(self, source: str, state: State) -> str:
+        return super().relation(source, "new" if state == "old" else state)
+
+
+Mutant = Callable[[], AbstractContextManager[Sources]]
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(made: Callable[[], Iterator[Sources | None]]) -> Callable[[], Iterator[Sources | None]]:
+    @contextmanager
+    def entered() -> Iterator[Sources]:
+        for sources in made():
+            yield sources or InDuckDB()
+
+    MUTANTS[made.__name__] = entered
+    return made
+
+
+@contextmanager
+def replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    kept = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, kept)
+
+
+@contextmanager
+def rule(dispatcher: Any, operator: type, wrong: Callable[[Any], Any]) -> Iterator[None]:
+    """The rule of an operator replaced by what ``wrong`` makes of it."""
+    right = dispatcher.dispatch(operator)
+    dispatcher.register(operator, wrong(right))
+    try:
+        yield
+    finally:
+        dispatcher.register(operator, right)
+
+
+def _plus_only(right: Any) -> Any:
+    def wrong(node: Any, wanted: Any, facts: Any) -> Touched:
+        return Touched((), right(node, wanted, facts).plus)
+
+    return wrong
+
+
+@mutant
+def after_images_only() -> Iterator[Sources | None]:
+    with replaced(either_module, "_scan", _now):
+        yield AfterImagesOnly()
+
+
+def _now(node: Scan, wanted: tuple[str, ...], facts: Any) -> Any:
+    used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    return only(replace(node, columns=used, state="new"), wanted)
+
+
+@mutant
+def current_state_for_the_old_one() -> Iterator[Sources | None]:
+    with replaced(either_module, "_scan", _now):
+        yield CurrentForOld()
+
+
+@mutant
+def either_without_what_is_gone() -> Iterator[Sources | None]:
+    with replaced(either_module, "_scan", _now):
+        yield None
+
+
+@mutant
+def scan_without_new_rows() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def gone(node: Any, wanted: Any, facts: Any) -> Touched:
+            return Touched((only(replace(node, state="minus"), wanted),), ())
+
+        return gone
+
+    with rule(touched_rule, Scan, wrong):
+        yield None
+
+
+@mutant
+def project_without_its_subqueries() -> Iterator[Sources | None]:
+    with replaced(project, "linked_rows", lambda *_: NOTHING):
+        yield None
+
+
+@mutant
+def filter_without_its_subqueries() -> Iterator[Sources | None]:
+    with replaced(condition, "linked_rows", lambda *_: NOTHING):
+        yield None
+
+
+@mutant
+def subquery_of_the_new_state_only() -> Iterator[Sources | None]:
+    right = subquery.touch
+
+    def wrong(node: Any, wanted: Any, facts: Any) -> Touched:
+        found = right(node, wanted, facts)
+        return Touched((), tuple(one for one in found.plus if one not in found.minus))
+
+    with replaced(subquery, "touch", wrong):
+        yield None
+
+
+@mutant
+def outer_join_without_its_null_side() -> Iterator[Sources | None]:
+    with replaced(join, "_null_side", lambda *_: NOTHING):
+        yield None
+
+
+@mutant
+def full_join_without_its_null_sides() -> Iterator[Sources | None]:
+    with replaced(join, "_null_side_whole", lambda *_: NOTHING):
+        yield None
+
+
+@mutant
+def outer_join_without_its_kept_side() -> Iterator[Sources | None]:
+    with replaced(join, "_preserved", lambda *_: NOTHING):
+        yield None
+
+
+@mutant
+def inner_join_of_the_left_side_only() -> Iterator[Sources | None]:
+    with replaced(join, "_turned", lambda node: node):
+        yield None
+
+
+@mutant
+def outer_join_restricted_on_its_kept_side() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: Join, pairs: Any, keys: Any) -> Any:
+            made = right(replace(node, kind="inner"), pairs, keys)
+            return made if isinstance(made, Join) and node.kind == "full" else right(node, pairs, keys)
+
+        return inner
+
+    with rule(restricted_rule, Join, wrong):
+        yield None
+
+
+@mutant
+def group_of_the_new_state_only() -> Iterator[Sources | None]:
+    with rule(touched_rule, Aggregate, _plus_only), replaced(Touched, "both", lambda found: found.plus):
+        yield None
+
+
+@mutant
+def grouping_sets_restricted_as_groups() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: Aggregate, pairs: Any, keys: Any) -> Any:
+            made = right(replace(node, grouping_sets=None), pairs, keys)
+            return replace(made, grouping_sets=node.grouping_sets) if isinstance(made, Aggregate) else made
+
+        return inner
+
+    with rule(restricted_rule, Aggregate, wrong):
+        yield None
+
+
+@mutant
+def window_of_the_changed_rows_only() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: Window, wanted: Any, facts: Any) -> Touched:
+            if set(wanted) <= set(node.child.output):
+                return touched(node.child, wanted, facts)
+            return right(node, wanted, facts)  # type: ignore[no-any-return]
+
+        return inner
+
+    with rule(touched_rule, Window, wrong):
+        yield None
+
+
+@mutant
+def window_restricted_to_some_of_a_partition() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: Window, pairs: Any, keys: Any) -> Any:
+            return replace(node, child=restricted(node.child, pairs, keys))
+
+        return inner
+
+    with rule(restricted_rule, Window, wrong):
+        yield None
+
+
+@mutant
+def union_of_the_first_part_only() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: UnionAll, wanted: Any, facts: Any) -> Touched:
+            return right(UnionAll(node.children[:1], node.columns), wanted, facts)  # type: ignore[no-any-return]
+
+        return inner
+
+    with rule(touched_rule, UnionAll, wrong):
+        yield None
+
+
+@mutant
+def set_operation_of_the_left_side_only() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: SetOperation, wanted: Any, facts: Any) -> Touched:
+            first = UnionAll((node.left,), node.columns)
+            return touched_rule(first, wanted, facts)
+
+        return inner
+
+    with rule(touched_rule, SetOperation, wrong):
+        yield None
+
+
+@mutant
+def lateral_view_of_the_new_state_only() -> Iterator[Sources | None]:
+    with rule(touched_rule, Generate, _plus_only):
+        yield None
+
+
+@mutant
+def limit_as_a_filter() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        return lambda node, wanted, facts: touched(node.child, wanted, facts)
+
+    with rule(touched_rule, Limit, wrong):
+        yield None
+
+
+@mutant
+def no_guards() -> Iterator[Sources | None]:
+    with replaced(plan_module, "_guards", lambda *_: []):
+        yield None
+
+
+@mutant
+def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]:
+    """A row that fails a subquery's condition now is thought to have failed it before."""
+
+    def wrong(right: Any) -> Any:
+        def inner(node: Filter, wanted: Any, facts: Any) -> Touched:
+            found = right(node, tuple(node.output), facts)
+            kept = tuple(
+                Filter(one, node.conditions, node.subqueries)
+                for one in found.both()
+                if set(node.output) <= set(one.output)
+            )
+            return Touched(kept, kept).map(lambda one: only(one, wanted))
+
+        return inner
+
+    with rule(touched_rule, Filter, wrong):
+        yield None
+
+
+def limited(seed: int) -> Case:
+    """The random queries have no LIMIT, for which there is no incremental plan."""
+    columns = ("o1", "o2")
+    sql = "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 ORDER BY o1 LIMIT 3"
+    return Case(seed, sql, columns, ("o1",), frozenset())
+
+
+def case_for(name: str, seed: int) -> Case:
+    return limited(seed) if name == "limit_as_a_filter" else draw(seed)
+
+
+def main() -> None:
+    database, wanted = Database(), 3
+    caught: dict[str, list[int]] = {name: [] for name in sys.argv[3:] or MUTANTS}
+    for seed in range(int(sys.argv[1]), int(sys.argv[2])):
+        open_ = [name for name, seeds in caught.items() if len(seeds) < wanted]
+        for case in (limited(seed), draw(seed)):
+            ready = prepare(database, case)
+            if isinstance(ready, Verdict):
+                continue
+            for name in open_:
+                if (name == "limit_as_a_filter") != (not case.operators):
+                    continue
+                with MUTANTS[name]() as sources, suppress(Exception):
+                    if compare(database, ready, sources).outcome == "wrong":
+                        caught[name].append(seed)
+    for name, seeds in caught.items():
+        sys.stdout.write(f'    "{name}": ({", ".join(map(str, seeds))},),\n')
+
+
+if __name__ == "__main__":
+    main()

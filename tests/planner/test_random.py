@@ -1,0 +1,36 @@
+"""Random queries over random changes: the refresh of affected keys equals the full query.
+
+``make soak-planner`` runs many more.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.planner.random_queries import OPERATORS
+from tests.planner.tally import Tally, tally
+
+CASES = 1_500
+
+
+@pytest.fixture(scope="module")
+def total() -> Tally:
+    return tally(range(CASES))
+
+
+def test_no_case_differs(total: Tally) -> None:
+    assert not total.wrong, "\n\n".join(total.wrong[:3])
+
+
+def test_most_cases_are_incremental(total: Tally) -> None:
+    assert total.incremental >= 0.8 * CASES
+    # The queries are such that nothing but a guard is a reason.
+    assert set(total.full) <= {"guard"}
+    assert sum(total.not_run.values()) < 0.01 * CASES
+    assert total.changed >= 0.5 * CASES
+
+
+def test_each_operator_is_met(total: Tally) -> None:
+    """In the long run a hundredth of the cases has each; in a short one chance says less."""
+    assert set(total.operators) <= set(OPERATORS)
+    assert not total.rare(0.004)
