@@ -12,6 +12,7 @@ from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.settings import SESSION_DEFAULTS
@@ -46,7 +47,8 @@ class AutoApi(ModelApi):
                     why="the strategy works out itself what has changed",
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
-            config, sql = self._auto_config(model, sql)
+            pins = current()
+            config, sql = self._auto_config(model, sql if pins is None else pins.unpinned(sql))
             plan = self.auto_plan(this.name_parts, config, sql, rebuild)
             if plan.action == "build":
                 _, outcome = build.build_generation(
@@ -82,6 +84,7 @@ class AutoApi(ModelApi):
             config,
             sql,
             settings=self._settings_of_meaning(),
+            until=self._pinned_version,
             columns=lambda text: [(column.name, column.type) for column in self._schema(text)],
         )
 

@@ -41,12 +41,13 @@ class ArcticCredentials(Credentials):
     java_home: str | None = None
     packages: list[str] | None = None
     repositories: list[str] = field(default_factory=list)
-    spark_conf: dict[str, Any] = field(default_factory=dict)
-    catalog_properties: dict[str, Any] = field(default_factory=dict)
+    spark_conf: dict[str, Any] = field(default_factory=dict, repr=False)
+    catalog_properties: dict[str, Any] = field(default_factory=dict, repr=False)
     use_server: bool = True
-    host: str | None = None
+    consistent_reads: bool = False
+    host: str | None = field(default=None, repr=False)
     port: int | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     user_id: str | None = None
     use_ssl: bool = False
     tls_ca: str | None = None
@@ -114,7 +115,8 @@ class ArcticCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
-        return self.warehouse or self.host or DEFAULT_WAREHOUSE
+        # Not the host's parameters, of which one may be a token.
+        return self.warehouse or (self.host or "").partition(";")[0] or DEFAULT_WAREHOUSE
 
     def _connection_keys(self) -> tuple[str, ...]:
         # What `dbt debug` shows: never token, whose place may also be in the host's parameters.

@@ -21,6 +21,7 @@ from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticConnectionManager
+from dbt_arctic.adapter.consistent import ConsistentReads
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
@@ -74,7 +75,16 @@ class ArcticConfig(AdapterConfig):
 
 
 class ArcticAdapter(
-    PythonModels, PackagesApi, FreshnessApi, MicrobatchApi, AutoApi, ModifyApi, ModelApi, CloneApi, SQLAdapter
+    PythonModels,
+    PackagesApi,
+    FreshnessApi,
+    MicrobatchApi,
+    AutoApi,
+    ModifyApi,
+    ModelApi,
+    CloneApi,
+    ConsistentReads,
+    SQLAdapter,
 ):
     Relation = ArcticRelation
     Column = ArcticColumn
@@ -148,7 +158,7 @@ class ArcticAdapter(
         return f"{add_to} + INTERVAL {number} {interval}"
 
     def valid_incremental_strategies(self) -> list[str]:
-        return ["upsert", "append", "merge", "delete+insert", "insert_overwrite", "microbatch"]
+        return ["upsert", "append", "merge", "delete+insert", "insert_overwrite", "microbatch", "auto"]
 
     @available
     @classmethod

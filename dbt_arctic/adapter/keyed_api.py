@@ -22,6 +22,7 @@ from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_o
 from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog
 from dbt_arctic.adapter.grants import refuse_grants
+from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
@@ -140,7 +141,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             edge = self.edge()
             staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
             cloned = self._cloned_from(upstream, expected)
-            pin = earlier[0].consumed if earlier else None
+            pin = earlier[0].consumed if earlier else self._pinned_version(upstream)
             if cloned is not None:
                 planned = pull.pull_since_clone(
                     self.catalog, upstream, *cloned, model=model["name"], images=images, pin=pin
@@ -386,6 +387,12 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             return {}
         columns: Mapping[str, Mapping[str, Any]] = model.get("columns") or {}
         return {name: str(column.get("description") or "") for name, column in columns.items()}
+
+    @staticmethod
+    def _pinned_version(upstream: Name) -> Consumed | None:
+        pins = current()
+        pin = pins.find(upstream) if pins is not None else None
+        return None if pin is None else pin.consumed
 
     def _run_id(self, unique_id: str) -> str:
         return f"{get_invocation_id()}:{unique_id}"

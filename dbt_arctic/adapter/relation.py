@@ -8,6 +8,7 @@ from typing import Any
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import Policy, RelationType
 
+from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 
 
@@ -33,6 +34,7 @@ class ArcticRelation(BaseRelation):
     ``is_incremental()`` and others decide by that.
     ``is_clone``: a view over a table elsewhere, which becomes a table of its own with its first write;
     to dbt a table, for the same reason.
+    ``read_as``: what stands for it in a query, where an invocation reads everything at one version.
     ``branch``: the Iceberg branch that a write goes to, instead of main.
     """
 
@@ -42,6 +44,7 @@ class ArcticRelation(BaseRelation):
     is_keyed: bool = False
     is_clone: bool = False
     branch: str | None = None
+    read_as: str | None = None
     require_alias: bool = False
     renameable_relations: Any = field(
         default_factory=lambda: frozenset({RelationType.Table, RelationType.View})
@@ -53,7 +56,17 @@ class ArcticRelation(BaseRelation):
     def quoted(self, identifier: str) -> str:
         return quote(identifier)
 
+    @classmethod
+    def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> ArcticRelation:
+        """As dbt's own. Only ``ref()`` and ``source()`` say how many rows may be read (``limit``)."""
+        made = super().create_from(quoting, relation_config, **kwargs)
+        pins = current() if "limit" in kwargs else None
+        pin = pins.find(made.name_parts) if pins is not None else None
+        return made if pin is None else made.replace(read_as=pin.text)
+
     def render(self) -> str:
+        if self.read_as is not None:
+            return self.read_as
         rendered = super().render()
         return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
 

@@ -94,16 +94,18 @@ def plan_auto(
     sql: str,
     *,
     settings: str = "",
+    until: Callable[[Name], Consumed | None] = lambda name: None,
     columns: Callable[[str], list[tuple[str, str]]] | None = None,
 ) -> AutoPlan:
     """Decide how a model is refreshed, from metadata alone.
 
     :param table: the target as it is; ``None`` for a build.
     :param expected: what its last commit had consumed.
+    :param until: the version at which a relation is read, where it is not the newest.
     :param settings: the session's settings that change what SQL means.
     :param columns: name and type of a query's columns, by analysis; without it, as the SQL reads.
     """
-    reading = read(catalog, target, sql, expected if table is not None else {})
+    reading = read(catalog, target, sql, expected if table is not None else {}, until)
     fingerprint = Consumed(_fingerprint(sql, reading, config, settings), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
@@ -153,7 +155,13 @@ def plan_auto(
     return plan("incremental", None, query=query, incremental=incremental)
 
 
-def read(catalog: CatalogReader, target: Name, sql: str, expected: Mapping[str, Consumed]) -> Reading:
+def read(
+    catalog: CatalogReader,
+    target: Name,
+    sql: str,
+    expected: Mapping[str, Consumed],
+    until: Callable[[Name], Consumed | None] = lambda name: None,
+) -> Reading:
     """The relations that a query reads, views followed to the tables below them."""
     upstreams: dict[str, Upstream] = {}
     views: dict[str, View] = {}
@@ -165,7 +173,7 @@ def read(catalog: CatalogReader, target: Name, sql: str, expected: Mapping[str, 
             key = name.dotted.lower()
             if key in upstreams or key in views:
                 continue
-            found = look_at(catalog, name, expected.get(name.dotted))
+            found = look_at(catalog, name, expected.get(name.dotted), until(name))
             if found is None:
                 raise CannotPlan(
                     "unknown-relation", f"{written} is neither a table nor a view of {name.catalog}"

@@ -60,23 +60,34 @@ class View:
     sql: str
 
 
-def look_at(catalog: CatalogReader, name: Name, last: Consumed | None) -> Upstream | View | None:
-    """What a relation is, was when the model consumed ``last``, and has become since; ``None``: not there."""
+def look_at(
+    catalog: CatalogReader, name: Name, last: Consumed | None, until: Consumed | None = None
+) -> Upstream | View | None:
+    """What a relation is, was when the model consumed ``last``, and has become since; ``None``: not there.
+
+    :param until: the version to read, where it is not the newest.
+    :raises VersionUnavailable: another table has that name by now.
+    """
     table = find_keyed(catalog, name)
     if table is not None:
-        return _keyed(catalog, table, last)
+        return _keyed(catalog, table, last, until)
     state = catalog.load_table(name.schema, name.identifier)
     if state is not None:
-        return _plain(catalog, name, state, last)
+        return _plain(catalog, name, state, last, until)
     view = catalog.load_view(name.schema, name.identifier)
     if view is None:
         return None
     return View(name, tuple((column.name, column.type) for column in to_columns(view.columns)), view.sql)
 
 
-def _keyed(catalog: CatalogReader, table: KeyedTable, last: Consumed | None) -> Upstream:
+def _keyed(
+    catalog: CatalogReader, table: KeyedTable, last: Consumed | None, until: Consumed | None
+) -> Upstream:
     base, change = consistent_pair(catalog, table)
     now = Version(table.generation.number, head(change), head(base))
+    if until is not None:
+        _require_same(table.name, table.generation.change_id, until)
+        now = Version.parse(until.version)
     known: dict[int, frozenset[str]] = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
         **columns_at(catalog, table.change, (now.change_snapshot,)),
@@ -150,11 +161,25 @@ def _compared(old: str, new: str, columns: tuple[str, ...], key: tuple[str, ...]
     return found
 
 
-def _plain(catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None) -> Upstream:
+def _require_same(name: Name, table_id: str, until: Consumed) -> None:
+    if until.table_id != table_id:
+        raise VersionUnavailable(
+            f"{name} was rebuilt while this invocation reads it at one version",
+            where=name.dotted,
+            fix="run again",
+        )
+
+
+def _plain(
+    catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None, until: Consumed | None
+) -> Upstream:
     columns = tuple((column.name, column.type) for column in state.columns)
     names = tuple(column for column, _ in columns)
     table_id = state.properties.get(PROPERTY_ID, state.location)
     now = state.current_snapshot_id
+    if until is not None:
+        _require_same(name, table_id, until)
+        now = int(until.version) or None
     consumed = Consumed(table_id, str(now or 0))
     new = _at(name, names, names, now)
     states: dict[State, str] = {"new": new}

@@ -1,0 +1,47 @@
+"""Where dbt's invocation begins and a model ends: what ``consistent_reads`` pins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dbt.adapters.base.relation import BaseRelation
+
+from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.keyed_api import KeyedApi
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.keyed.names import Name
+
+
+class ConsistentReads(KeyedApi):
+    def set_relations_cache(
+        self,
+        relation_configs: Iterable[Any],
+        clear: bool = False,
+        required_schemas: set[BaseRelation] | None = None,
+    ) -> None:
+        """dbt calls this once, before the first model."""
+        nodes = list(relation_configs)
+        super().set_relations_cache(nodes, clear, required_schemas)
+        begun = pins.begin(self.catalog if self.config.credentials.consistent_reads else None)
+        if begun is None:
+            return
+        resolver: Any = self.get_macro_resolver()
+        sources = list(getattr(resolver, "sources", {}).values())
+        ours = self.config.credentials.database
+        with as_dbt_errors():
+            begun.pin(
+                Name(ours, node.schema, node.identifier)
+                for node in [*nodes, *sources]
+                if node.database == ours and node.schema and node.identifier
+            )
+
+    def cache_added(self, relation: BaseRelation | None) -> str:
+        """dbt calls this when a model is complete: from now on it is read as it is now."""
+        told: str = super().cache_added(relation)
+        current = pins.current()
+        if current is not None and isinstance(relation, ArcticRelation):
+            with as_dbt_errors():
+                current.pin([relation.name_parts])
+        return told
