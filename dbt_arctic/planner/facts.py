@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dbt_arctic.planner.algebra import Node, Scan, scans
+from dbt_arctic.planner.algebra import Node, Scan, map_children, scans
 
 
 @dataclass(frozen=True)
@@ -28,3 +28,11 @@ class Facts:
     def changed(self, node: Node) -> bool:
         """Whether anything that a query reads has changed."""
         return any(self.of(scan).changed for scan in scans(node))
+
+    def before(self, node: Node) -> Node:
+        """The same query over the old state. What has not changed is read as it is, so that a part of a
+        query that is the same in both states is seen to be.
+        """
+        if isinstance(node, Scan):
+            return replace(node, state="old") if self.of(node).changed else node
+        return map_children(node, self.before)

@@ -14,7 +14,6 @@ from dbt_arctic.planner.algebra import (
     Scan,
     State,
     Subquery,
-    at,
     column,
     walk,
 )
@@ -33,6 +32,9 @@ AFFECTED = "affected_keys"
 """The name under which the statement of a refresh knows the keys that can have changed."""
 
 _KEYS = "\0affected"
+
+_LARGEST = 600
+"""Operators of a statement that Spark still plans in a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,9 @@ def plan_incremental(
     """
     check_determined(query.node, query.types, facts, accept)
     by_name = {name.lower(): identifier for name, identifier in query.columns}
+    missing = [name for name in key if name.lower() not in by_name]
+    if missing:
+        raise CannotPlan("no-key", f"the key column {missing[0]} is not a column of the result")
     wanted = tuple(by_name[name.lower()] for name in key)
     found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(_guards(query.node, facts))
@@ -125,6 +130,12 @@ def plan_incremental(
     affected = Aggregate(
         everything, tuple((name, column(identifier)) for name, identifier in zip(names, wanted, strict=True))
     )
+    if sum(1 for _ in walk(affected)) > _LARGEST:
+        raise CannotPlan(
+            "too-large",
+            "aggregates of aggregates of aggregates: their changed values would take too large a statement",
+            "make the inner ones models of their own",
+        )
     keys = Scan(_KEYS, AFFECTED, tuple((name, name) for name in names))
     pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
     return Incremental(
@@ -144,14 +155,14 @@ def _guards(node: Node, facts: Facts) -> list[Guard]:
             if not facts.changed(subquery.plan):
                 continue
             if subquery.nulls_count:
-                found.append(_guard(subquery, "NULLs and rows of an IN subquery", _negated_flags(subquery)))
+                found.append(_guard("NULLs and rows of an IN subquery", _negated_flags(subquery), facts))
             elif not subquery.links:
-                found.append(_guard(subquery, "the value of an uncorrelated subquery", _value(subquery)))
+                found.append(_guard("the value of an uncorrelated subquery", _value(subquery), facts))
     return found
 
 
-def _guard(subquery: Subquery, what: str, node: Node) -> Guard:
-    return Guard(what, at(node, "old"), node)
+def _guard(what: str, node: Node, facts: Facts) -> Guard:
+    return Guard(what, facts.before(node), node)
 
 
 def _value(subquery: Subquery) -> Node:

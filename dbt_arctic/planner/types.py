@@ -110,8 +110,17 @@ def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
             for place, name in enumerate(part.columns):
                 known[name] = _widest([known.get(one.output[place], "float") for one in inputs])
         elif isinstance(part, Generate):
-            known.update(dict.fromkeys(part.columns, "float"))
+            known.update(dict.fromkeys(part.columns, _of_elements(part.function, known)))
     return known
+
+
+def _of_elements(function: exp.Expression, known: Mapping[str, Sort]) -> Sort:
+    """What ``explode(array(...))`` gives; of another generator nothing is known."""
+    array = next(function.iter_expressions(), None)
+    if function_name(function) not in ("explode", "explode_outer") or array is None:
+        return "float"
+    elements = list(array.iter_expressions())
+    return _widest([sort_of(one, known) for one in elements]) if function_name(array) == "array" else "float"
 
 
 def sort_of(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, Node, Project, Restrict, at, column, columns_of, plain
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, Restrict, column, columns_of, plain
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
@@ -29,14 +29,14 @@ def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
         return Touched(found, found)
     # The value of an aggregate is asked for: touched groups are computed in both states.
     if node.grouping_sets is not None:
-        return Touched((at(node, "old"),), (node,))
+        return Touched((facts.before(node),), (node,))
     if not touch(node.child, (), facts).both():
         return NOTHING
     keys = _keys(node, facts)
     if keys is None:
-        return Touched((at(node, "old"),), (node,))
+        return Touched((facts.before(node),), (node,))
     pairs = tuple((value, name) for name, value in node.groups)
-    old = at(node, "old")
+    old = facts.before(node)
     assert isinstance(old, Aggregate)
     return Touched(
         (Aggregate(restrict(old.child, pairs, keys), node.groups, node.aggregates),),

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Join, Node, Project, Restrict, at, column, columns_of, equalities
+from dbt_arctic.planner.algebra import Join, Node, Project, Restrict, column, columns_of, equalities
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
@@ -56,7 +56,7 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
         rows = tuple(Join(part, other, "inner", node.conditions) for part in found.both())
         return Touched(rows, rows)
     return Touched(
-        tuple(Join(rows, at(node.right, "old"), "inner", node.conditions) for rows in found.minus),
+        tuple(Join(rows, facts.before(node.right), "inner", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "inner", node.conditions) for rows in found.plus),
     )
 
@@ -72,7 +72,7 @@ def _preserved(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     own = tuple(name for name in node.left.output if name in used)
     found = touch(node.left, own, facts)
     return Touched(
-        tuple(Join(rows, at(node.right, "old"), "left", node.conditions) for rows in found.minus),
+        tuple(Join(rows, facts.before(node.right), "left", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "left", node.conditions) for rows in found.plus),
     )
 
@@ -95,11 +95,16 @@ def _null_side(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     if wanted and all(name in left and name in same for name in wanted):
         found = Project(met, tuple((name, column(same[name])) for name in wanted))
         return Touched((found,), (found,))
-    old, new = at(node.left, "old"), node.left
+    old, new = facts.before(node.left), node.left
     if left.issuperset(wanted):
+        used = columns_of(*node.conditions) | set(wanted)
+        kept = either(node.left, tuple(name for name in node.left.output if name in used), facts)
+        if kept is not None:
+            rows = (Join(kept, met, "semi", node.conditions),)
+            return Touched(rows, rows)
         return Touched((Join(old, met, "semi", node.conditions),), (Join(new, met, "semi", node.conditions),))
     return Touched(
-        (Join(Join(old, met, "semi", node.conditions), at(node.right, "old"), "left", node.conditions),),
+        (Join(Join(old, met, "semi", node.conditions), facts.before(node.right), "left", node.conditions),),
         (Join(Join(new, met, "semi", node.conditions), node.right, "left", node.conditions),),
     )
 
@@ -122,7 +127,7 @@ def _preserved_whole(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     own = tuple(name for name in node.left.output if name in used)
     found = touch(node.left, own, facts)
     return Touched(
-        tuple(Join(rows, at(node.right, "old"), "left", node.conditions) for rows in found.minus),
+        tuple(Join(rows, facts.before(node.right), "left", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "left", node.conditions) for rows in found.plus),
     )
 
@@ -131,9 +136,9 @@ def _null_side_whole(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     met = _met(node, facts)
     if met is None:
         return NOTHING
-    old, new = at(node.left, "old"), node.left
+    old, new = facts.before(node.left), node.left
     return Touched(
-        (Join(Join(old, met, "semi", node.conditions), at(node.right, "old"), "left", node.conditions),),
+        (Join(Join(old, met, "semi", node.conditions), facts.before(node.right), "left", node.conditions),),
         (Join(Join(new, met, "semi", node.conditions), node.right, "left", node.conditions),),
     )
 

@@ -11,7 +11,6 @@ from dbt_arctic.planner.algebra import (
     Project,
     Restrict,
     SubqueryRef,
-    at,
     columns_of,
     substitute,
 )
@@ -32,7 +31,7 @@ def _touched(node: Project, wanted: Wanted, facts: Facts) -> Touched:
     found = touch(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
     if not _refers(kept):
         return found.map(lambda rows: Project(rows, kept))
-    before = tuple(replace(subquery, plan=at(subquery.plan, "old")) for subquery in node.subqueries)
+    before = tuple(replace(subquery, plan=facts.before(subquery.plan)) for subquery in node.subqueries)
     return Touched(
         tuple(Project(rows, kept, before) for rows in found.minus),
         tuple(Project(rows, kept, node.subqueries) for rows in found.plus),

@@ -15,7 +15,6 @@ from dbt_arctic.planner.algebra import (
     Node,
     Project,
     Subquery,
-    at,
     column,
     columns_of,
     equalities,
@@ -71,6 +70,6 @@ def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wan
         rows = (Join(kept, met, "semi", links),)
         return Touched(rows, rows)
     return Touched(
-        (Join(at(outer, "old"), met, "semi", links),),
+        (Join(facts.before(outer), met, "semi", links),),
         (Join(outer, met, "semi", links),),
     )

@@ -12,15 +12,15 @@ from dbt_arctic.planner.algebra import (
     Project,
     Restrict,
     Window,
-    at,
     column,
     columns_of,
     plain,
 )
+from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
-from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, touched_rule, union_of
+from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, only, touched_rule, union_of
 from dbt_arctic.planner.touched import touched as touch
 
 
@@ -35,7 +35,7 @@ def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
             lambda part: Project(part, tuple((name, column(name)) for name in wanted))
         )
     if not node.partition:
-        return Touched((at(node, "old"),), (node,))
+        return Touched((facts.before(node),), (node,))
     names = tuple(f"partition_{place}" for place in range(len(node.partition)))
     items = tuple(zip(names, node.partition, strict=True))
     keys = Aggregate(
@@ -43,7 +43,17 @@ def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
         tuple((name, column(name)) for name in names),
     )
     pairs: Pairs = tuple((value, name) for name, value in items)
-    old = at(node, "old")
+    used_names = used | set(wanted)
+    kept = (
+        either(node.child, tuple(name for name in node.child.output if name in used_names), facts)
+        if set(wanted) <= set(node.child.output)
+        else None
+    )
+    if kept is not None:
+        # The rows of a partition are wanted, not what a function makes of them.
+        found = (only(restrict(kept, pairs, keys), wanted),)
+        return Touched(found, found)
+    old = facts.before(node)
     assert isinstance(old, Window)
     return Touched(
         (replace(old, child=restrict(old.child, pairs, keys)),),
