@@ -31,3 +31,12 @@ class TestMergeUpdateColumns(BaseMergeExcludeColumns):
                 "merge_exclude_columns=['msg']", "merge_update_columns=['color']"
             )
         }
+
+
+class TestMergeExcludeColumnsOfKeyedTables(BaseMergeExcludeColumns):
+    """The same setting on a keyed table: a partial upsert."""
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        text = suite.models__merge_exclude_columns_sql
+        return {"merge_exclude_columns.sql": text.replace("incremental_strategy='merge'", "buckets=1")}

@@ -148,13 +148,12 @@ def test_the_table_is_joined_where_it_lies(shop: Any) -> None:
     shop.main.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
     plans: list[str] = []
 
-    def explain(step: str) -> None:
-        if step == "fast_forward":
-            sql = shop.main.statements.ran[-2].sql
-            shop.main.query("SET spark.sql.sources.v2.bucketing.shuffle.enabled = true")
+    def explain(step: str, sql: str, table: Any = None) -> int:
+        if step == "upsert":
             plans.append(shop.main.query(f"EXPLAIN {sql}")[0][0])
+        return int(shop.main.statements(step, sql, table))
 
-    shop.main.statements.before = explain
+    shop.main.edge = replace(shop.main.edge, run=explain)
     only(orders, "amount").upsert_sql("SELECT id, CAST(-1 AS INT) AS amount FROM range(10, 3010, 3)")
     after_join = plans[0][plans[0].index("Join") :]
     exchanges = re.findall(r"Exchange \w+", after_join)
