@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dbt_arctic.secret import without_secrets
+
 
 class ArcticError(Exception):
     """An error that says what happened, where, why, and what to do next.
@@ -22,10 +24,11 @@ class ArcticError(Exception):
     title: ClassVar[str] = "dbt-arctic error"
 
     def __init__(self, what: str, *, where: str = "", why: str = "", fix: str = "") -> None:
-        self.what = what
-        self.where = where
-        self.why = why
-        self.fix = fix
+        # What others said may quote a password.
+        self.what = without_secrets(what)
+        self.where = without_secrets(where)
+        self.why = without_secrets(why)
+        self.fix = without_secrets(fix)
         super().__init__(self.render())
 
     def render(self) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
@@ -45,7 +46,7 @@ class ArcticConnectionManager(SQLConnectionManager):
             return connection
         credentials = connection.credentials
         if not isinstance(credentials, ArcticCredentials):
-            raise DbtRuntimeError(f"not a profile of type arctic: {credentials!r}")
+            raise DbtRuntimeError(f"not a profile of type arctic, but of type {credentials.type}")
         with as_dbt_errors():
             connection.handle = cls.engine(credentials).connect()
         connection.state = ConnectionState.OPEN
@@ -53,7 +54,8 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @classmethod
     def engine(cls, credentials: ArcticCredentials) -> Engine:
-        identity = (repr(credentials), cls._project_root)
+        # Not repr(), which leaves secrets out.
+        identity = (json.dumps(asdict(credentials), sort_keys=True, default=str), cls._project_root)
         with cls._engines_lock:
             if identity not in cls._engines:
                 cls._engines[identity] = choose_engine(credentials, cls._project_root).engine

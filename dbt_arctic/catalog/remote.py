@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dbt_arctic import secret
 from dbt_arctic.catalog.api import DataFile, RelationEntry, StoredFile, TableState, ViewState
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
@@ -48,6 +49,7 @@ class RemoteCatalog:
     ) -> None:
         self._name = name
         self._properties = dict(properties)
+        secret.remember(self._properties)
         self._by_sql = by_sql
         self._views_by_sql = views_by_sql
         self._lock = threading.Lock()

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
+from dbt_arctic import secret
 from dbt_arctic.engine.settings import (
     ICEBERG_CATALOG,
     SESSION_DEFAULTS,
     catalog_prefix,
     check_catalog_name,
+    check_spark_conf,
 )
 from dbt_arctic.errors import ProfileError
 
@@ -48,7 +50,11 @@ class ConnectSettings:
     timeout_s: int = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
+        secret.remember({"token": self.token or ""})
+        secret.remember(self.parameters)
+        secret.remember(self.conf)
         check_catalog_name(self.catalog)
+        check_spark_conf(self.conf)
 
     @property
     def endpoint(self) -> str:

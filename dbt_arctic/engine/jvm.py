@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from typing import Any
 
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.private_file import blank_secrets, write_properties
 from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import (
     ICEBERG_CATALOG,
@@ -28,6 +30,7 @@ from dbt_arctic.engine.settings import (
 from dbt_arctic.engine.startup import log_tail, start_error
 from dbt_arctic.engine.warehouse import prepare_warehouse
 from dbt_arctic.errors import SparkStartError
+from dbt_arctic.secret import shown
 
 _lock = threading.RLock()
 _running: SparkProcess | None = None
@@ -106,7 +109,7 @@ class SparkProcess:
                 else:
                     runtime_conf.set(key, new)
             elif self.is_ours and not _makes_no_difference(key, old, new):
-                fixed.append(f"{key}: {old} is running, {new} is wanted")
+                fixed.append(f"{key}: {shown(key, old)} is running, {shown(key, new)} is wanted")
         if fixed:
             raise SparkStartError(
                 "This process already runs a Spark with other settings.",
@@ -153,27 +156,37 @@ def _started(settings: SparkSettings) -> SparkProcess:
     folder = Path(tempfile.mkdtemp(prefix="dbt-arctic-"))
     log_path = folder / "spark.log"
     full = {"spark.sql.warehouse.dir": str(folder / "spark-warehouse")} | wanted
-    # A command line can be read by every user of the machine, and catalog properties hold tokens:
-    # only what the launcher itself needs is put there, the rest is handed over inside the JVM.
+    # Only what the launcher itself needs is written, the rest is handed over inside the JVM.
     at_launch = {
         key: value for key, value in full.items() if not key.startswith(("spark.sql.", "spark.hadoop."))
     }
+    launch_file = folder / "launch.conf"
+    write_properties(launch_file, at_launch)
     try:
         with (
             fetching(wanted),
             log_path.open("wb") as log,
-            _environment(JAVA_HOME=java.home, PYSPARK_PYTHON=_python()),
+            _environment(
+                JAVA_HOME=java.home,
+                PYSPARK_PYTHON=_python(),
+                PYSPARK_SUBMIT_ARGS=_submit_arguments(launch_file),
+            ),
         ):
             outputs = {"stdout": log, "stderr": log}
-            gateway = launch_gateway(_conf(SparkConf, at_launch), outputs)  # type: ignore[no-untyped-call] # pyspark's
+            gateway = launch_gateway(None, outputs)  # type: ignore[no-untyped-call] # pyspark's
             context = SparkContext(conf=_conf(SparkConf, full), gateway=gateway)
+        blank_secrets(log_path)
         root = SparkSession.builder.getOrCreate()
     except PySparkRuntimeError as error:
         _forget()
+        blank_secrets(log_path)
         raise start_error(_read(log_path), str(log_path), settings, described) from error
     except Exception as error:
         _forget()
+        blank_secrets(log_path)
         raise start_error(f"{_read(log_path)}\n{error}", str(log_path), settings, described) from error
+    finally:
+        launch_file.unlink()
     assert root.sparkContext is context
     # Kept where Spark did not start, because the error names it.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -246,6 +259,13 @@ def _conf(spark_conf: Any, values: dict[str, str]) -> Any:
     for key, value in values.items():
         conf.set(key, value)
     return conf
+
+
+def _submit_arguments(launch_file: Path) -> str:
+    """What spark-submit is told: a file's name instead of settings, which others could read."""
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    # With a file of ours, Spark would else leave out the user's spark-defaults.conf.
+    return f"--load-spark-defaults --properties-file {shlex.quote(str(launch_file))} {given}"
 
 
 def _python() -> str:

@@ -18,12 +18,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from dbt_arctic import secret
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.private_file import blank_secrets, write_private, write_properties
 from dbt_arctic.engine.settings import SparkSettings, session_conf
 from dbt_arctic.engine.startup import start_error
 from dbt_arctic.engine.warehouse import prepare_warehouse
@@ -45,13 +47,16 @@ class Server:
     pid: int
     port: int
     id: str
-    token: str
+    token: str = field(repr=False)
     fingerprint: str
     warehouse: str
     master: str
     driver_memory: str
     log: str
     started_at: float
+
+    def __post_init__(self) -> None:
+        secret.remember({"token": self.token})
 
     def is_alive(self) -> bool:
         """Whether its process runs: one with its number, and its id on the command line."""
@@ -120,7 +125,7 @@ def start(project: Path, settings: SparkSettings) -> Server:
             )
         prepare_warehouse(settings)
         server = _started(project, settings, _state_folder())
-        _write_private(_state_file(project), json.dumps(asdict(server)))
+        write_private(_state_file(project), json.dumps(asdict(server)))
         return server
 
 
@@ -156,8 +161,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
         "spark.connect.authenticate.token": token,
         SERVER_ID_KEY: server_id,
     }
-    # Catalog properties hold secrets: the command line can be read by every user of the machine.
-    _write_private(conf_file, "".join(f"{key}={_escaped(value)}\n" for key, value in conf.items()))
+    write_properties(conf_file, conf)
     environment = {
         **os.environ,
         "JAVA_HOME": java.home,
@@ -182,6 +186,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
                 process.wait()
     finally:
         conf_file.unlink(missing_ok=True)
+        blank_secrets(log)
     if not answered:
         raise start_error(log.read_text(errors="replace"), str(log), settings, f"Java {java.version}")
     return Server(
@@ -256,17 +261,6 @@ def _free_port() -> int:
         return port
 
 
-def _escaped(value: str) -> str:
-    """A value of a Java properties file."""
-    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    return "".join(char if ord(char) < 128 else _unicode_escapes(char) for char in text)
-
-
-def _unicode_escapes(char: str) -> str:
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
-
-
 def _state_folder() -> Path:
     root = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(root, "dbt-arctic", "servers")
@@ -287,12 +281,3 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, all at once."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    draft.replace(path)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from dbt_arctic import secret
 from dbt_arctic.errors import DependencyError, ProfileError
 
 ICEBERG_RUNTIMES: Mapping[str, str] = {
@@ -28,6 +29,8 @@ SQLITE_BUSY_TIMEOUT_MS = 5_000
 SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    # Else Spark replaces ${env:NAME} by the environment's value in any statement: in comments, names, data.
+    "spark.sql.variable.substitute": "false",
     # Storage-partitioned joins: tables bucketed alike are joined where they lie.
     "spark.sql.sources.v2.bucketing.enabled": "true",
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
@@ -38,6 +41,8 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
 """What every session of ours is set to, whichever Spark it is a session of."""
+
+_RAW_STRINGS = "spark.sql.parser.escapedStringLiterals"
 
 _LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?$")
 
@@ -58,8 +63,8 @@ class SparkSettings:
 
     catalog: str
     warehouse: str
-    catalog_properties: Mapping[str, str] = field(default_factory=dict)
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    catalog_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     master: str = "local[*]"
     driver_memory: str = "2g"
     packages: tuple[str, ...] | None = None
@@ -68,7 +73,11 @@ class SparkSettings:
     java_home: str | None = None
 
     def __post_init__(self) -> None:
+        secret.remember(self.catalog_properties)
+        secret.remember(self.spark_conf)
+        secret.remember({"repositories": ",".join(self.repositories)})
         check_catalog_name(self.catalog)
+        check_spark_conf(self.spark_conf)
 
 
 def check_catalog_name(name: str) -> None:
@@ -79,6 +88,17 @@ def check_catalog_name(name: str) -> None:
             where="profile: catalog",
             why="Spark takes it as a part of a conf key: letters, digits and underscores only.",
             fix="Choose a name such as `lake`.",
+        )
+
+
+def check_spark_conf(conf: Mapping[str, str]) -> None:
+    """Raises ``ProfileError`` where Spark would read our statements as something else."""
+    if conf.get(_RAW_STRINGS, "false").strip().lower() != "false":
+        raise ProfileError(
+            f"{_RAW_STRINGS} is {conf[_RAW_STRINGS]}",
+            where="profile: spark_conf",
+            why="Spark would take the backslashes literally that keep quotes in comments and values apart.",
+            fix="Remove it. In a model, write r'...' for a string with backslashes.",
         )
 
 

@@ -11,7 +11,8 @@ _ESCAPES = str.maketrans(
         "'": "\\'",
         "\n": "\\n",
         "\r": "\\r",
-        "\0": "\\0",
+        # Not \0: followed by digits it is an octal number.
+        "\0": "\\u0000",
         # Spark replaces ${name} by a variable's value in a statement's text, inside strings too.
         "$": "\\u0024",
     }

@@ -18,15 +18,26 @@ CONTRACTS = {"engine.api", "catalog.api"}
 """What an engine and a catalog are asked for: types, which say nothing of how it is done."""
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "engine": {"errors"},
-    "catalog": {"errors"},
+    "secret": set(),
+    "errors": {"secret"},
+    "engine": {"errors", "secret"},
+    "catalog": {"errors", "secret"},
     "keyed": {"errors"},
     "planner": {"keyed", "errors"},
     "refresh": {"planner", "keyed", "errors", *CONTRACTS},
     "compaction": {"refresh", "planner", "keyed", "errors", *CONTRACTS},
     "maintenance": {"compaction", "refresh", "planner", "keyed", "errors", *CONTRACTS},
-    "adapter": {"maintenance", "refresh", "compaction", "planner", "keyed", "engine", "catalog", "errors"},
+    "adapter": {
+        "maintenance",
+        "refresh",
+        "compaction",
+        "planner",
+        "keyed",
+        "engine",
+        "catalog",
+        "errors",
+        "secret",
+    },
     "cli": {
         "adapter",
         "maintenance",
@@ -46,6 +57,7 @@ EDGE = {"dbt", "dbt_common", "pyspark", "py4j", "pyiceberg", "sqlalchemy", "clic
 """Packages that reach the world outside, or that belong to one edge of it."""
 
 MAY_REACH: dict[str, set[str]] = {
+    "secret": set(),
     "errors": set(),
     "keyed": set(),
     "planner": set(),
