@@ -165,7 +165,10 @@ def sort_of(
 
 
 def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort]) -> Sort:
-    name = function_name(expression) or ""
+    # A class of its own has what sqlglot made, as the coalesce of JOIN USING.
+    name = function_name(expression) or (
+        expression.sql_name().lower() if isinstance(expression, exp.Func) else ""
+    )
     arguments = list(expression.iter_expressions())
     if name in _BIG:
         return "big"

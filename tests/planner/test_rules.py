@@ -1,0 +1,268 @@
+"""What each rule promises: which rows of which state it asks for, and when there is no incremental plan."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.reasons import CannotPlan, Reason
+from tests.planner.oracle import InDuckDB
+from tests.planner.random_tables import KEYS
+
+SCHEMAS = {
+    "a": [("id", "int"), ("x", "int"), ("y", "bigint"), ("z", "double"), ("d", "decimal(10,2)")],
+    "b": [("id", "int"), ("aid", "int"), ("v", "int"), ("w", "string")],
+    "c": [("k", "int"), ("m", "int"), ("n", "array<double>")],
+}
+
+
+def planned(sql: str, key: str, changed: str = "abc", accept: frozenset[str] = frozenset()) -> Incremental:
+    facts = Facts({table: UpstreamFacts(table in changed, KEYS[table]) for table in SCHEMAS})
+    return plan_incremental(understand(sql, SCHEMAS), key.split(), facts, accept)
+
+
+def reads(sql: str, key: str, changed: str = "abc") -> list[str]:
+    """The upstreams, with their states, that the affected keys are computed from."""
+    plan = planned(sql, key, changed)
+    return (
+        []
+        if plan.affected is None
+        else sorted(set(re.findall("`([abc](?:@[a-z]+)?)` AS", affected_sql(plan, InDuckDB()))))
+    )
+
+
+def rows(sql: str, key: str) -> str:
+    return " ".join(rows_sql(planned(sql, key), InDuckDB(), "affected").split())
+
+
+def reason(sql: str) -> Reason:
+    with pytest.raises(CannotPlan) as error:
+        planned(sql, understand(sql, SCHEMAS).columns[0][0])
+    return error.value.reason
+
+
+JOINED = "FROM a {} JOIN b ON b.aid = a.id"
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "changed", "states"),
+    [
+        # A scan: the log names the keys, and before-images are looked up for other columns only.
+        ("SELECT id, x FROM a", "id", "a", ["a@keys"]),
+        ("SELECT id, x FROM a", "x", "a", ["a@changed"]),
+        ("SELECT k FROM c", "k", "c", ["c@changed"]),
+        ("SELECT id FROM a", "id", "bc", []),
+        # An inner join: what the condition makes equal need not be looked up on the other side.
+        (f"SELECT a.id {JOINED.format('')}", "id", "ab", ["a@keys", "b@changed"]),
+        # The other side in either state, without its old state: rows now, and rows gone.
+        (f"SELECT a.x {JOINED.format('')}", "x", "ab", ["a", "a@changed", "a@minus", "b@changed"]),
+        # What has not changed is read once.
+        (f"SELECT a.x {JOINED.format('')}", "x", "b", ["a", "b@changed"]),
+        (f"SELECT a.x, b.v {JOINED.format('')}", "x v", "b", ["a", "b@changed"]),
+        # A left join: rows that meet a changed row of the null side.
+        (f"SELECT a.id {JOINED.format('LEFT')}", "id", "ab", ["a@keys", "b@changed"]),
+        (f"SELECT a.x {JOINED.format('LEFT')}", "x", "ab", ["a", "a@changed", "a@minus", "b@changed"]),
+        # A column of the null side is NULL or not by the state: exact states.
+        (f"SELECT b.v {JOINED.format('LEFT')}", "v", "b", ["a", "b", "b@changed", "b@old"]),
+        (f"SELECT b.id {JOINED.format('RIGHT')}", "id", "ab", ["a@keys", "b", "b@keys", "b@minus"]),
+        # A full join: either side is a null side.
+        (f"SELECT a.id {JOINED.format('FULL')}", "id", "a", ["a", "a@keys", "a@old", "b"]),
+        # Subqueries, whatever their polarity: outer rows that meet a changed inner row.
+        ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE aid = a.id)", "id", "b", ["b@changed"]),
+        ("SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE v = x)", "id", "b", ["a", "b@changed"]),
+        ("SELECT x FROM a WHERE x IN (SELECT v FROM b)", "x", "b", ["b@changed"]),
+        ("SELECT id, (SELECT max(v) FROM b WHERE aid = a.id) AS m FROM a", "id", "b", ["b@changed"]),
+        # Groups: those of changed rows.
+        ("SELECT x, count(*) AS n FROM a GROUP BY x", "x", "a", ["a@changed"]),
+        ("SELECT x, count(*) AS n FROM a GROUP BY x HAVING count(*) > 1", "x", "a", ["a@changed"]),
+        ("SELECT x, count(*) AS n FROM a GROUP BY ROLLUP (x)", "x", "a", ["a@changed", "a@keys"]),
+        # The value of an aggregate as a key: touched groups in both states.
+        ("SELECT count(*) AS n FROM a GROUP BY x", "n", "a", ["a", "a@changed", "a@old"]),
+        ("SELECT DISTINCT x FROM a", "x", "a", ["a@changed"]),
+        # One group: a constant key.
+        ("SELECT 1 AS id, count(*) AS n FROM a", "id", "a", ["a@keys"]),
+        # Windows: the partitions of changed rows; their rows, and not what a function makes of them.
+        ("SELECT x, sum(y) OVER (PARTITION BY x) AS s FROM a", "x", "a", ["a@changed"]),
+        ("SELECT id, sum(y) OVER (PARTITION BY x) AS s FROM a", "id", "a", ["a", "a@changed", "a@minus"]),
+        ("SELECT rank() OVER (PARTITION BY x ORDER BY y) AS r FROM a", "r", "a", ["a", "a@changed", "a@old"]),
+        # Unions and set operations: changed rows of each part.
+        ("SELECT x FROM a UNION ALL SELECT v FROM b", "x", "ab", ["a@changed", "b@changed"]),
+        ("SELECT x FROM a UNION ALL SELECT v FROM b", "x", "b", ["b@changed"]),
+        ("SELECT x FROM a EXCEPT SELECT v FROM b", "x", "b", ["b@changed"]),
+        ("SELECT x FROM a INTERSECT SELECT v FROM b", "x", "ab", ["a@changed", "b@changed"]),
+        # LATERAL VIEW: what changed rows make.
+        ("SELECT e FROM a LATERAL VIEW explode(array(x, y)) l AS e", "e", "a", ["a@changed"]),
+        ("SELECT id, e FROM a LATERAL VIEW explode(array(x, y)) l AS e", "id", "a", ["a@keys"]),
+        # A condition on changed rows themselves narrows them.
+        ("SELECT id FROM a WHERE x > 1", "id", "a", ["a@changed"]),
+    ],
+)  # fmt: skip
+def test_what_is_read_for_the_affected_keys(sql: str, key: str, changed: str, states: list[str]) -> None:
+    assert reads(sql, key, changed) == states
+
+
+def test_a_condition_is_asked_of_changed_rows() -> None:
+    sql = affected_sql(planned("SELECT x FROM a WHERE x > 1 AND d < 5", "x"), InDuckDB())
+    assert "`a`.`x` > 1" in sql
+    assert "`a`.`d` < 5" in sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "below"),
+    [
+        # A restriction goes down to the scans that the keys come from.
+        ("SELECT x, count(*) AS n FROM a GROUP BY x", "x", "`a`.`x` <=> `q`.`key_0` GROUP BY"),
+        ("SELECT id, x + 1 AS y FROM a", "id", "`a`.`id` <=> `q`.`key_0`"),
+        ("SELECT x + 1 AS y FROM a", "y", "(`a`.`x` + 1) <=> `q`.`key_0`"),
+        # Along an equality of a join to the other side.
+        (f"SELECT a.id, v {JOINED.format('LEFT')}", "id", "`b_2`.`aid` <=> `q_3`.`key_0`"),
+        # Whole partitions only.
+        ("SELECT x, sum(y) OVER (PARTITION BY x) AS s FROM a", "x", "`a`.`x` <=> `q`.`key_0` )"),
+        ("SELECT id, sum(y) OVER (PARTITION BY x) AS s FROM a", "id", "FROM `a` AS `a` ) AS `q` LEFT SEMI"),
+        # A total has rows of all groups.
+        ("SELECT x, count(*) AS n FROM a GROUP BY ROLLUP (x)", "x", "FROM `a` AS `a` GROUP BY"),
+        # Neither side of a full join.
+        (f"SELECT a.id, v {JOINED.format('FULL')}", "id", "FROM `a` AS `a` FULL JOIN `b` AS `b`"),
+        ("SELECT x FROM a EXCEPT SELECT v FROM b", "x", "`b`.`v` <=>"),
+        ("SELECT x FROM a UNION ALL SELECT v FROM b", "x", "`b`.`v` <=>"),
+    ],
+)
+def test_where_rows_are_restricted(sql: str, key: str, below: str) -> None:
+    assert below in rows(sql, key)
+
+
+@pytest.mark.parametrize(
+    ("sql", "changed", "guards"),
+    [
+        ("SELECT id FROM a WHERE x > (SELECT max(v) FROM b)", "ab", 1),
+        ("SELECT id FROM a WHERE x > (SELECT max(v) FROM b)", "a", 0),
+        ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b)", "b", 1),
+        ("SELECT id FROM a WHERE x NOT IN (SELECT v FROM b)", "b", 1),
+        ("SELECT id FROM a WHERE x IN (SELECT v FROM b)", "b", 0),
+        ("SELECT id FROM a WHERE x IN (SELECT v FROM b) OR x > 1", "b", 0),
+        # Unknown is not as good as false here, so NULLs of the subquery count.
+        ("SELECT id FROM a WHERE NOT (x IN (SELECT v FROM b) OR x > 1)", "b", 1),
+        ("SELECT id, x IN (SELECT v FROM b) AS known FROM a", "b", 1),
+        ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE aid = a.x)", "b", 0),
+    ],
+)
+def test_guards(sql: str, changed: str, guards: int) -> None:
+    assert len(planned(sql, "id", changed).guards) == guards
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "line"),
+    [
+        ("SELECT id,\n rand() AS r FROM a", "random", 2),
+        ("SELECT id,\n current_user() AS u FROM a", "session", 2),
+        ("SELECT id FROM a\nWHERE d < current_date()", "time", 2),
+        ("SELECT id,\n\n my_function(x) AS f FROM a", "unknown-function", 3),
+        ("SELECT x,\n approx_count_distinct(y) AS n FROM a GROUP BY x", "approximate", 2),
+        ("SELECT x,\n first(y) AS n FROM a GROUP BY x", "order-dependent", 2),
+        ("SELECT x,\n collect_list(y) AS n FROM a GROUP BY x", "order-dependent", 2),
+        ("SELECT x,\n sum(z) AS s FROM a GROUP BY x", "float-sum", 2),
+        ("SELECT x, sum(CAST(d AS double)) AS s FROM a GROUP BY x", "float-sum", 1),
+        ("SELECT x, sum(x / 2) AS s FROM a GROUP BY x", "float-sum", 1),
+        ("SELECT x, sum(d * 1.5e0) AS s FROM a GROUP BY x", "float-sum", 1),
+        ("SELECT x, avg(y) AS s FROM a GROUP BY x", "float-sum", 1),
+        ("SELECT x, stddev(x) AS s FROM a GROUP BY x", "float-sum", 1),
+        ("SELECT aid, sum(w) AS s FROM b GROUP BY aid", "float-sum", 1),
+        ("SELECT k, sum(e) AS s FROM c LATERAL VIEW explode(n) l AS e GROUP BY k", "float-sum", 1),
+        ("SELECT x, sum(z) OVER (PARTITION BY x) AS s FROM a", "float-sum", 1),
+        ("SELECT id, row_number() OVER (PARTITION BY x ORDER BY y) AS n FROM a", "ties", 1),
+        ("SELECT k, row_number() OVER (ORDER BY k, m) AS n FROM c", "ties", 1),
+        ("SELECT id, first_value(y) OVER (PARTITION BY x ORDER BY y) AS n FROM a", "ties", 1),
+        ("SELECT id, sum(x) OVER (ORDER BY y ROWS UNBOUNDED PRECEDING) AS n FROM a", "ties", 1),
+        ("SELECT id, v FROM a JOIN (SELECT aid, lag(v) OVER (ORDER BY v) AS v FROM b) ON aid = x", "ties", 1),
+        ("SELECT a.id, row_number() OVER (ORDER BY a.id) AS n FROM a JOIN b ON aid = x", "ties", 1),
+        ("SELECT id FROM a ORDER BY id LIMIT 3", "limit", 0),
+        ("SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY aid LIMIT 1)", "limit", 0),
+        ("SELECT id FROM a WHERE (x, y) IN (SELECT v, aid FROM b)", "unsupported", 1),
+        ("SELECT id FROM a TABLESAMPLE (10 PERCENT)", "unsupported", 1),
+        ("SELECT id, explode(array(x)) AS e FROM a", "unsupported", 1),
+        ("SELECT id FROM a WHERE x IN (SELECT v FROM b WHERE w IN (SELECT k FROM c WHERE m = a.y))",
+         "correlated", 1),
+        ("SELECT id FROM a WHERE x > (SELECT max(v) FROM b WHERE aid = a.id GROUP BY w)", "correlated", 1),
+        ("SELECT id FROM a WHERE NOT (x IN (SELECT v FROM b WHERE aid = a.id) AND y > 1)", "not-in", 0),
+    ],
+)  # fmt: skip
+def test_there_is_no_incremental_plan(sql: str, code: str, line: int) -> None:
+    found = reason(sql)
+    assert (found.code, found.line) == (code, line)
+    assert found.what
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT FROM WHERE", "not-parsed"),
+        ("DELETE FROM a", "not-a-query"),
+        ("SELECT 1 AS one FROM unknown", "unknown-relation"),
+        ("SELECT nothing FROM a", "not-resolved"),
+        ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT n FROM r", "recursive"),
+    ],
+)
+def test_what_is_not_understood(sql: str, code: str) -> None:
+    with pytest.raises(CannotPlan) as error:
+        understand(sql, SCHEMAS)
+    assert error.value.reason.code == code
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x, sum(d * 2) AS s, avg(x) AS m, avg(d) AS e, sum(y) AS t, max(z) AS u FROM a GROUP BY x",
+        "SELECT x, sum(CASE WHEN z > 1 THEN d ELSE 0 END) AS s FROM a GROUP BY x",
+        "SELECT aid, sum(coalesce(v, 0) + length(w)) AS s FROM b GROUP BY aid",
+        "SELECT x, sum(n) AS s FROM (SELECT x, count(*) AS n FROM a GROUP BY x) t GROUP BY x",
+        "SELECT x, sum(CAST(z AS decimal(20, 4))) AS s FROM a GROUP BY x",
+        # The key ends the order, through a filter, a projection, and a join that keeps it.
+        "SELECT id, row_number() OVER (PARTITION BY x ORDER BY y, id) AS n FROM a WHERE y > 1",
+        "SELECT i, lag(y) OVER (ORDER BY y, i) AS n FROM (SELECT id AS i, y FROM a) t",
+        "SELECT b.id, row_number() OVER (ORDER BY b.id) AS n FROM b LEFT JOIN a ON a.id = b.aid",
+        "SELECT a.id, row_number() OVER (ORDER BY b.id, a.id) AS n FROM b JOIN a ON a.x = b.aid",
+        "SELECT x, row_number() OVER (ORDER BY x) AS n FROM (SELECT x, count(*) AS c FROM a GROUP BY x) t",
+        # Rows that are equal in the order have the same value.
+        "SELECT id, rank() OVER (PARTITION BY x ORDER BY y) AS n, sum(y) OVER (ORDER BY x) AS s FROM a",
+        # The greatest value is the same whichever row it is taken from.
+        "SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY v DESC LIMIT 1)",
+    ],
+)
+def test_what_rows_determine(sql: str) -> None:
+    assert planned(sql, understand(sql, SCHEMAS).columns[0][0]).affected is not None
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT x, sum(z) AS s FROM a GROUP BY x", "float_sum"),
+        ("SELECT x, stddev(z) AS s FROM a GROUP BY x", "float_sum"),
+        ("SELECT id AS x, row_number() OVER (ORDER BY y) AS s FROM a", "ties"),
+        ("SELECT x, first(y) AS s FROM a GROUP BY x", "order_dependent"),
+        ("SELECT x, approx_count_distinct(y) AS s FROM a GROUP BY x", "approximate"),
+    ],
+)
+def test_a_user_may_accept_a_cause(sql: str, code: str) -> None:
+    assert planned(sql, "x", accept=frozenset({code})).affected is not None
+    assert reason(sql).code == code.replace("_", "-")
+
+
+def test_columns_that_spark_orders_otherwise_are_not_taken_for_each_other() -> None:
+    with pytest.raises(CannotPlan, match="another order"):
+        understand("SELECT id, x FROM a", SCHEMAS, ["x", "id"])
+
+
+def test_a_key_that_is_no_column() -> None:
+    with pytest.raises(CannotPlan) as error:
+        planned("SELECT id FROM a", "other")
+    assert error.value.reason.code == "no-key"
+
+
+def test_aggregates_of_aggregates_end_somewhere() -> None:
+    sql = "SELECT x AS k, count(*) AS n FROM a GROUP BY x"
+    for place in range(8):
+        sql = f"SELECT n AS k, count(*) AS n FROM ({sql}) t{place} GROUP BY n"
+    assert reason(sql).code == "too-large"
