@@ -28,6 +28,7 @@ from dbt_arctic.catalog.ddl import (
     view_text,
 )
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
+from dbt_arctic.catalog.types import requoted
 
 Run = Callable[[str], list[tuple[Any, ...]]]
 
@@ -187,6 +188,7 @@ class SqlCatalog:
         columns = rows[:end]
         if any(" more fields>" in kind or " more fields," in kind for _, kind, _ in columns):
             columns = self._untruncated(relation, columns)
+        columns = [(name, requoted(kind), comment) for name, kind, comment in columns]
         return columns, {label: value for label, value, _ in rows[heading + 1 :]}
 
     def _untruncated(self, relation: str, columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:

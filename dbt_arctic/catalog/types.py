@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dbt_arctic.errors import StatementError
+
 _PRIMITIVES = {
     "boolean": "boolean",
     "int": "int",
@@ -25,11 +27,14 @@ _PRIMITIVES = {
     "variant": "variant",
     "unknown": "void",
 }
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PRIMITIVE = re.compile(r"[a-z_]+(?: [a-z]+)*(?:\([\w ,:.]*\))?(?: collate \w+)?", re.IGNORECASE)
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
 def spark_type(iceberg_type: Any) -> str:
-    """The Spark type of an Iceberg type, spelled as ``DataType.simpleString()`` spells it.
+    """The Spark type of an Iceberg type, spelled as ``DataType.simpleString()`` spells it, except that the
+    names of fields are quoted where Spark would not read them otherwise.
 
     A type that Spark has no word for (``geometry``, ``time``) keeps Iceberg's name.
 
@@ -53,10 +58,71 @@ def spark_type(iceberg_type: Any) -> str:
 def _nested(iceberg_type: dict[str, Any]) -> str:
     kind = iceberg_type["type"]
     if kind == "struct":
-        fields = ",".join(f"{field['name']}:{spark_type(field['type'])}" for field in iceberg_type["fields"])
-        return f"struct<{fields}>"
+        fields = (
+            f"{_field_name(field['name'])}:{spark_type(field['type'])}" for field in iceberg_type["fields"]
+        )
+        return f"struct<{','.join(fields)}>"
     if kind == "list":
         return f"array<{spark_type(iceberg_type['element'])}>"
     if kind == "map":
         return f"map<{spark_type(iceberg_type['key'])},{spark_type(iceberg_type['value'])}>"
     return str(kind)
+
+
+def requoted(described: str) -> str:
+    """A type as DESCRIBE prints it, with no name of a field quoted, as text that Spark reads as that type.
+
+    A name that looks like a part of the type cannot be told from one: it is read as the type.
+
+    >>> requoted("struct<we ird:int,b:array<int>>")
+    'struct<`we ird`:int,b:array<int>>'
+    """
+    if "struct<" not in described:
+        return described
+    read = _read(described, 0)
+    if read is None or read[1] != len(described):
+        raise StatementError(
+            "The type of a column cannot be told from what Spark says of it.",
+            where=described,
+            why="the name of a field inside it has characters that have a meaning in a type",
+            fix="rename the field: ALTER TABLE ... RENAME COLUMN",
+        )
+    return read[0]
+
+
+def _read(text: str, at: int) -> tuple[str, int] | None:
+    """The type that begins at a place, and where it ends."""
+    if text.startswith("struct<", at):
+        return _read_struct(text, at + len("struct<"))
+    if text.startswith("array<", at):
+        element = _read(text, at + len("array<"))
+        if element is None or not text.startswith(">", element[1]):
+            return None
+        return f"array<{element[0]}>", element[1] + 1
+    if text.startswith("map<", at):
+        key = _read(text, at + len("map<"))
+        value = _read(text, key[1] + 1) if key is not None and text.startswith(",", key[1]) else None
+        if key is None or value is None or not text.startswith(">", value[1]):
+            return None
+        return f"map<{key[0]},{value[0]}>", value[1] + 1
+    found = _PRIMITIVE.match(text, at)
+    return None if found is None else (found[0], found.end())
+
+
+def _read_struct(text: str, at: int) -> tuple[str, int] | None:
+    fields: list[str] = []
+    colon = text.find(":", at)
+    while colon >= 0:
+        read = _read(text, colon + 1)
+        if read is not None and text[read[1] : read[1] + 1] in (",", ">"):
+            fields.append(f"{_field_name(text[at:colon])}:{read[0]}")
+            at = read[1] + 1
+            if text[read[1]] == ">":
+                return f"struct<{','.join(fields)}>", at
+            colon = at
+        colon = text.find(":", colon + 1)
+    return None
+
+
+def _field_name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"

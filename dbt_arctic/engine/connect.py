@@ -23,6 +23,7 @@ from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
 from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.engine.temp_view import create_temp_view
+from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import ServerUnreachable
 
 IDLE_S = 300
@@ -102,7 +103,7 @@ class ConnectConnection:
         # In a subquery a command is a syntax error; on its own it would be run.
         with self._translated(sql):
             schema = self.session.sql(f"SELECT * FROM (\n{sql}\n)").schema
-        return [ColumnInfo(field.name, field.dataType.simpleString()) for field in schema.fields]
+        return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A temporary view over literal rows, every column a string (or NULL)."""

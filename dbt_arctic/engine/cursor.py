@@ -15,6 +15,7 @@ from dbt_arctic.engine.faults import Fault, shortened
 from dbt_arctic.engine.literals import bind
 from dbt_arctic.engine.rowcount import UNKNOWN
 from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import StatementCancelled
 
 FIRST_PAUSE_S = 0.2
@@ -131,7 +132,7 @@ class SparkCursor(ABC):
 def described(schema: Any) -> list[tuple[Any, ...]]:
     """A DB-API description of a schema of pyspark."""
     return [
-        (field.name, field.dataType.simpleString(), None, None, None, None, field.nullable)
+        (field.name, type_text(field.dataType), None, None, None, None, field.nullable)
         for field in schema.fields
     ]
 

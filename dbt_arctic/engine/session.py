@@ -14,6 +14,7 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.statement import RunningStatement
 from dbt_arctic.engine.temp_view import create_temp_view
 from dbt_arctic.engine.translate import translated
+from dbt_arctic.engine.type_text import type_text
 
 
 class SessionEngine:
@@ -81,7 +82,7 @@ class SessionConnection:
             execution = state.executePlan(state.sqlParser().parsePlan(sql), mode)
             execution.assertAnalyzed()
             schema = StructType.fromJson(json.loads(execution.analyzed().schema().json()))
-        return [ColumnInfo(field.name, field.dataType.simpleString()) for field in schema.fields]
+        return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A temporary view over literal rows, every column a string (or NULL)."""

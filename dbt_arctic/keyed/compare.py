@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from dbt_arctic.keyed.names import quote
 
 _NOT_COMPARED = ("map<", "variant")
+_QUOTED = re.compile(r"`(?:``|[^`])*`")
+_FIELD = re.compile(r"(?:`((?:``|[^`])*)`|([^:]*)):")
 
 
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
@@ -44,13 +47,21 @@ def comparable(value: str, type_: str, depth: int = 0) -> str:
             entries = f"transform({entries}, {each} -> struct({each}.key, {entry}))"
         return f"sort_array({entries})"
     if type_.startswith("struct<"):
-        fields = [part.split(":", 1) for part in _parts(_inside(type_))]
+        fields = [_field(part) for part in _parts(_inside(type_))]
         listed = ", ".join(
             f"{comparable(f'{value}.{quote(name)}', field_type, depth)} AS {quote(name)}"
             for name, field_type in fields
         )
         return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
     return value
+
+
+def _field(text: str) -> tuple[str, str]:
+    """Name and type of a field of a struct."""
+    found = _FIELD.match(text)
+    assert found is not None, text
+    quoted, plain = found.groups()
+    return (plain if quoted is None else quoted.replace("``", "`")), text[found.end() :]
 
 
 def _inside(type_: str) -> str:
@@ -60,11 +71,12 @@ def _inside(type_: str) -> str:
 def _parts(text: str) -> Iterator[str]:
     """The parts of a type between the commas that no bracket encloses.
 
-    >>> list(_parts("a:map<int,int>,b:decimal(4,2)"))
-    ['a:map<int,int>', 'b:decimal(4,2)']
+    >>> list(_parts("a:map<int,int>,`b,c`:decimal(4,2)"))
+    ['a:map<int,int>', '`b,c`:decimal(4,2)']
     """
     depth = start = 0
-    for at, character in enumerate(text):
+    masked = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
+    for at, character in enumerate(masked):
         depth += (character in "<(") - (character in ">)")
         if character == "," and depth == 0:
             yield text[start:at]

@@ -19,7 +19,7 @@ from dbt_arctic.refresh.state import load_keyed
 from dbt_arctic.refresh.switch import show_again
 
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
-_SMALL_INTEGER = re.compile(r"(?<![^:<,])(tinyint|smallint)(?![^,>])")
+_SMALL_INTEGER = re.compile(r"(`(?:``|[^`])*`)|(?<![^:<,])(?:tinyint|smallint)(?![^,>])")
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ def same_columns(table: tuple[Column, ...], produced: Sequence[tuple[str, str]])
 def stored_type(spark_type: str) -> str:
     """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits.
 
-    >>> stored_type("struct<tinyint:smallint,rest:array<tinyint>>")
-    'struct<tinyint:int,rest:array<int>>'
+    >>> stored_type("struct<tinyint:smallint,`a,tinyint`:array<tinyint>>")
+    'struct<tinyint:int,`a,tinyint`:array<int>>'
     """
-    return _SMALL_INTEGER.sub("int", spark_type)
+    return _SMALL_INTEGER.sub(lambda found: found[1] or "int", spark_type)
 
 
 def can_widen(old: str, new: str) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.types import spark_type
+from dbt_arctic.catalog.types import requoted, spark_type
+from dbt_arctic.errors import StatementError
 
 
 @pytest.mark.parametrize(
@@ -61,3 +62,41 @@ def test_nested_types_are_spelled_as_simple_string_spells_them() -> None:
 
 def test_a_type_that_spark_has_no_word_for_keeps_its_own() -> None:
     assert spark_type("geometry(srid:4326)") == "geometry(srid:4326)"
+
+
+def test_a_field_whose_name_is_not_plain_is_quoted() -> None:
+    fields = [
+        {"id": at, "name": name, "type": "int"} for at, name in enumerate(["a", "b c", "d`e", "f:int,g"])
+    ]
+    struct = {"type": "struct", "fields": fields}
+    assert spark_type(struct) == "struct<a:int,`b c`:int,`d``e`:int,`f:int,g`:int>"
+
+
+@pytest.mark.parametrize(
+    ("described", "text"),
+    [
+        ("decimal(4,2)", "decimal(4,2)"),
+        (
+            "struct<a:int,b:map<string,array<decimal(4,2)>>>",
+            "struct<a:int,b:map<string,array<decimal(4,2)>>>",
+        ),
+        (
+            "array<struct<we ird:int,d`e:interval day to second>>",
+            "array<struct<`we ird`:int,`d``e`:interval day to second>>",
+        ),
+        ("struct<x) USING csv --:int,y:string>", "struct<`x) USING csv --`:int,y:string>"),
+        ("struct<a:-:int,b:string>", "struct<`a:-`:int,b:string>"),
+        (
+            f"struct<{','.join(f'f{at} :int' for at in range(2000))}>",
+            f"struct<{','.join(f'`f{at} `:int' for at in range(2000))}>",
+        ),
+    ],
+)
+def test_a_described_type_gets_its_quotes_back(described: str, text: str) -> None:
+    assert requoted(described) == text
+
+
+@pytest.mark.parametrize("described", ["struct<a>", "struct<a:-->", "map<struct<a:int>"])
+def test_a_described_type_that_cannot_be_read_is_an_error(described: str) -> None:
+    with pytest.raises(StatementError, match="rename the field"):
+        requoted(described)

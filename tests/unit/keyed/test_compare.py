@@ -27,6 +27,10 @@ def test_what_spark_compares_is_left_as_it_is(type_: str) -> None:
             "struct<n:int,m:map<int,int>>",
             "CASE WHEN a IS NOT NULL THEN struct(a.`n` AS `n`, sort_array(map_entries(a.`m`)) AS `m`) END",
         ),
+        (
+            "struct<`m,:``x`:map<int,int>>",
+            "CASE WHEN a IS NOT NULL THEN struct(sort_array(map_entries(a.`m,:``x`)) AS `m,:``x`) END",
+        ),
         ("variant", "struct(to_json(a), schema_of_variant(a))"),
     ],
 )

@@ -1,0 +1,33 @@
+"""Spark's types as text that Spark reads as the same type: ``simpleString()`` quotes no name of a field.
+
+It must not import pyspark: it is given its types.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def type_text(data_type: Any) -> str:
+    """The text of a type of pyspark. Where all names are plain, it is ``simpleString()``."""
+    kind = data_type.typeName()
+    if kind == "struct":
+        fields = (f"{field_name(field.name)}:{type_text(field.dataType)}" for field in data_type.fields)
+        return f"struct<{','.join(fields)}>"
+    if kind == "array":
+        return f"array<{type_text(data_type.elementType)}>"
+    if kind == "map":
+        return f"map<{type_text(data_type.keyType)},{type_text(data_type.valueType)}>"
+    return str(data_type.simpleString())
+
+
+def field_name(name: str) -> str:
+    """The name of a field inside a type.
+
+    >>> field_name("a"), field_name("a:int,b")
+    ('a', '`a:int,b`')
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
