@@ -67,18 +67,11 @@ def merge_on_read(table: KeyedTable, version: Version | None = None, known: Colu
     change_at = version.change_snapshot if version else None
     base = table.base.at(base_at)
     change = table.change.at(change_at)
-    matched = key_equality("b", "c", table.key)
-    overridden, overriding = "", ""
+    overridden = ""
     if table.sequence_by:
         # A late older row may meet a newer one in the base.
         sequence = quote(table.sequence_by)
         overridden = f" AND c.{sequence} >= b.{sequence}"
-        overriding = f"""
-LEFT ANTI JOIN (
-  SELECT {key}, {sequence}
-  FROM {base}
-) AS b
-  ON {matched} AND b.{sequence} > c.{sequence}"""
     read_of_change = key if not table.sequence_by else f"{key}, {quote(table.sequence_by)}"
     return f"""\
 SELECT {select_columns(table, base_at, known or {}, "b")}
@@ -88,16 +81,46 @@ LEFT ANTI JOIN (
   FROM {change}
   WHERE {quote(ACTION)} <> '-U'
 ) AS c
-  ON {matched}{overridden}
+  ON {key_equality("b", "c", table.key)}{overridden}
 UNION ALL
 SELECT {", ".join("c." + quote(column) for column in table.column_names)}
+{_winning_changes(table, version, known)}
+WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
+
+
+def remembered_deletes(table: KeyedTable, version: Version, known: ColumnsAt | None = None) -> str:
+    """With a sequence: the deletes that still speak against older rows of their keys, with ``_action``.
+
+    Together with the merged rows, of which none has such a key, they are all that a version knows.
+    """
+    columns = ", ".join("c." + quote(column) for column in (*table.column_names, ACTION))
+    return f"""\
+SELECT {columns}
+{_winning_changes(table, version, known)}
+WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} = 'D'"""
+
+
+def _winning_changes(table: KeyedTable, version: Version | None, known: ColumnsAt | None) -> str:
+    """A ``FROM`` clause: as ``c`` the changes that no row of the base overrides, numbered by key."""
+    key = quote_all(table.key)
+    base_at = version.base_snapshot if version else None
+    change_at = version.change_snapshot if version else None
+    overriding = ""
+    if table.sequence_by:
+        sequence = quote(table.sequence_by)
+        overriding = f"""
+LEFT ANTI JOIN (
+  SELECT {key}, {sequence}
+  FROM {table.base.at(base_at)}
+) AS b
+  ON {key_equality("b", "c", table.key)} AND b.{sequence} > c.{sequence}"""
+    return f"""\
 FROM (
   SELECT {select_columns(table, change_at, known or {})}, {quote(ACTION)},
     row_number() OVER (PARTITION BY {key} ORDER BY {newest_first(table)}) AS {_RANK}
-  FROM {change}
+  FROM {table.change.at(change_at)}
   WHERE {quote(ACTION)} <> '-U'
-) AS c{overriding}
-WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
+) AS c{overriding}"""
 
 
 def read_optimized(table: KeyedTable) -> str:

@@ -46,9 +46,24 @@ def of_changed_keys(table: KeyedTable, state: str, log: LogRange, now: Version, 
 
 
 def _checked_offset(table: KeyedTable) -> str:
-    """An old row lacks what was added since, and the base may by now not take NULL there."""
-    checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
+    checks = required_checks(table)
     if not checks:
         return "0L"
     broken = " ".join(when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'"))
     return f"CASE {broken} ELSE 0L END"
+
+
+def required_checks(table: KeyedTable) -> tuple[Check, ...]:
+    """An old row lacks what was added since, and the base may by now not take NULL there."""
+    return tuple(
+        Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required
+    )
+
+
+def rows_and_deletes(table: KeyedTable, rows: str, deletes: str) -> str:
+    """A model's SQL that makes a table with a sequence anew, with what it remembers of deletes."""
+    columns = quote_all((*table.column_names, ACTION))
+    return (
+        f"SELECT {quote_all(table.column_names)}, 'U' AS {quote(ACTION)}\nFROM (\n{rows}\n)\n"
+        f"UNION ALL\nSELECT {columns}\nFROM (\n{deletes}\n)"
+    )

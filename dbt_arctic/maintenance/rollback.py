@@ -1,23 +1,30 @@
-"""``rollback``: an earlier version's rows as a new commit, which the models downstream pull as changes."""
+"""``rollback``: an earlier version's rows as a new commit, which the models downstream pull as changes.
+
+Where the order of rows is their sequence, rows of then would lose against those of now. There the next
+generation is built from them, see ``rollback_build``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, consumed_versions, log_range
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.rollback import insert_difference, of_changed_keys
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed
-from dbt_arctic.maintenance.finding import rebuild, restore
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, Version, encode_consumed
+from dbt_arctic.maintenance.finding import rebuild
 from dbt_arctic.maintenance.generations import generation_of, load_sides
 from dbt_arctic.maintenance.log_checks import check_commits
+from dbt_arctic.maintenance.rollback_build import build_version
 from dbt_arctic.maintenance.versions import resolve, state_at
+from dbt_arctic.refresh.build import begin
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import columns_at, load_keyed
+from dbt_arctic.refresh.state import columns_at, current_version, load_change, load_keyed
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,12 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
     What the version was computed from is committed with it: the model's next run takes up from there, and
     so pulls again what is undone here.
 
-    :raises ConfigError: the table has a sequence, by which rows of then would lose.
-    :raises VersionUnavailable: the version is gone, or it had another key.
-    :raises ConcurrentRun: others kept committing, or a full refresh went through meanwhile.
+    :raises VersionUnavailable: the version is gone, or it had another key or another order.
+    :raises ConcurrentRun: others kept committing, or a full refresh is at work or went through meanwhile.
     """
     table = load_keyed(edge.catalog, name)
-    _refuse_sequence(table)
+    if table.sequence_by is not None:
+        return _build(edge, name, text)
     to = resolve(edge.catalog, table, text, name.dotted)
 
     def statement(attempt: Attempt) -> str:
@@ -51,7 +58,7 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
         properties = {PROPERTY_RUN: edge.run_id, PROPERTY_ROLLBACK: to.token}
         consumed = _consumed(edge.catalog, table, attempt.change, to)
         if consumed is not None:
-            properties[PROPERTY_CONSUMED] = consumed
+            properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
         return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
 
     purpose = Purpose("rollback", name.dotted, "look at dbt-arctic history and roll back again")
@@ -59,14 +66,29 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
     return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 
-def _refuse_sequence(table: KeyedTable) -> None:
-    if table.sequence_by is not None:
-        raise ConfigError(
-            f"{table.name} cannot be rolled back: its changes are ordered by {table.sequence_by}",
+def _build(edge: Edge, name: Name, text: str) -> RolledBack:
+    """With a sequence: what lands from here on is in the new generation, where its sequence decides."""
+    beginning = begin(edge, name)
+    table = load_keyed(edge.catalog, name)
+    to = resolve(edge.catalog, table, text, name.dotted)
+    _require_same_meaning(edge.catalog, table, to)
+    before = current_version(edge.catalog, table)
+    consumed = _consumed(edge.catalog, table, load_change(edge.catalog, table), to) or {}
+    return RolledBack(name.dotted, to, before, build_version(edge, table, to, consumed, beginning))
+
+
+def _require_same_meaning(catalog: CatalogReader, table: KeyedTable, to: Version) -> None:
+    then = generation_of(catalog, table, to.generation)
+    was, now, what = then.key, table.key, "key"
+    if was == now and table.sequence_by is not None:
+        was, now, what = (then.sequence_by or "the order of arrival",), (table.sequence_by,), "order"
+    if was != now:
+        raise VersionUnavailable(
+            f"{table.name} cannot go back to the version {to} as changes of its rows",
             where=table.name.dotted,
-            why="a row of an older version has an older sequence, so it would lose against the row of now",
-            fix="write the rows again with a newer sequence, read from at_version(); or rebuild: "
-            f"{rebuild(table.name)}; to undo a full refresh: {restore(table.name)} --previous",
+            why=f"its {what} was {', '.join(was)} then, and is {', '.join(now)} now",
+            fix=f"show that generation again: dbt-arctic restore {table.name.schema}."
+            f"{table.name.identifier} --generation {to.generation}",
         )
 
 
@@ -76,15 +98,7 @@ def _states(
     """SQL of the rows of then and of now, restricted to keys that may differ where the log tells them."""
     then_sql, now_sql = state_at(catalog, table, to), state_at(catalog, table, now)
     if to.generation != now.generation:
-        then = generation_of(catalog, table, to.generation)
-        if then.key != table.key:
-            raise VersionUnavailable(
-                f"{table.name} cannot go back to the version {to} as changes of its rows",
-                where=table.name.dotted,
-                why=f"its key was {', '.join(then.key)} then, and is {', '.join(table.key)} now",
-                fix=f"show that generation again: dbt-arctic restore {table.name.schema}."
-                f"{table.name.identifier} --generation {to.generation}",
-            )
+        _require_same_meaning(catalog, table, to)
         return then_sql, now_sql
     log = log_range(change.history(now.change_snapshot), to.change_snapshot)
     if log is None or _by_hand(catalog, table):
@@ -101,7 +115,9 @@ def _by_hand(catalog: CatalogReader, table: KeyedTable) -> bool:
     return any(check_commits(table, *load_sides(catalog, table)))
 
 
-def _consumed(catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version) -> str | None:
+def _consumed(
+    catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version
+) -> Mapping[str, Consumed] | None:
     """What the version was computed from, to be committed again; ``None`` where nothing ever pulled."""
     _, then = load_sides(catalog, generation_of(catalog, table, to.generation))
     history = then.history(to.change_snapshot)
@@ -115,4 +131,4 @@ def _consumed(catalog: CatalogReader, table: KeyedTable, change: TableState, to:
             why="the commits that said so were expired",
             fix=f"choose a later version, or {rebuild(table.name)}",
         )
-    return encode_consumed(consumed)
+    return consumed

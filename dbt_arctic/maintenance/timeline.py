@@ -86,17 +86,23 @@ def timeline(
             kind = "before adoption"
         if kind == "build" and adopted_ms:
             kind = "adoption"  # its one row is a marker
+        told = built if built is not None and _is_first(commit, side) else commit
         entries.append(
             Entry(
                 version=version,
                 time_ms=commit.timestamp_ms,
                 kind=kind,
-                rows=0 if kind == "adoption" else added(built if kind == "build" and built else commit),
+                rows=0 if kind == "adoption" else added(told),
                 run=commit.summary.get(PROPERTY_RUN, ""),
                 savepoints=tuple(named.get((table.generation.number, at), ())) if side == "change" else (),
             )
         )
     return entries[::-1]
+
+
+def _is_first(commit: Snapshot, side: str) -> bool:
+    """Whether a commit tells of a whole generation: it was built anew, or from an earlier version's rows."""
+    return side == "change" and commit.parent_id is None and PROPERTY_RUN in commit.summary
 
 
 def kind_of_change(commit: Snapshot) -> str:

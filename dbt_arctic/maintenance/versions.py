@@ -143,12 +143,23 @@ def pair(
 
 def state_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> str:
     """SQL of a table's merged rows at a version, with the columns of today: one that came later is NULL."""
+    return read.merge_on_read(*_at(catalog, table, version))
+
+
+def deletes_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> str:
+    """SQL of the deletes that a table with a sequence remembered at a version."""
+    return read.remembered_deletes(*_at(catalog, table, version))
+
+
+def _at(
+    catalog: CatalogReader, table: KeyedTable, version: Version
+) -> tuple[KeyedTable, Version, read.ColumnsAt]:
     generation = generation_of(catalog, table, version.generation)
     known = {
         **columns_at(catalog, generation.base, (version.base_snapshot,)),
         **columns_at(catalog, generation.change, (version.change_snapshot,)),
     }
-    return read.merge_on_read(as_shown(table, generation), version, known)
+    return as_shown(table, generation), version, known
 
 
 def rows_at(catalog: CatalogReader, name: Name, text: str, where: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.errors import ArcticError, ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
-from dbt_arctic.keyed.layout import plan_layout
+from dbt_arctic.keyed.layout import Layout, plan_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import (
@@ -74,10 +74,14 @@ def build_generation(
     comment: str = "",
     column_comments: Mapping[str, str] | None = None,
     beginning: Beginning | None = None,
+    like: KeyedTable | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> tuple[KeyedTable, Outcome]:
     """First build and full refresh: the next generation, then the view.
 
     :param beginning: where the rows were computed before: the table as it was then.
+    :param like: a generation with the same columns, whose layout and types are kept whatever the config says.
+    :param notes: what the first commit is to say besides.
 
     Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
     build skips and removes once they are certainly abandoned.
@@ -97,17 +101,9 @@ def build_generation(
         raise under_way(f"another run is building {name}", other, config.model)
     retired = pin_retired(edge.catalog, old) if beginning is None else beginning.retired
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
-    types = {column.name: column.type for column in edge.query_schema(sql)}
+    types = like.types if like else {column.name: column.type for column in edge.query_schema(sql)}
     comments = column_comments or {}
-    layout = plan_layout(
-        where=config.model,
-        key=batch.key,
-        types=types,
-        buckets=config.buckets,
-        bucket_by=match_columns([config.bucket_by], list(types))[0] if config.bucket_by else None,
-        partition_by=config.partition_by,
-        sort_by=match_columns(config.sort_by, list(types)),
-    )
+    layout = like.layout if like else _plan_layout(config, batch.key, types)
     table = KeyedTable(
         name=name,
         generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
@@ -127,7 +123,7 @@ def build_generation(
         fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
         rows = rows_written(edge, edge.run("fill_base", fill, table), table.base)
         edge.run("create_change", create.create_change(table, edge.now_ms()), table)
-        properties = {PROPERTY_RUN: edge.run_id}
+        properties = {PROPERTY_RUN: edge.run_id, **(notes or {})}
         if consumed:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
         edge.run("first_commit", mark_buckets(table, properties), table)
@@ -145,6 +141,18 @@ def build_generation(
         carry_over(edge, retired, table, config.model)
     _drop_abandoned(edge, table, found)
     return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
+
+
+def _plan_layout(config: KeyedConfig, key: tuple[str, ...], types: Mapping[str, str]) -> Layout:
+    return plan_layout(
+        where=config.model,
+        key=key,
+        types=types,
+        buckets=config.buckets,
+        bucket_by=match_columns([config.bucket_by], list(types))[0] if config.bucket_by else None,
+        partition_by=config.partition_by,
+        sort_by=match_columns(config.sort_by, list(types)),
+    )
 
 
 def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str) -> None:

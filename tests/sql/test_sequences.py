@@ -86,6 +86,17 @@ def test_merged_rows_are_the_greatest_of_each_key_whatever_is_merged_or_trimmed(
 
 
 @eager
+@given(log=commits, merged=st.integers(0, 6), trimmed=st.integers(0, 6))
+def test_the_deletes_that_are_remembered_are_those_that_no_row_has_overridden(
+    duck: Any, log: list[Commit], merged: int, trimmed: int
+) -> None:
+    fill(duck, log, merged, trimmed, at="pinned")
+    found = duck.query(read.remembered_deletes(TABLE, Version(1, 7, 5)))
+    assert {row[3] for row in found} <= {"D"}
+    assert found_state(found) == {key: one for key, one in winners(log).items() if one[1] is None}
+
+
+@eager
 @given(log=commits, merged=st.integers(0, 6), trimmed=st.integers(0, 6), start=st.integers(0, 6))
 def test_a_pull_gives_the_merged_state_of_each_key_and_never_a_late_loser(
     duck: Any, log: list[Commit], merged: int, trimmed: int, start: int

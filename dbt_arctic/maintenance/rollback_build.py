@@ -1,0 +1,70 @@
+"""A rollback of a table with a sequence: the next generation, built from an earlier version.
+
+The rows of then come with the deletes that were remembered then, so that late rows keep their order. It is a
+build like any other: one lease, a replay of what lands meanwhile, one switch; a model downstream compares
+the two generations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.log import PROPERTY_ROLLBACK
+from dbt_arctic.keyed.rollback import required_checks, rows_and_deletes
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.maintenance.versions import deletes_at, state_at
+from dbt_arctic.refresh.build import Beginning, build_generation
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import load_base
+
+_NOT_OURS_TO_SET = (
+    "comment", "owner", "provider", "location", "external", "is_managed_location", "format-version",
+)  # fmt: skip
+"""What a catalog tells among a table's properties, and Spark takes in other clauses only."""
+
+
+def build_version(
+    edge: Edge, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
+) -> int:
+    """Show an earlier version's rows as a generation of their own, with columns and layout of now.
+
+    :param consumed: what the version was computed from.
+    :param beginning: the table before the version was chosen.
+    :returns: how many rows it has; -1 where nobody tells.
+    """
+    config = KeyedConfig(
+        model=table.name.dotted,
+        unique_key=table.key,
+        sequence_by=table.sequence_by,
+        tombstone_retention_s=table.tombstone_retention_s,
+        tblproperties=_properties(edge.catalog, table),
+        checks=required_checks(table),
+        required=table.required,
+    )
+    sql = rows_and_deletes(table, state_at(edge.catalog, table, to), deletes_at(edge.catalog, table, to))
+    _, outcome = build_generation(
+        edge,
+        table.name,
+        config,
+        sql,
+        consumed,
+        owner=table.owner,
+        comment=beginning.before.comment,
+        column_comments={column.name: column.comment for column in table.columns},
+        beginning=beginning,
+        like=table,
+        notes={PROPERTY_ROLLBACK: to.token},
+    )
+    return outcome.rows
+
+
+def _properties(catalog: CatalogReader, table: KeyedTable) -> dict[str, str]:
+    """What was set on the base besides what a build sets."""
+    return {
+        name: value
+        for name, value in load_base(catalog, table).properties.items()
+        if not name.startswith("arctic.") and name not in _NOT_OURS_TO_SET
+    }
