@@ -46,7 +46,7 @@ class CloneApi(KeyedApi):
     ) -> ArcticResponse:
         """The first generation of a clone that becomes a keyed table."""
         with as_dbt_errors():
-            # The cloned rows are merged already: no deletes among them, and one row a key.
+            # The cloned rows are merged already: one row a key, and deletes only where they are told as such.
             config = replace(
                 parse_config(model["name"], model["config"]), delete_when=None, deduplicate_by=()
             )
@@ -60,7 +60,7 @@ class CloneApi(KeyedApi):
                 self.edge(self._run_id(model["unique_id"])),
                 this.name_parts,
                 config,
-                rows.sql,
+                rows.sql_for(config),
                 rows.consumed,
                 owner=model["unique_id"],
                 comment=self.table_comment(model),

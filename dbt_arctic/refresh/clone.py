@@ -13,10 +13,13 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name, quote_all
-from dbt_arctic.keyed.table import is_keyed
+from dbt_arctic.keyed.read import remembered_deletes
+from dbt_arctic.keyed.rollback import rows_and_deletes
+from dbt_arctic.keyed.table import KeyedTable, is_keyed
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_merge_on_read
-from dbt_arctic.refresh.state import current_version, find_keyed, load_change
+from dbt_arctic.refresh.state import columns_at, current_version, find_keyed, load_change
 
 PROPERTY_CLONE = "arctic.clone"
 """On a view: the name of what it was cloned from. It stays when a keyed table takes the view's place."""
@@ -24,11 +27,25 @@ PROPERTY_CLONE = "arctic.clone"
 
 @dataclass(frozen=True)
 class ClonedRows:
-    """The rows of a clone at one version of its source, and what that version was computed from."""
+    """The rows of a clone at one version of its source, and what that version was computed from.
+
+    :param ordered: what the source is, where its rows have a sequence; and :param with_deletes: the rows with
+        the deletes that it remembers, without which an older row that comes late would bring a key back.
+    """
 
     source: Name
     sql: str
     consumed: Mapping[str, Consumed]
+    ordered: KeyedTable | None = None
+    with_deletes: str = ""
+
+    def sql_for(self, config: KeyedConfig) -> str:
+        """What a keyed table begins with: deletes say something only under the same key and order."""
+        if self.ordered is None or self.ordered.sequence_by is None or config.sequence_by is None:
+            return self.sql
+        of_source = ({name.lower() for name in self.ordered.key}, self.ordered.sequence_by.lower())
+        of_clone = ({name.lower() for name in config.unique_key}, config.sequence_by.lower())
+        return self.with_deletes if of_source == of_clone else self.sql
 
 
 def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
@@ -90,7 +107,15 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         version = current_version(catalog, table)
         history = load_change(catalog, table).history(version.change_snapshot)
         sql = plan_merge_on_read(catalog, source, version.token, model)
-        return ClonedRows(source, sql, consumed_versions(history))
+        consumed = consumed_versions(history)
+        if table.sequence_by is None:
+            return ClonedRows(source, sql, consumed)
+        known = {
+            **columns_at(catalog, table.base, (version.base_snapshot,)),
+            **columns_at(catalog, table.change, (version.change_snapshot,)),
+        }
+        deletes = remembered_deletes(table, version, known)
+        return ClonedRows(source, sql, consumed, table, rows_and_deletes(table, sql, deletes))
     state = catalog.load_table(source.schema, source.identifier)
     if state is None:
         raise UnknownRelation(
