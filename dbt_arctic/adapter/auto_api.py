@@ -8,6 +8,7 @@ from typing import Any
 
 from dbt.adapters.base.meta import available
 
+from dbt_arctic.adapter import elsewhere
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.credentials import ArcticCredentials
@@ -90,6 +91,9 @@ class AutoApi(ModelApi):
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         config = parse_config(model["name"], model["config"])
+        if elsewhere.current() is not None:
+            # A check is after what is refreshed incrementally, even where a full refresh would be faster.
+            config = replace(config, full_refresh_above=1.0)
         contract = read_contract(model, config.unique_key)
         if contract is None:
             return config, sql

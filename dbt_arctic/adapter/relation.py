@@ -8,6 +8,7 @@ from typing import Any
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.relation import Policy, RelationType
 
+from dbt_arctic.adapter import elsewhere
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 
@@ -60,6 +61,12 @@ class ArcticRelation(BaseRelation):
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> ArcticRelation:
         """As dbt's own. Only ``ref()`` and ``source()`` say how many rows may be read (``limit``)."""
         made = super().create_from(quoting, relation_config, **kwargs)
+        place = elsewhere.current()
+        if place is not None and getattr(relation_config, "resource_type", None) == "source":
+            table = place.sources.get((made.name_parts.schema.lower(), made.name_parts.identifier.lower()))
+            if table is not None:
+                path = made.path.replace(schema=place.schema, identifier=table)
+                made = made.replace(path=path)
         pins = current() if "limit" in kwargs else None
         pin = pins.find(made.name_parts) if pins is not None else None
         return made if pin is None else made.replace(read_as=pin.text)

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dbt_arctic.cli.adopt import adopt
+from dbt_arctic.cli.check import check
 from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.erase import erase
@@ -45,17 +46,18 @@ def main() -> None:
 def doctor() -> None:
     """Check this machine: packages and Java. `dbt debug` checks a profile."""
     checks = list(examine())
-    for check in checks:
-        click.echo(f"{'ok' if check.ok else '!!'}  {check.name:<14} {check.detail}")
-        if check.fix:
-            click.echo(f"    fix: {check.fix}")
-    if not all(check.ok for check in checks):
+    for part in checks:
+        click.echo(f"{'ok' if part.ok else '!!'}  {part.name:<14} {part.detail}")
+        if part.fix:
+            click.echo(f"    fix: {part.fix}")
+    if not all(part.ok for part in checks):
         sys.exit(1)
 
 
 for command in (
     adopt,
     changes,
+    check,
     clean,
     erase,
     history,

@@ -6,6 +6,7 @@ key are kept whether they changed or not: the batch finds them, and says so.
 
 from __future__ import annotations
 
+from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
@@ -38,12 +39,13 @@ def difference_from(
         )
     first = quote(table.key[0])
     columns = ",\n  ".join(
-        f"CASE WHEN n.{_SAME_KEY} IS NULL THEN o.{quote(column)} ELSE n.{quote(column)} END AS {quote(column)}"
+        f"CASE WHEN n.{_SAME_KEY} IS NULL THEN o.{quote(column)} ELSE n.{quote(column)} END"
+        f" AS {quote(column)}"
         if column in table.key
         else f"n.{quote(column)}"
         for column in table.column_names
     )
-    same = " AND ".join(_same(column.name, column.type) for column in table.columns)
+    same = same_row("n", "o", {column.name: column.type for column in table.columns})
     return f"""\
 SELECT {columns},
   CASE WHEN n.{_SAME_KEY} IS NULL THEN 'D' ELSE 'U' END AS {quote(ACTION)}
@@ -58,11 +60,3 @@ FULL OUTER JOIN (
 ) AS o
   ON {key_equality("n", "o", table.key)}
 WHERE n.{_SAME_KEY} IS NULL OR n.{_SAME_KEY} > 1 OR o.{first} IS NULL OR NOT ({same})"""
-
-
-def _same(column: str, type_: str) -> str:
-    left, right = f"n.{quote(column)}", f"o.{quote(column)}"
-    if "map<" in type_ or type_ == "variant":
-        # Spark compares no maps.
-        return f"to_json({left}) <=> to_json({right})"
-    return f"{left} <=> {right}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from dbt_arctic.cli.main import main
 from tests.dbt.keyed.conftest import Shop
@@ -119,3 +119,18 @@ def test_an_upstream_that_is_a_view_a_seed_or_a_plain_table_is_followed(shop: Sh
     shop.sql("DELETE FROM {s}.raw_orders WHERE id = 9")
     assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (2 keys), 2 rows"
     assert shop.rows("named") == sorted(shop.sql(everything), key=repr)
+
+
+def checked(shop: Shop, *arguments: str) -> Result:
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    return CliRunner().invoke(main, ["check", *arguments, *folders])
+
+
+def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -> None:
+    layered(shop)
+    before = shop.rows("raw_orders"), shop.rows("by_customer")
+    done = checked(shop, "--rounds", "2", "--seed", "1")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == "check: 2 models, 2 incremental, 2 rounds, 0 differences"
+    assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
+    assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]

@@ -1,0 +1,208 @@
+"""``dbt-arctic check``: a project on a copy of its sources, changed at random, compared with its own SQL.
+
+After each round dbt runs as always; then each automatic model is compared, row for row, with its whole
+query. What is made for it lives in a schema of its own, and is dropped at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.factory import reset_adapters
+from dbt.cli.main import dbtRunner
+
+from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
+from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.project import Target
+from dbt_arctic.catalog.api import CatalogColumn
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.churn import copy_statements, differing_rows, gone, round_statements, waiting
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.refresh.config import choose_strategy
+
+AUTOMATIC = "config.incremental_strategy:auto"
+"""What dbt calls the models in question."""
+
+
+@dataclass
+class Checked:
+    """What a check found. ``incremental``: models that were refreshed incrementally at least once."""
+
+    models: set[str] = field(default_factory=set)
+    incremental: set[str] = field(default_factory=set)
+    rounds: int = 0
+    differences: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Rows that differ, by model and round."""
+
+    @property
+    def last_line(self) -> str:
+        return (
+            f"check: {len(self.models)} models, {len(self.incremental)} incremental, {self.rounds} rounds, "
+            f"{sum(self.differences.values())} differences"
+        )
+
+
+def check_project(
+    operator: Operator,
+    target: Target,
+    select: Sequence[str],
+    rounds: int,
+    seed: int,
+    tell: Callable[[str], None],
+    keep: bool = False,
+) -> Checked:
+    """:param select: as in dbt; what the selection reads is built too.
+    :raises ConfigError: dbt failed on the copy.
+    """
+    schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
+    catalog = target.credentials.database
+    selection = ["--select", *(f"+{part}" for part in select or (AUTOMATIC,))]
+    found = Checked()
+    with _schema(operator, Name(catalog, schema, ""), keep):
+        listed = ["--resource-type", "source", "--output", "json", "--output-keys", "unique_id"]
+        needed = {json.loads(line)["unique_id"] for line in _dbt(target, "ls", *listed, *selection).result}
+        manifest = _dbt(target, "parse").result
+        copies = {
+            (node.schema.lower(), node.identifier.lower()): (node, f"source_{place}_{node.identifier}")
+            for place, node in enumerate(manifest.sources.values())
+            if node.unique_id in needed and node.database == catalog
+        }
+        place = Elsewhere(schema, {key: table for key, (_, table) in copies.items()})
+        churned: list[Name] = []
+        for node, table in copies.values():
+            name = Name(catalog, node.schema, node.identifier)
+            columns = [column.name for column in _columns(operator, name)]
+            copy = Name(catalog, schema, table)
+            tell(f"copying {name.dotted}")
+            for statement in copy_statements(name.sql, copy, columns, seed):
+                operator.edge.run("copy", statement)
+            churned.append(copy)
+        with elsewhere(place):
+            for number in range(rounds + 1):
+                if number:
+                    for copy in churned:
+                        _change(operator, copy, seed + 1000 * number)
+                tell(f"round {number}: dbt {'build' if number == 0 else 'run'}")
+                built = _dbt(
+                    target,
+                    "run" if number else "build",
+                    *([] if number else ["--exclude-resource-type", "test", "unit_test"]),
+                    *selection,
+                ).result
+                if not number:
+                    churned += [
+                        Name(catalog, entry.node.schema, entry.node.identifier)
+                        for entry in built.results
+                        if entry.node.resource_type == "seed"
+                    ]
+                    for seed_table in churned[len(copies) :]:
+                        _prepare_seed(operator, seed_table)
+                _compare(operator, catalog, built, number, found)
+            found.rounds = rounds
+    return found
+
+
+def _compare(operator: Operator, catalog: str, built: Any, number: int, found: Checked) -> None:
+    for entry in built.results:
+        node = entry.node
+        config = node.config.to_dict()
+        if node.resource_type != "model" or config.get("materialized") != "incremental":
+            continue
+        if choose_strategy(node.name, config) != "auto":
+            continue
+        found.models.add(node.name)
+        if str(entry.adapter_response.get("_message", "")).startswith("INCREMENTAL"):
+            found.incremental.add(node.name)
+        name = Name(catalog, node.schema, node.alias)
+        columns = _columns(operator, name)
+        sql = differing_rows(
+            f"SELECT * FROM {name.sql}",
+            node.compiled_code,
+            [(column.name, column.type) for column in columns],
+        )
+        count = int(operator.query(f"SELECT count(1) FROM (\n{sql}\n)")[0][0])
+        if count:
+            found.differences[(node.name, number)] = count
+
+
+def _change(operator: Operator, table: Name, seed: int) -> None:
+    columns = [(column.name, column.type) for column in _columns(operator, table)]
+    identifying = _identifying(operator, table, [name for name, _ in columns])
+    for statement in round_statements(table, columns, identifying, seed):
+        operator.edge.run("change", statement)
+
+
+def _prepare_seed(operator: Operator, table: Name) -> None:
+    """A seed loses no row at first; from the next round on it is changed like a source."""
+    for beside in (waiting(table), gone(table)):
+        operator.edge.run(
+            "copy", f"CREATE TABLE {beside.sql} USING iceberg AS SELECT * FROM {table.sql} WHERE false"
+        )
+
+
+def _identifying(operator: Operator, table: Name, columns: list[str]) -> list[str]:
+    """Columns of which every value is another: probably a key, or a part of one that joins name."""
+    counted = ", ".join(f"count(DISTINCT {quote(column)})" for column in columns)
+    total, *distinct = operator.query(f"SELECT count(1), {counted} FROM {table.sql}")[0]
+    unique = [column for column, count in zip(columns, distinct, strict=True) if count == total]
+    # Without one, a key has several columns: leave whole rows alone but for coming and going.
+    return unique or columns
+
+
+def _columns(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
+    table = operator.catalog.load_table(name.schema, name.identifier)
+    if table is not None:
+        return table.columns
+    view = operator.catalog.load_view(name.schema, name.identifier)
+    if view is None:
+        raise ConfigError(
+            f"{name} does not exist",
+            where="the sources of the project",
+            why="a check copies every source of the catalog",
+            fix="load it first, or remove it from the project's sources",
+        )
+    return view.columns
+
+
+@contextmanager
+def _schema(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
+    schema = f"{quote(name.catalog)}.{quote(name.schema)}"
+    operator.edge.run("create_schema", f"CREATE SCHEMA {schema}")
+    try:
+        yield
+    finally:
+        if not keep:
+            for existing in operator.catalog.list_schemas():
+                if existing == name.schema or existing.startswith(f"{name.schema}_"):
+                    _drop(operator, Name(name.catalog, existing, ""))
+
+
+def _drop(operator: Operator, schema: Name) -> None:
+    entries = sorted(operator.catalog.list_names(schema.schema), key=lambda entry: entry.kind != "view")
+    for entry in entries:
+        kind, purge = ("VIEW", "") if entry.kind == "view" else ("TABLE", " PURGE")
+        operator.edge.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")
+    operator.edge.run("drop", f"DROP SCHEMA {quote(schema.catalog)}.{quote(schema.schema)}")
+
+
+def _dbt(target: Target, *arguments: str) -> Any:
+    places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
+    if target.profiles_dir is not None:
+        places += ["--profiles-dir", str(target.profiles_dir)]
+    try:
+        outcome = dbtRunner().invoke([*arguments, *places])
+    finally:
+        reset_adapters()  # type: ignore[no-untyped-call]
+    if not outcome.success:
+        raise ConfigError(
+            f"dbt {arguments[0]} failed on the copy",
+            where=str(target.project_root),
+            why=str(outcome.exception or "dbt has said why"),
+            fix="--keep leaves the copy for a look",
+        )
+    return outcome

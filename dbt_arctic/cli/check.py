@@ -1,0 +1,42 @@
+"""``dbt-arctic check``: do automatic models equal a full refresh? On a copy, after random changes."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_arctic.cli.options import project_options
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("select", nargs=-1)
+@click.option("--rounds", default=5, show_default=True, help="Rounds of changes.")
+@click.option("--seed", type=int, help="Of the changes; the same seed makes the same ones.")
+@click.option("--keep", is_flag=True, help="Leave the copy, to look at it.")
+@project_options
+def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None, keep: bool) -> None:
+    """Compare automatic models with their whole query, after rounds of random changes.
+
+    Works on a copy of the project's sources in a schema of its own; nothing of yours is written to.
+    The exit code is 1 where a model differs.
+    """
+    from dbt_arctic.adapter.checking import check_project
+    from dbt_arctic.adapter.operator import operating
+
+    chosen = random.randrange(10**6) if seed is None else seed
+    click.echo(f"seed {chosen}", err=True)
+    with operating(target, "check") as operator:
+        found = check_project(
+            operator, target, select, rounds, chosen, lambda text: click.echo(text, err=True), keep
+        )
+    for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
+        click.echo(f"round {number}: {model} differs in {count} rows")
+    click.echo(found.last_line)
+    if found.differences:
+        sys.exit(1)
