@@ -28,6 +28,7 @@ from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.modify_api import ModifyApi
 from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.python_models import PythonModels
+from dbt_arctic.adapter.read_api import ReadApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
@@ -84,6 +85,7 @@ class ArcticAdapter(
     ModelApi,
     CloneApi,
     ConsistentReads,
+    ReadApi,
     SQLAdapter,
 ):
     Relation = ArcticRelation

@@ -34,7 +34,6 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.maintenance import versions
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, swaps
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
@@ -42,7 +41,7 @@ from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
-from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
 
 if TYPE_CHECKING:
     from dbt.adapters.sql.impl import SQLAdapter as _Base
@@ -246,41 +245,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """The strategy of a model: as configured, else by whether it has a key."""
         with as_dbt_errors():
             return choose_strategy(model["name"], model["config"])
-
-    # Reading
-
-    @available.parse(lambda *a, **k: "")
-    def merge_on_read_sql(self, relation: ArcticRelation, version: str | None, where: str) -> str:
-        with as_dbt_errors():
-            return pull.plan_merge_on_read(self.catalog, self._origin(relation), version, where)
-
-    @available.parse(lambda *a, **k: "")
-    def read_optimized_sql(self, relation: ArcticRelation) -> str:
-        with as_dbt_errors():
-            return read.read_optimized(load_keyed(self.catalog, self._origin(relation)))
-
-    @available.parse(lambda *a, **k: "")
-    def changes_sql(
-        self, relation: ArcticRelation, before: str, after: str | None, images: read.Images, where: str
-    ) -> str:
-        with as_dbt_errors():
-            return pull.plan_changes(self.catalog, self._origin(relation), before, after, images, where)
-
-    @available.parse(lambda *a, **k: "")
-    def at_version_sql(self, relation: ArcticRelation, version: str, where: str) -> str:
-        with as_dbt_errors():
-            return versions.rows_at(self.catalog, self._origin(relation), version, where)
-
-    @available.parse(lambda *a, **k: "")
-    def at_time_sql(self, relation: ArcticRelation, time: str, where: str) -> str:
-        with as_dbt_errors():
-            return versions.rows_at_time(self.catalog, self._origin(relation), time, where)
-
-    @available.parse(lambda *a, **k: "")
-    def table_version(self, relation: ArcticRelation) -> str:
-        """The current version of a keyed table, as a text to keep and compare."""
-        with as_dbt_errors():
-            return current_version(self.catalog, load_keyed(self.catalog, self._origin(relation))).token
 
     # Operations
 
