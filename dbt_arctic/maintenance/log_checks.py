@@ -57,8 +57,10 @@ def check_commits(table: KeyedTable, base: TableState, change: TableState) -> It
     settled = [c for c in changes if PROPERTY_ROLLBACK in c.summary]
     settled += [c for c in bases if PROPERTY_ADOPTED in c.summary]
     since = max((commit.timestamp_ms for commit in settled), default=0)
-    # A trim drops whole files, unless a rewrite has mixed them, or it has to leave deletes behind.
-    partial = table.sequence_by is not None or any(c.operation == "replace" for c in changes)
+    # A trim drops whole files, unless a rewrite has mixed them, which may be expired by now, or it has to
+    # leave deletes behind.
+    rewritten = any(c.operation == "replace" or _was_expired(c, changes) for c in changes)
+    partial = table.sequence_by is not None or rewritten
     for side, commits, foreign in (
         (table.base, bases, [c for c in bases if not _is_ours(c) and c.operation != "replace"]),
         (table.change, changes, [c for c in changes if _is_foreign_change(c, partial)]),
@@ -133,6 +135,11 @@ def _in(files: Sequence[DataFile], txn: int) -> bool:
 
 def _is_ours(commit: Snapshot) -> bool:
     return any(name.startswith(_OURS) for name in commit.summary)
+
+
+def _was_expired(commit: Snapshot, commits: Sequence[Snapshot]) -> bool:
+    """Whether what came before the oldest commit that is left is gone."""
+    return commit is commits[-1] and commit.parent_id is not None
 
 
 def _is_foreign_change(commit: Snapshot, may_be_partial: bool) -> bool:

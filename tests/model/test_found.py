@@ -61,3 +61,17 @@ def test_an_undo_that_is_overtaken_by_two_full_refreshes_says_so(story: Story) -
     story.build([Change(1, 10)])
     other = Disturbance("meet", 11, lambda: bool(story.build([Change(2, 20)])))
     assert not story.undo_full_refresh(story.orders, other)
+
+
+def test_a_trim_of_files_that_an_expired_rewrite_mixed_is_not_taken_for_a_hand_s(story: Story) -> None:
+    story.build([])
+    for amount in (10, 20):
+        story.upsert([Change(amount, amount)])
+    story.compact(story.orders, GRACE_S)
+    story.upsert([Change(1, 30)])
+    story.rewrite(story.orders, "change")
+    story.upsert([Change(2, 40)])
+    story.expire(story.orders, "change", 0)
+    story.advance(GRACE_S * 1000 + 1000)
+    story.compact(story.orders, GRACE_S)
+    assert story.findings() == []
