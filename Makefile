@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 SCALE ?= 0.01
 ROUNDS ?= 3
 TESTS ?= tests
+STEPS ?= 10000
+SEED ?= 1
 WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
@@ -30,6 +32,7 @@ help: ## List the targets
 	@echo
 	@echo "  make demo SCALE=0.1 ROUNDS=5      a larger demo"
 	@echo "  make test TESTS=tests/unit        one folder, file or test"
+	@echo "  make soak STEPS=10000 SEED=7      a longer soak; SPARK=100 KILLS=5 for less of these"
 
 .PHONY: demo
 demo: java ## Load TPC-H data, refresh, compact, compare with a rebuild
@@ -49,6 +52,10 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 .PHONY: soak-planner
 soak-planner: $(INSTALLED) ## Random queries for the planner, in DuckDB: CASES=100000 SEED=1 PROCESSES=2
 	@$(BIN)/python -m tests.planner.soak --cases $(CASES) --seed $(SEED) --processes $(PROCESSES)
+
+.PHONY: soak
+soak: java ## Random operations on keyed tables, in memory and on Spark, and real kills: STEPS, SEED
+	@$(BIN)/python -m tests.model.soak "$(STEPS)" "$(SEED)" $(SPARK) $(KILLS)
 
 .PHONY: dbt-utils
 dbt-utils: java ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout

@@ -70,8 +70,13 @@ class Tally:
     """The story that was told last: the one that went wrong, if one did."""
 
 
-def make_machine(new_world: NewWorld, tally: Tally, thorough: int = 4) -> type[RuleBasedStateMachine]:
-    """:param thorough: every how many steps old versions are read and ``verify`` is run."""
+def make_machine(
+    new_world: NewWorld, tally: Tally, thorough: int = 4, may_watch: bool = True
+) -> type[RuleBasedStateMachine]:
+    """:param thorough: every how many steps old versions are read and ``verify`` is run.
+
+    :param may_watch: whether some stories are read before each statement of each operation.
+    """
 
     class KeyedTableMachine(RuleBasedStateMachine):
         story: Story | None = None
@@ -80,7 +85,7 @@ def make_machine(new_world: NewWorld, tally: Tally, thorough: int = 4) -> type[R
             seed=st.integers(0, 10**6),
             tick=st.sampled_from([1, 1, 0]),
             sequence=st.sampled_from([False, False, True]),
-            watched=st.booleans(),
+            watched=st.booleans() if may_watch else st.just(False),
             batch=batches,
         )
         def begin(

@@ -212,14 +212,14 @@ class TableLog:
             return self._replay(log, txn, [int(one) for one in json.loads(summary["arctic.replays"])])
         if "arctic.rollback" in summary:
             changes = self._back(log, self.at(summary["arctic.rollback"]))
-        elif run in self.builds:
+        elif run == log.built_by:
             changes = {}  # the deletes of the first rows
         else:
             assert run in self.effects, f"a commit that nobody made: {dict(summary)}"
             changes = self.effects[run](self, log.now, commit)
         self._meant[txn] = (run, changes)
         log.touched[txn] = frozenset(changes)
-        if run not in self.builds:
+        if run != log.built_by:
             log.runs.append(run)
         return apply(log.now, changes)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.errors import (
     ArcticError,
@@ -22,7 +23,7 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.version import Version, decode_consumed
 from dbt_arctic.maintenance.clean import clean
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -106,7 +107,9 @@ class Story:
     oldest: int = 0
     """No late row is older: deletes of older sequences may be forgotten by now."""
     trace: list[str] = field(default_factory=list)
-    _runs: int = 0
+    runs: int = 0
+    part: Literal["all", "act", "intend"] = "all"
+    """``act``: operations are run and nothing is compared. ``intend``: they are only made known."""
     _depth: int = 0
     _seen: dict[str, tuple[KeyedTable, int, int]] = field(default_factory=dict)
 
@@ -171,21 +174,25 @@ class Story:
     def build(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
         extra, sql, config = self.extra, self.model(batch), self.config
 
+        def intend(run_id: str) -> None:
+            self.orders.builds[run_id] = lambda commit: apply({}, self.cells(batch, extra))
+
         def run(process: Process) -> None:
-            self.orders.builds[process.edge.run_id] = lambda commit: apply({}, self.cells(batch, extra))
             build_generation(process.edge, self.orders.name, config, sql, {}, owner="model.test")
 
-        return self._switch(f"build {_listed(batch)}", self.orders, run, disturbance)
+        return self._switch(f"build {_listed(batch)}", self.orders, run, disturbance, intend)
 
     def upsert(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
         extra, sql, config = self.extra, self.model(batch), self.config
 
+        def intend(run_id: str) -> None:
+            self.blind.add(run_id)
+            self.orders.effects[run_id] = lambda log, state, commit: self.cells(batch, extra)
+
         def run(process: Process) -> None:
-            self.blind.add(process.edge.run_id)
-            self.orders.effects[process.edge.run_id] = lambda log, state, commit: self.cells(batch, extra)
             upsert(process.edge, self.orders.name, config, sql)
 
-        return self._attempt(f"upsert {_listed(batch)}", run, disturbance, writes=self.orders)
+        return self._attempt(f"upsert {_listed(batch)}", run, disturbance, self.orders, intend)
 
     def replace_day(self, day: int, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
         """A batch of a microbatch model: the rows of a day are replaced."""
@@ -199,18 +206,20 @@ class Story:
             gone = {key: Cell(None, None) for key, one in visible(state).items() if one["day"] == DAYS[day]}
             return {**gone, **self.cells(rows, extra)}
 
+        def intend(run_id: str) -> None:
+            self.orders.effects[run_id] = effect
+
         def run(process: Process) -> None:
-            self.orders.effects[process.edge.run_id] = effect
             replace_keys(process.edge, self.orders.name, config, sql, interval)
 
-        return self._attempt(f"replace day {day} {_listed(rows)}", run, disturbance, writes=self.orders)
+        return self._attempt(f"replace day {day} {_listed(rows)}", run, disturbance, self.orders, intend)
 
     def roll_back(self, table: TableLog, version: str, disturbance: Disturbance | None = None) -> bool:
         def run(process: Process) -> None:
             roll_back(process.edge, table.name, version)
 
         what = f"roll back {table.name.identifier} to {version}"
-        return self._attempt(what, run, disturbance, table, (VersionUnavailable,))
+        return self._attempt(what, run, disturbance, table, may_end=(VersionUnavailable,))
 
     def compact(self, table: TableLog, grace_s: float, disturbance: Disturbance | None = None) -> bool:
         if grace_s < GRACE_S:
@@ -233,12 +242,14 @@ class Story:
         table: TableLog,
         run: Callable[[Process], None],
         disturbance: Disturbance | None,
+        intend: Callable[[str], None] | None = None,
     ) -> bool:
         """Another generation is shown: what landed in the old one meanwhile is in the new one."""
-        table.observe()
+        if self.part == "all":
+            table.observe()
         old = None if table.shown is None else table.current
         before = 0 if old is None else len(old.runs)
-        done = self._attempt(what, run, disturbance)
+        done = self._attempt(what, run, disturbance, None, intend)
         if done and old is not None and table.current is not old:
             late = [one for one in old.runs[before:] if one in self.blind]
             lost = [one for one in late if one not in table.current.runs]
@@ -257,6 +268,15 @@ class Story:
         config = parse_config("copy", {"unique_key": "id", "buckets": 2})
         source = self.orders.name
 
+        def consumed_by(commit: Snapshot) -> State:
+            """The rows of the version that the commit says it was computed from."""
+            found = decode_consumed(commit.summary["arctic.consumed"])
+            return self._copied(found[source.dotted].version)
+
+        def intend(run_id: str) -> None:
+            self.copy.builds[run_id] = consumed_by
+            self.copy.effects[run_id] = lambda log, state, commit: _difference(state, consumed_by(commit))
+
         def run(process: Process) -> None:
             catalog = process.edge.catalog
             first = rebuild or catalog.load_view(self.copy.name.schema, self.copy.name.identifier) is None
@@ -269,26 +289,21 @@ class Story:
                 said.append("skipped")
                 return
             sql = f"SELECT `id`, `amount`, `day`, `_action` FROM (\n{pull.sql}\n)"
-            token = pull.consumed.version
             consumed = {source.dotted: pull.consumed}
             if first:
-                self.copy.builds[process.edge.run_id] = lambda commit: self._copied(token)
                 build_generation(process.edge, self.copy.name, config, sql, consumed, owner="model.copy")
                 said.append("built")
                 return
-            self.copy.effects[process.edge.run_id] = lambda log, state, commit: _difference(
-                state, self._copied(token)
-            )
             pull_upsert(process.edge, self.copy.name, config, sql, expected=expected, consumed=consumed)
             said.append("upserted")
 
         quiet = disturbance is None or disturbance.kind != "meet"
         what = "pull" + (" anew" if rebuild else "")
-        done = self._attempt(what, run, disturbance, may_end=(VersionUnavailable,))
+        done = self._attempt(what, run, disturbance, None, intend, (VersionUnavailable,))
         if not done:
             return "failed"
         if said == ["skipped"] and quiet:
-            wanted = self._copied(self._token(self.orders))
+            wanted = self._copied(self.version())
             found = self.copy.current.states[self.copy.current.head]
             if visible(found) != visible(wanted):
                 raise Different(f"nothing was pulled, and yet {visible(found)} is not {visible(wanted)}")
@@ -459,11 +474,12 @@ class Story:
         rows = self.world.query(f"SELECT {quote_all(names)} FROM (\n{sql}\n)")
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def _token(self, table: TableLog) -> str:
-        return current_version(self.world.catalog, load_keyed(self.world.catalog, table.name)).token
+    def version(self) -> str:
+        """The version of ``orders`` now."""
+        return current_version(self.world.catalog, load_keyed(self.world.catalog, self.orders.name)).token
 
     def _remember(self) -> None:
-        token = self._token(self.orders)
+        token = self.version()
         if not self.versions or self.versions[-1] != token:
             self.versions.append(token)
             del self.versions[:-12]
@@ -539,19 +555,30 @@ class Story:
         action: Callable[[Process], None],
         disturbance: Disturbance | None,
         writes: TableLog | None = None,
+        intend: Callable[[str], None] | None = None,
         may_end: tuple[type[ArcticError], ...] = (),
     ) -> bool:
         """Run an operation to its end, or to where it is cut off, and check.
 
-        :param may_end: with which errors it may end, undisturbed.
-
         An operation that was told that it is done, is; one that was refused has written nothing.
+
+        :param intend: tells the oracle what the run with an id is to do.
+        :param may_end: with which errors it may end, undisturbed.
         """
-        self._runs += 1
+        self.runs += 1
+        run_id = f"run {self.runs}"
+        if intend is not None:
+            intend(run_id)
+        if self.part == "intend":
+            return False
         disturbed = disturbance or Disturbance()
         kind = "" if disturbed.kind == "none" else f" [{disturbed.kind} at {disturbed.at}]"
         self._note(what + kind)
-        process = self.world.process(f"run {self._runs}", disturbed)
+        process = self.world.process(run_id, disturbed)
+        if self.part == "act":
+            action(process)
+            process.dead = True
+            return True
         if self.watched:
             process.watch = lambda step: self._check_meanwhile()
         error: Exception | None = None
