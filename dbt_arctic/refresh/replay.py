@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState, ViewState
-from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.errors import ConcurrentRun, ConstraintBroken, NoSequence, StatementError
 from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
 from dbt_arctic.keyed.replay import (
     PROPERTY_SETTLED,
@@ -123,6 +123,7 @@ def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:
     """Replay what a build that was cut off right after its switch has left; once for each switch.
 
     :returns: what the next commit is to carry, so that no later one has to look.
+    :raises ConcurrentRun: it cannot be replayed, and a person has to decide.
     """
     if table.previous is None:
         return {}
@@ -135,7 +136,11 @@ def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:
         return {}
     retired = retired_by(edge.catalog, table, view)
     if retired is not None:
-        carry_over(edge, retired, table, where)
+        try:
+            carry_over(edge, retired, table, where)
+        except (ConstraintBroken, NoSequence, StatementError) as error:
+            # They are not this run's rows, so this is not what its user has to put right.
+            raise _cannot(retired, table, where, error.why or error.what) from error
     return {PROPERTY_SETTLED: switch}
 
 
@@ -263,12 +268,20 @@ def _computed(retired: Retired, table: KeyedTable, late: Late, where: str) -> Co
 
 
 def _cannot(retired: Retired, table: KeyedTable, where: str, why: str) -> ConcurrentRun:
+    if retired.target_head is None:
+        fix = "nothing was replaced; run the full refresh again when no other run is at work on the table"
+    else:
+        # Until a person decides, no later run may go on as if these rows had never been.
+        fix = (
+            f"the rows are still in {retired.table.change}. Compute them anew: dbt run --full-refresh "
+            f"--select {table.name.identifier}; or go back to where they are: dbt-arctic restore "
+            f"{table.name.schema}.{table.name.identifier} --previous"
+        )
     return ConcurrentRun(
         f"what landed in {retired.table.change} during a full refresh cannot be carried over",
         where=where,
         why=why,
-        fix="run again when no other run is at work on the table; the rows are still in "
-        f"{retired.table.change}",
+        fix=fix,
     )
 
 
