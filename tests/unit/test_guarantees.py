@@ -1,0 +1,39 @@
+"""The page of guarantees names tests that exist, for each of its promises, and is found by who needs it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "explanation" / "guarantees.md"
+NAMED = re.compile(r"`(tests/[^`]+?\.py)`")
+
+
+def promises() -> dict[str, str]:
+    """The sections of what is guaranteed, by title."""
+    text = PAGE.read_text().split("\n## Guarantees\n")[1].split("\n## ")[0]
+    found = dict(part.split("\n", 1) for part in text.split("\n### ")[1:])
+    assert len(found) > 10
+    return found
+
+
+def test_every_test_that_the_page_names_is_there() -> None:
+    named = set(NAMED.findall(PAGE.read_text()))
+    assert len(named) > 20
+    assert sorted(name for name in named if not (ROOT / name).is_file()) == []
+
+
+def test_every_promise_says_what_proves_it() -> None:
+    proofs = {title: text.partition("*Proved by*")[2] for title, text in promises().items()}
+    assert [title for title, proof in proofs.items() if not NAMED.search(proof)] == []
+
+
+def test_the_page_is_linked_where_people_look() -> None:
+    pages = [
+        "README.md",
+        "docs/README.md",
+        "docs/explanation/keyed-table.md",
+        "docs/explanation/architecture.md",
+    ]
+    assert [page for page in pages if "guarantees.md" not in (ROOT / page).read_text()] == []
