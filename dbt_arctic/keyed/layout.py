@@ -17,7 +17,7 @@ _BUCKETABLE = re.compile(
     r"(tinyint|smallint|int|integer|bigint|long|decimal|date|timestamp|string|varchar|char|binary)"
 )
 _TRANSFORM = re.compile(
-    r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE
+    r"(years?|months?|days?|hours?)\((.+)\)|(truncate|bucket)\((\d+),(.+)\)", re.IGNORECASE | re.DOTALL
 )
 
 _BUCKETS = re.compile(r"bucket\((\d+), (.+)\)")

@@ -42,7 +42,7 @@ _SEQUENCE, _SIDE_PROTOCOL = "arctic.sequence-by", "arctic.side-protocol"
 
 DEFAULT_TOMBSTONE_RETENTION_S = 7 * 24 * 3600
 
-_SIDE = re.compile(r"(?P<of>.+)__(?P<role>base|change)_(?P<generation>\d+)")
+_SIDE = re.compile(r"(?P<of>.+)__(?P<role>base|change)_(?P<generation>\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)

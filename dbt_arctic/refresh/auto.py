@@ -13,7 +13,7 @@ from typing import Literal
 from sqlglot import exp
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra import State
@@ -216,7 +216,7 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
         key = full_name(written, target).dotted.lower()
         if key in reading.views:
             view = reading.views[key]
-            names = ", ".join(f"`{name}`" for name, _ in view.columns)
+            names = ", ".join(quote(name) for name, _ in view.columns)
             inner = with_relations(view.sql, text_of)
             return f"SELECT * FROM (\n{inner}\n) AS _view({names})"
         return reading.upstreams[key].states["new"]
