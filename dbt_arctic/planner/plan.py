@@ -17,7 +17,7 @@ from dbt_arctic.planner.algebra import (
     column,
     walk,
 )
-from dbt_arctic.planner.build import Builder, Built
+from dbt_arctic.planner.build import Builder
 from dbt_arctic.planner.columns import check_columns
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts
@@ -25,6 +25,7 @@ from dbt_arctic.planner.parse import Schemas, parse, qualified
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.render import Renderer, Sources, quoted
 from dbt_arctic.planner.restricted import restricted
+from dbt_arctic.planner.scope import Built
 from dbt_arctic.planner.tidy import tidied
 from dbt_arctic.planner.touched import touched, union_of
 

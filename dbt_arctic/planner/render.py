@@ -206,8 +206,9 @@ class Renderer:
         below = self._open(node.child)
         items = {name: self._expression(value, below, ()) for name, value in (*node.groups, *node.aggregates)}
         grouped = [to_sql(items[name]) for name, _ in node.groups]
-        if any(_is_constant(items[name]) for name, _ in node.groups):
-            # GROUP BY reads a number as a position.
+        same = node.grouping_sets is not None and len(set(grouped)) < len(grouped)
+        if same or any(_is_constant(items[name]) for name, _ in node.groups):
+            # GROUP BY reads a number as a position, and grouping sets two equal groups as one.
             below = self._derived(
                 Select(
                     {**below.items, **{name: items[name] for name, _ in node.groups}},

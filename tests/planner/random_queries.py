@@ -258,6 +258,14 @@ class Drawing:
             return f"{column} >= (SELECT {function}({picked}) FROM {text} WHERE {equal}{own})"
         return f"{column} <= (SELECT {self.dice.choice(['max', 'min'])}({picked}) FROM {text}{alone})"
 
+    def scalar(self, columns: list[str], depth: int) -> str:
+        """The value of a correlated subquery."""
+        self.operators.add("scalar")
+        made = self.relation(depth)
+        function = self.dice.choice(["max", "sum", "count"])
+        equal = f"{self.dice.choice(made.columns)} = {self.dice.choice(columns)}"
+        return f"(SELECT {function}({self.dice.choice(made.columns)}) FROM {made.text} WHERE {equal})"
+
     def where(self, columns: list[str], depth: int) -> str:
         parts = [self.condition(columns, depth) for _ in range(self.dice.choice([0, 0, 0, 1, 1, 2]))]
         if parts:
@@ -289,7 +297,9 @@ class Drawing:
             column = self.dice.choice(made.columns)
             names.append(self.name("q"))
             items.append(f"CASE WHEN {self.subquery(column, made.columns, depth - 1)} THEN 1 ELSE 0 END")
-            if self.chance(0.5):
+            if self.chance(0.6):
+                items[-1] = self.scalar(made.columns, depth - 1)
+            elif self.chance(0.5):
                 items[-1] = f"CAST({self.subquery(column, made.columns, depth - 1)} AS INT)"
         self.operators.add("project")
         listed = ", ".join(f"{value} AS {name}" for value, name in zip(items, names, strict=True))
@@ -396,10 +406,11 @@ class Drawing:
         sql = inner.sql.replace("SELECT", "SELECT DISTINCT", 1)
         return Drawn(sql, inner.columns, inner.key, inner.grouped)
 
-    def same_width(self, depth: int, width: int) -> Drawn:
+    def same_width(self, depth: int, width: int, *, plain: bool = False) -> Drawn:
         made = self.source(depth - 1)
         names = [self.name("o") for _ in range(width)]
-        items = ", ".join(f"{self.value(made.columns)} AS {name}" for name in names)
+        values = [self.dice.choice(made.columns) if plain else self.value(made.columns) for _ in names]
+        items = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         where = self.where(made.columns, depth - 1)
         return Drawn(f"SELECT {items} FROM {made.text}{where}", names, [], made.grouped)
 
@@ -411,8 +422,9 @@ class Drawing:
         return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns, [], left.grouped or right.grouped)
 
     def set_operation(self, depth: int) -> Drawn:
-        left = self.select(depth - 1)
-        right = self.same_width(depth, len(left.columns))
+        # Few plain columns, so that the sides have rows in common.
+        width = self.dice.choice([1, 1, 2])
+        left, right = (self.same_width(depth, width, plain=True) for _ in range(2))
         word = self.dice.choice(["INTERSECT", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
         self.operators.add(word.lower().removesuffix(" all"))
         return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns, [], left.grouped or right.grouped)

@@ -7,7 +7,113 @@ import pytest
 from tests.planner.mutants import MUTANTS, case_for
 from tests.planner.oracle import Database, judge
 
-CATCHING = {}
+CATCHING = {
+    "after_images_only": (
+        2,
+        6,
+        11,
+    ),
+    "current_state_for_the_old_one": (
+        13,
+        22,
+        30,
+    ),
+    "either_without_what_is_gone": (
+        133,
+        178,
+        297,
+    ),
+    "scan_without_new_rows": (
+        5,
+        11,
+        12,
+    ),
+    "project_without_its_subqueries": (
+        232,
+        417,
+        498,
+    ),
+    "filter_without_its_subqueries": (
+        12,
+        84,
+        114,
+    ),
+    "subquery_of_the_new_state_only": (
+        84,
+        154,
+        232,
+    ),
+    "outer_join_without_its_null_side": (
+        6,
+        107,
+        113,
+    ),
+    "full_join_without_its_null_sides": (
+        136,
+        181,
+        260,
+    ),
+    "outer_join_without_its_kept_side": (
+        55,
+        63,
+        70,
+    ),
+    "inner_join_of_the_left_side_only": (
+        17,
+        28,
+        48,
+    ),
+    "outer_join_restricted_on_its_kept_side": (
+        17,
+        28,
+        48,
+    ),
+    "group_of_the_new_state_only": (
+        2,
+        11,
+        13,
+    ),
+    "grouping_sets_restricted_as_groups": (
+        49,
+        57,
+        62,
+    ),
+    "window_of_the_changed_rows_only": (
+        133,
+        160,
+        220,
+    ),
+    "window_restricted_to_some_of_a_partition": (
+        2,
+        36,
+        37,
+    ),
+    "union_of_the_first_part_only": (
+        128,
+        138,
+        150,
+    ),
+    "set_operation_of_the_left_side_only": (
+        295,
+        435,
+    ),
+    "lateral_view_of_the_new_state_only": (
+        42,
+        63,
+        304,
+    ),
+    "limit_as_a_filter": (
+        7,
+        11,
+        12,
+    ),
+    "no_guards": (101,),
+    "conditions_of_subqueries_kept_for_changed_rows": (
+        107,
+        119,
+        143,
+    ),
+}
 """For each mutant seeds that catch it. After a change of the random queries: ``tests.planner.mutants``."""
 
 

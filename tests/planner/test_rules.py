@@ -266,3 +266,8 @@ def test_aggregates_of_aggregates_end_somewhere() -> None:
     for place in range(8):
         sql = f"SELECT n AS k, count(*) AS n FROM ({sql}) t{place} GROUP BY n"
     assert reason(sql).code == "too-large"
+
+
+def test_two_names_of_one_column_are_two_groups_of_a_cube() -> None:
+    sql = "SELECT p, q, count(*) AS n FROM (SELECT id AS p, id AS q FROM a) t GROUP BY CUBE (p, q)"
+    assert "GROUPING SETS ((`q`.`p__2`, `q`.`q__2`), (`q`.`q__2`), (`q`.`p__2`), ())" in rows(sql, "n")

@@ -1,0 +1,132 @@
+"""GROUP BY, with grouping sets, and the aggregates of a SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Aggregate, Node
+from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.functions import function_name
+from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.scope import LIFTED, Scope, lifted
+from dbt_arctic.planner.syntax import as_list, core, has_aggregate, is_aggregate_call, unaliased, unwrapped
+
+if TYPE_CHECKING:
+    from dbt_arctic.planner.build import Builder
+
+
+def grouped(
+    builder: Builder, tree: exp.Select, node: Node, scope: Scope, parts: list[exp.Expression]
+) -> tuple[Node, Scope, list[exp.Expression]]:
+    """The Aggregate, and the parts with group expressions and aggregates replaced by its output."""
+    group = tree.args.get("group")
+    written: list[exp.Expression] = []
+    sets: tuple[tuple[int, ...], ...] | None = None
+    if group is not None:
+        written, sets = grouping(group, [unaliased(part) for part in tree.expressions])
+    groups = []
+    for part in written:
+        converted = builder.plain_expression(part, scope)
+        wish = part.name if isinstance(part, exp.Column) else "group"
+        groups.append((builder.identifier(wish or "group"), converted))
+    by_text = {to_sql(part): name for part, (name, _) in zip(written, groups, strict=True)}
+    aggregates: list[tuple[str, exp.Expression]] = []
+
+    def lift(node_: exp.Expression) -> exp.Expression:
+        if not isinstance(node_, exp.Ordered) and to_sql(node_) in by_text:
+            return lifted(by_text[to_sql(node_)])
+        if isinstance(node_, exp.Window):
+            # The function of a window is not an aggregate of the groups; its arguments may be.
+            window = node_.copy()
+            function = window.this
+            for child in list(function.iter_expressions()):
+                child.replace(lift(child))
+            for key in ("partition_by", "order"):
+                for child in as_list(window.args.get(key)):
+                    child.replace(lift(child))
+            return window
+        if is_aggregate_call(node_):
+            name = function_name(core(node_))
+            converted = builder.plain_expression(node_, scope)
+            if name in ("grouping", "grouping_id") and sets is None:
+                raise CannotPlan("unsupported", name or "", line=line_of(node_))
+            known = next((key for key, value in aggregates if value == converted), None)
+            if known is None:
+                known = builder.identifier(name or "aggregate")
+                aggregates.append((known, converted))
+            return lifted(known)
+        if isinstance(node_, exp.Query | exp.Subquery):
+            return node_
+        made = node_.copy()
+        for child in list(made.iter_expressions()):
+            child.replace(lift(child))
+        return made
+
+    rewritten = [lift(part) for part in parts]
+    made = Aggregate(node, tuple(groups), tuple(aggregates), sets)
+    # What is not lifted can only be of an outer query.
+    inner = Scope({LIFTED: {name.lower(): name for name in made.output}}, scope.outer, scope.linked)
+    return made, inner, rewritten
+
+
+def grouping(
+    group: exp.Group, selected: list[exp.Expression]
+) -> tuple[list[exp.Expression], tuple[tuple[int, ...], ...] | None]:
+    """The group expressions, and the grouping sets where there are any.
+
+    ``GROUP BY a, ROLLUP (b, c)`` has the sets (a, b, c), (a, b) and (a).
+    """
+    if group.args.get("all"):
+        return [part for part in selected if not has_aggregate(part)], None
+    expressions: list[exp.Expression] = []
+
+    def place(part: exp.Expression) -> int:
+        part = unwrapped(part)
+        for position, known in enumerate(expressions):
+            if known == part:
+                return position
+        expressions.append(part)
+        return len(expressions) - 1
+
+    def members(part: exp.Expression) -> tuple[int, ...]:
+        if isinstance(part, exp.Tuple):
+            return tuple(place(child) for child in part.expressions)
+        return (place(part),)
+
+    def sets_of(part: exp.Expression) -> list[tuple[int, ...]]:
+        if isinstance(part, exp.Rollup):
+            listed = [members(child) for child in part.expressions]
+            return [_joined(listed[:count]) for count in range(len(listed), -1, -1)]
+        if isinstance(part, exp.Cube):
+            listed = [members(child) for child in part.expressions]
+            chosen = reversed(range(2 ** len(listed)))
+            return [_joined(one for bit, one in enumerate(listed) if mask >> bit & 1) for mask in chosen]
+        if isinstance(part, exp.GroupingSets):
+            return [one for child in part.expressions for one in sets_of(child)]
+        return [members(part)]
+
+    several = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    fixed = tuple(place(part) for part in group.expressions if not isinstance(part, several))
+    factors = [sets_of(part) for part in group.expressions if isinstance(part, several)]
+    for word in ("rollup", "cube", "grouping_sets"):
+        for part in group.args.get(word) or []:
+            if not part.expressions:
+                # GROUP BY a, b WITH ROLLUP
+                part = type(part)(expressions=[expressions[position].copy() for position in fixed])
+            factors.append(sets_of(part))
+            if set(fixed) <= {position for one in factors[-1] for position in one}:
+                # GROUP BY a, b GROUPING SETS (...): the list before it only names the expressions.
+                fixed = ()
+    if not factors:
+        return expressions, None
+    combined: list[tuple[int, ...]] = [fixed]
+    for factor in factors:
+        combined = [tuple(dict.fromkeys((*known, *part))) for known in combined for part in factor]
+    return expressions, tuple(combined)
+
+
+def _joined(parts: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(position for part in parts for position in part)

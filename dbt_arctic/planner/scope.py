@@ -1,0 +1,70 @@
+"""What a SELECT can name: its relations, those of the queries around it, and common table expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Node, Project, column
+
+
+@dataclass(frozen=True)
+class Built:
+    """A query as operators. ``names``: output names in order, each with its identifier."""
+
+    node: Node
+    names: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Cte:
+    """A common table expression with those that it can see."""
+
+    query: exp.Expression
+    ctes: Mapping[str, Cte]
+    columns: tuple[str, ...]
+
+
+@dataclass
+class Scope:
+    """The relations that a SELECT can name: alias to column name to identifier."""
+
+    relations: dict[str, dict[str, str]] = field(default_factory=dict)
+    outer: Scope | None = None
+    linked: set[str] = field(default_factory=set)
+    """Identifiers of outer queries that were used."""
+
+    def find(self, table: str, name: str) -> str | None:
+        return self.relations.get(table.lower(), {}).get(name.lower())
+
+
+LIFTED = "\0lifted"
+"""The alias of columns that an operator of ours has made; no SQL can name it."""
+
+
+def lifted(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(LIFTED, quoted=True))
+
+
+def picked(built: Built) -> Node:
+    """The node with the columns of the query, in order, and no others."""
+    wanted = tuple(identifier for _, identifier in built.names)
+    if built.node.output == wanted:
+        return built.node
+    return Project(built.node, tuple((identifier, column(identifier)) for identifier in wanted))
+
+
+def is_linked(tree: exp.Expression, scope: Scope) -> bool:
+    """Whether a subquery names a relation of the query around it and not of its own."""
+    own = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    own |= {sub.alias.lower() for sub in tree.find_all(exp.Subquery) if sub.alias}
+    own |= {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    own |= {
+        lateral.args["alias"].name.lower()
+        for lateral in tree.find_all(exp.Lateral)
+        if lateral.args.get("alias")
+    }
+    own |= {values.alias.lower() for values in tree.find_all(exp.Values) if values.alias}
+    return any(found.table and found.table.lower() not in own for found in tree.find_all(exp.Column))

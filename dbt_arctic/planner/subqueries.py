@@ -1,0 +1,111 @@
+"""Subqueries of conditions and select lists: what they read, and what links them to the outer row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef, column
+from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.scope import Cte, Scope, is_linked, picked
+from dbt_arctic.planner.syntax import has_aggregate, unaliased
+from dbt_arctic.planner.tidy import conjuncts
+
+if TYPE_CHECKING:
+    from dbt_arctic.planner.build import Builder
+
+
+def reference(made: Subquery, subqueries: list[Subquery]) -> SubqueryRef:
+    """The place of a subquery in an expression, and the subquery in the list of its operator."""
+    subqueries.append(made)
+    return SubqueryRef(this=len(subqueries) - 1)
+
+
+def in_subquery(
+    builder: Builder,
+    tree: exp.In,
+    scope: Scope,
+    ctes: Mapping[str, Cte],
+    subqueries: list[Subquery],
+    negated: bool,
+) -> exp.Expression:
+    if isinstance(tree.this, exp.Tuple):
+        raise CannotPlan("unsupported", "IN with several columns", "use EXISTS", line_of(tree))
+    operand = builder.expression(tree.this, scope, ctes, subqueries)
+    made = subquery(builder, "in", tree.args["query"], scope, ctes)
+    return reference(replace(made, operand=operand, negated=negated), subqueries)
+
+
+def subquery(
+    builder: Builder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
+) -> Subquery:
+    while isinstance(tree, exp.Subquery) and not (tree.args.get("limit") or tree.args.get("with_")):
+        tree = tree.this
+    if not is_linked(tree, scope):
+        built = builder.query(tree, ctes, None)
+        node = picked(built)
+        value = column(node.output[0]) if kind != "exists" else None
+        return Subquery(kind, node, (), value)  # type: ignore[arg-type]
+    return _linked(builder, kind, tree, scope, ctes)
+
+
+def _linked(
+    builder: Builder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
+) -> Subquery:
+    """A correlated subquery: its relations, its own conditions, and those that link it."""
+    plain_select = isinstance(tree, exp.Select) and not any(
+        tree.args.get(part) for part in ("having", "limit", "offset", "with_", "qualify", "laterals")
+    )
+    if not plain_select or (kind != "exists" and tree.args.get("distinct")):
+        raise CannotPlan(
+            "correlated",
+            "a correlated subquery with more than FROM, WHERE and a value",
+            "join with a grouped subquery instead",
+            line_of(tree),
+        )
+    assert isinstance(tree, exp.Select)
+    inner = Scope(outer=scope)
+    node = builder.from_(tree, ctes, inner)
+    if inner.linked:
+        raise CannotPlan("correlated", "a join condition that names an outer query", line=line_of(tree))
+    links: list[exp.Expression] = []
+    where = tree.args.get("where")
+    for part in conjuncts(where.this if where is not None else None):
+        inner.linked.clear()
+        subqueries: list[Subquery] = []
+        converted = builder.expression(part, inner, ctes, subqueries)
+        if not inner.linked:
+            node = Filter(node, (converted,), with_nulls(subqueries, null_blind(converted)))
+        elif subqueries:
+            raise CannotPlan("correlated", "a subquery in a correlated condition", line=line_of(part))
+        else:
+            links.append(converted)
+    if kind == "exists":
+        return Subquery("exists", node, tuple(links))
+    item = unaliased(tree.expressions[0])
+    grouped = tree.args.get("group")
+    inner.linked.clear()
+    value = builder.plain_expression(item, inner)
+    if inner.linked or grouped is not None or (kind == "in" and has_aggregate(item)):
+        raise CannotPlan("correlated", "a correlated subquery with GROUP BY", line=line_of(tree))
+    return Subquery(kind, node, tuple(links), value)  # type: ignore[arg-type]
+
+
+def null_blind(part: exp.Expression) -> set[int]:
+    """The subqueries of a condition that stand where unknown is as good as false."""
+    if isinstance(part, SubqueryRef):
+        return {part.number}
+    if isinstance(part, exp.And | exp.Or | exp.Paren):
+        return {number for child in part.iter_expressions() for number in null_blind(child)}
+    return set()
+
+
+def with_nulls(subqueries: list[Subquery], blind: Collection[int] = ()) -> tuple[Subquery, ...]:
+    """The subqueries, with a mark on each IN for which NULLs count."""
+    return tuple(
+        replace(one, nulls_count=one.negated or number not in blind) if one.kind == "in" else one
+        for number, one in enumerate(subqueries)
+    )

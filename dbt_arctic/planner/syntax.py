@@ -1,0 +1,54 @@
+"""Questions about parts of a syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from dbt_arctic.planner.functions import is_aggregate
+
+
+def as_list(value: object) -> list[exp.Expression]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]  # type: ignore[list-item]
+
+
+def core(node: exp.Expression) -> exp.Expression:
+    """The function inside FILTER and WITHIN GROUP."""
+    while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    return node
+
+
+def is_aggregate_call(node: exp.Expression) -> bool:
+    return is_aggregate(core(node))
+
+
+def has_aggregate(tree: exp.Expression) -> bool:
+    """Whether an aggregate of the SELECT's own groups stands in an expression."""
+    if isinstance(tree, exp.Query | exp.Subquery):
+        return False
+    if isinstance(tree, exp.Window):
+        inside = [*tree.this.iter_expressions(), *as_list(tree.args.get("partition_by"))]
+        inside += as_list(tree.args.get("order"))
+        return any(has_aggregate(child) for child in inside)
+    if is_aggregate_call(tree):
+        return True
+    return any(has_aggregate(child) for child in tree.iter_expressions())
+
+
+def unaliased(part: exp.Expression) -> exp.Expression:
+    return part.this if isinstance(part, exp.Alias) else part
+
+
+def unwrapped(part: exp.Expression) -> exp.Expression:
+    while isinstance(part, exp.Paren):
+        part = part.this
+    return part
+
+
+def alias_columns(tree: exp.Expression) -> Iterable[exp.Identifier]:
+    alias = tree.args.get("alias")
+    return [] if alias is None or not isinstance(alias, exp.TableAlias) else alias.args.get("columns") or []

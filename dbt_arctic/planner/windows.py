@@ -1,0 +1,52 @@
+"""Window functions of a SELECT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Node, Window
+from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.functions import function_name
+from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.scope import LIFTED, Scope, lifted
+from dbt_arctic.planner.syntax import core
+
+if TYPE_CHECKING:
+    from dbt_arctic.planner.build import Builder
+
+
+def windows(
+    builder: Builder, node: Node, scope: Scope, values: list[exp.Expression], order: list[exp.Expression]
+) -> tuple[Node, list[exp.Expression], list[exp.Expression]]:
+    """A Window operator for each PARTITION BY; its functions replaced by their column."""
+    found: dict[str, tuple[tuple[exp.Expression, ...], list[tuple[str, exp.Expression]]]] = {}
+    known: dict[str, str] = {}
+
+    def lift(node_: exp.Expression) -> exp.Expression:
+        if isinstance(node_, exp.Window):
+            text = to_sql(node_)
+            if text not in known:
+                converted = builder.plain_expression(node_, scope)
+                assert isinstance(converted, exp.Window)
+                if converted.args.get("alias"):
+                    raise CannotPlan("unsupported", "a named window", line=line_of(node_))
+                partition = tuple(converted.args.get("partition_by") or ())
+                key = ", ".join(to_sql(part) for part in partition)
+                wish = function_name(core(converted.this)) or "window"
+                known[text] = builder.identifier(wish)
+                found.setdefault(key, (partition, []))[1].append((known[text], converted))
+            return lifted(known[text])
+        if isinstance(node_, exp.Query | exp.Subquery):
+            return node_
+        made = node_.copy()
+        for child in list(made.iter_expressions()):
+            child.replace(lift(child))
+        return made
+
+    values, order = [lift(part) for part in values], [lift(part) for part in order]
+    for partition, items in found.values():
+        node = Window(node, partition, tuple(items))
+    scope.relations.setdefault(LIFTED, {}).update({name.lower(): name for name in known.values()})
+    return node, values, order
