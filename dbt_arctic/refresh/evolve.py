@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import CatalogColumn
-from dbt_arctic.errors import ConcurrentRun, SchemaChanged
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import Name
@@ -149,14 +149,14 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         if leftovers:
             _drop_leftovers(edge, config, table, side, leftovers)
         if difference.added:
-            edge.run("add_columns", create.add_columns(side, difference.added), table)
+            _alter(edge, config, table, side, "add_columns", create.add_columns(side, difference.added))
         for column in widened:
             if existing[column.name.lower()].type != column.type:
-                edge.run("widen_column", create.widen_column(side, column), table)
+                _alter(edge, config, table, side, "widen_column", create.widen_column(side, column))
     show_again(edge, evolved, where=config.model)
     if removed:
         for side in (table.change, table.base):
-            edge.run("drop_columns", create.drop_columns(side, removed), table)
+            _drop(edge, config, table, side, removed)
     return evolved
 
 
@@ -184,12 +184,40 @@ def _drop_leftovers(
     If it was dropping them, they still hold the old values, which must not come back.
     """
     if load_keyed(edge.catalog, table.name).columns != table.columns:
-        raise ConcurrentRun(
-            f"another run changed the columns of {table.name}",
-            where=config.model,
-            fix="run the model again",
-        )
-    edge.run("drop_columns", create.drop_columns(side, [column.name for column in leftovers]), table)
+        raise _changed_by_another(config, table)
+    _drop(edge, config, table, side, [column.name for column in leftovers])
+
+
+def _drop(edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, names: Sequence[str]) -> None:
+    """:raises ConcurrentRun: another run has dropped them."""
+    if not set(names) <= {column.name for column in _columns_of(edge, side)}:
+        raise _changed_by_another(config, table)
+    _alter(edge, config, table, side, "drop_columns", create.drop_columns(side, names))
+
+
+def _alter(edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, step: str, sql: str) -> None:
+    """:raises ConcurrentRun: another run with the same change of columns was faster."""
+    before = _columns_of(edge, side)
+    try:
+        edge.run(step, sql, table)
+    except StatementError as error:
+        if _columns_of(edge, side) == before:
+            raise
+        raise _changed_by_another(config, table) from error
+
+
+def _columns_of(edge: Edge, side: Name) -> tuple[CatalogColumn, ...]:
+    state = edge.catalog.load_table(side.schema, side.identifier)
+    return () if state is None else state.columns
+
+
+def _changed_by_another(config: KeyedConfig, table: KeyedTable) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"another run changed the columns of {table.name}",
+        where=config.model,
+        why="it began with the same change of the model's columns",
+        fix="nothing was written by this run; run the model again",
+    )
 
 
 def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, removed: tuple[str, ...]) -> None:
