@@ -15,6 +15,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -43,13 +44,14 @@ class Victim:
     def __init__(self, warehouse: Path, schema: str) -> None:
         self.schema = schema
         self.lines: list[str] = []
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by kill)
         self._said = threading.Condition()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.child", str(warehouse), schema],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             text=True,
             start_new_session=True,
         )
@@ -87,7 +89,10 @@ class Victim:
 
     def kill(self) -> list[str]:
         """Kill the whole group, and return once nothing of it is left. What it had said by then."""
+        if self._errors.closed:
+            return self.lines  # killed already
         with_java = self._process.pid
+        failed = self._process.poll() is not None and "end" not in self.lines
         with suppress(ProcessLookupError):
             os.killpg(with_java, signal.SIGKILL)
         self._process.wait()
@@ -97,9 +102,13 @@ class Victim:
                 raise TimeoutError("the group outlives its kill")
             threading.Event().wait(0.01)
         self._reader.join(_END_S)
-        for pipe in (self._process.stdin, self._process.stdout):
+        self._errors.seek(0)
+        told = self._errors.read()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
             if pipe is not None:
                 pipe.close()
+        if failed:
+            raise RuntimeError(f"the child failed by itself: {told[-3000:]}")
         return self.lines
 
 
@@ -174,7 +183,7 @@ class Kills:
     def _watch(self, before: int, changes: int, victim: Victim) -> None:
         """Until the catalog's file has changed some times: each commit changes it once."""
         deadline = time.monotonic() + _START_S
-        while changes and "end" not in victim.lines and time.monotonic() < deadline:
+        while changes and not {"end", "closed"} & set(victim.lines) and time.monotonic() < deadline:
             now = _changed(self.warehouse)
             changes -= now != before
             before = now
