@@ -21,7 +21,7 @@ from dbt_arctic.compaction.major import CompactionResult, compact_major
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from dbt_arctic.keyed.log import consumed_versions
-from dbt_arctic.keyed.names import Name, literal, quote_all
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
@@ -159,7 +159,7 @@ class Orders:
         """A model's SQL that produces these rows; with ``actions``, a row may have ``_action``."""
         types = {**self.types, **({"_action": "string"} if actions else {})}
         full = [{"_action": "U", **row} if actions else row for row in rows]
-        struct = ", ".join(f"`{name}`: {type_}" for name, type_ in types.items())
+        struct = ", ".join(f"{quote(name)}: {type_}" for name, type_ in types.items())
         return (
             f"SELECT r.* FROM (SELECT explode(from_json({literal(json.dumps(full))}, "
             f"{literal(f'array<struct<{struct}>>')}, map('mode', 'FAILFAST'))) AS r)"

@@ -1,0 +1,108 @@
+"""A keyed table whose names, values and comments try everything, through its whole life on real Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase_plan import plan_by_values
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.rollback import roll_back
+from dbt_arctic.maintenance.savepoint import make_savepoint
+from dbt_arctic.maintenance.verify import verify_schema
+from dbt_arctic.refresh.build import build_generation, drop_keyed
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.docs import describe
+
+EVIL = "`; DROP TABLE x; -- ' \" \\ ${env:HOME} {{ 1 }} /* %s ü😀"
+COMMENT = f"{EVIL}\n\x00012\r\t$$ */ '\\''"
+IDENTIFIER = "or`ders' -- ${env:HOME} \\ \" ü"
+KEY, AMOUNT, NESTED, ADDED = f"key {EVIL}", f"amount) {EVIL}", f"s,: {EVIL}", f"added\n{EVIL}"
+FIELD = "a b`> '${env:HOME}"
+TYPES = {
+    KEY: "string",
+    AMOUNT: "int",
+    NESTED: f"struct<`{FIELD.replace('`', '``')}`:map<string,int>>",
+}
+VALUES = [EVIL, "\n\r\t", "'", "\\", "`", "${env:HOME}", "\\u0024", "a\\'b", "''", "--", "\u0000012"]
+
+
+def row(value: str, amount: int) -> dict[str, Any]:
+    return {KEY: value, AMOUNT: amount, NESTED: {FIELD: {value: amount}}}
+
+
+def amounts(orders: Any) -> dict[str, int]:
+    rows = orders.rows()
+    assert all(one[NESTED] == {FIELD: {one[KEY]: one[AMOUNT]}} for one in rows)
+    return {one[KEY]: one[AMOUNT] for one in rows}
+
+
+def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: str) -> None:
+    settings = {
+        "unique_key": KEY,
+        "tblproperties": {f"p {EVIL}": EVIL},
+        "on_schema_change": "append_new_columns",
+        "sort_by": [AMOUNT],
+    }
+    orders = shop.table(IDENTIFIER, TYPES, **settings)
+    session, model = shop.main, dict(zip(VALUES, range(20), strict=False))
+    session.edge = replace(session.edge, run_id=EVIL)
+    config = parse_config(IDENTIFIER, orders.config)
+    rows = orders.model([row(value, amount) for value, amount in model.items()])
+    build_generation(
+        session.edge,
+        orders.name,
+        config,
+        rows,
+        {},
+        owner=EVIL,
+        comment=COMMENT,
+        column_comments={KEY: COMMENT},
+    )
+    assert amounts(orders) == model
+
+    orders.apply([row(EVIL, 100)], [{KEY: "'"}])
+    model[EVIL] = 100
+    del model["'"]
+    make_savepoint(session.edge, orders.name, "before")
+    consumer = shop.consumer(f"pull of {IDENTIFIER}", orders.name, unique_key=[KEY, "source"])
+    consumer = replace(consumer, orders=consumer.orders.with_types({**TYPES, "source": "string"}))
+    assert consumer.run() == "built"
+    orders.upsert([row("new", 7)])
+    assert consumer.run() == "upserted"
+    assert {one[KEY]: one[AMOUNT] for one in consumer.rows()} == {**model, "new": 7}
+    assert consumer.run() == "skipped"
+
+    orders.compact()
+    roll_back(session.edge, orders.name, "before")
+    assert amounts(orders) == model
+    plan = plan_by_values(session.edge, orders.name, [(KEY, "a\\'b")])
+    erase(session.edge, plan, True, lambda path: True)
+    del model["a\\'b"]
+    assert amounts(orders) == model
+
+    describe(session.edge, orders.name, COMMENT + "!", {KEY: COMMENT, AMOUNT: COMMENT + "!"})
+    wider = orders.with_types({**TYPES, ADDED: "int"})
+    wider.upsert([{**row("`", 5), ADDED: 1}])
+    model["`"] = 5
+    assert amounts(orders) == model
+    orders.compact()
+
+    table = orders.table
+    assert table.owner == EVIL
+    assert [column.comment for column in table.columns] == [COMMENT, COMMENT + "!", "", ""]
+    view = session.catalog.load_view(schema, IDENTIFIER)
+    assert view.comment == COMMENT + "!"
+    base = session.catalog.load_table(schema, table.base.identifier)
+    assert base.properties[f"p {EVIL}"] == EVIL
+    by_sql = SqlCatalog("lake", session.query).load_table(schema, table.base.identifier)
+    assert [(one.name, one.type) for one in by_sql.columns] == [(one.name, one.type) for one in base.columns]
+    inventory = take_inventory(session.catalog, "lake", schema)
+    found = verify_schema(session.catalog, inventory, session.edge.now_ms(), size_of, session.query)
+    assert found == []
+    drop_keyed(session.edge, table)
+    left = {entry.name for entry in session.catalog.list_relations(schema)}
+    assert all(name.startswith("pull of ") for name in left)
