@@ -152,7 +152,9 @@ class Renderer:
             # Renaming the output of a GROUP BY needs no other SELECT around it.
             return replace(below, items={name: substitute(value, below.items) for name, value in node.items})
         items = {name: self._expression(value, below, node.subqueries) for name, value in node.items}
-        return replace(below, items=items)
+        made = replace(below, items=items)
+        # Where a column stands, a subquery may not always: in GROUP BY, ON, a window or a LATERAL VIEW.
+        return self._derived(made.text(node.output), node.output) if node.subqueries else made
 
     def _filter(self, node: Filter) -> Select:
         below = self._open(node.child)

@@ -271,3 +271,9 @@ def test_aggregates_of_aggregates_end_somewhere() -> None:
 def test_two_names_of_one_column_are_two_groups_of_a_cube() -> None:
     sql = "SELECT p, q, count(*) AS n FROM (SELECT id AS p, id AS q FROM a) t GROUP BY CUBE (p, q)"
     assert "GROUPING SETS ((`q`.`p__2`, `q`.`q__2`), (`q`.`q__2`), (`q`.`p__2`), ())" in rows(sql, "n")
+
+
+def test_a_subquery_of_a_select_list_does_not_get_into_a_group() -> None:
+    inner = "SELECT id, (SELECT max(v) FROM b WHERE aid = x) AS m FROM a"
+    sql = f"SELECT m, count(*) AS n FROM ({inner}) t GROUP BY m"
+    assert "GROUP BY `q`.`m` )" in rows(sql, "n")
