@@ -38,9 +38,9 @@ from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.pull import plan_changes, plan_pull
-from dbt_arctic.refresh.state import current_version, load_change, load_keyed
+from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 from dbt_arctic.refresh.upsert import pull_upsert, upsert
-from tests.model.oracle import Cell, State, TableLog, apply, same_rows, visible
+from tests.model.oracle import Cell, GenerationLog, State, TableLog, apply, same_rows, visible
 from tests.model.world import Disturbance, Killed, Process, World
 
 DAYS = tuple(f"2026-01-0{number} 00:00:00+00:00" for number in range(1, 4))
@@ -244,15 +244,23 @@ class Story:
         disturbance: Disturbance | None,
         intend: Callable[[str], None] | None = None,
     ) -> bool:
-        """Another generation is shown: what landed in the old one meanwhile is in the new one."""
-        if self.part == "all":
-            table.observe()
-        old = None if table.shown is None else table.current
-        before = 0 if old is None else len(old.runs)
-        done = self._attempt(what, run, disturbance, None, intend)
-        if done and old is not None and table.current is not old:
-            late = [one for one in old.runs[before:] if one in self.blind]
-            lost = [one for one in late if one not in table.current.runs]
+        """Another generation is shown: what landed in the old one meanwhile is in the new one.
+
+        Meanwhile is from the first statement on: what landed before that came before all of it.
+        """
+        before: dict[str, int] = {}
+
+        def begun() -> None:
+            self._observe(table)
+            before.update({change_id: len(log.runs) for change_id, log in table.generations.items()})
+            old.append(table.current if table.shown is not None else None)
+
+        old: list[GenerationLog | None] = []
+        done = self._attempt(what, run, disturbance, None, intend, begun=begun)
+        retired = old[0] if old else None
+        if done and retired is not None and table.current is not retired:
+            late = retired.runs[before[retired.generation.change_id] :]
+            lost = [one for one in late if one in self.blind and one not in table.current.runs]
             if lost:
                 self._fail(f"{lost} landed beside the switch and are not in what is shown")
         return done
@@ -323,7 +331,7 @@ class Story:
         return self._attempt(f"savepoint {name}", run, disturbance)
 
     def savepoints(self) -> list[str]:
-        table = self.orders.observe()
+        table = find_keyed(self.world.catalog, self.orders.name)
         return [] if table is None else list(list_savepoints(self.world.catalog, table))
 
     def drop_savepoint(self, name: str) -> bool:
@@ -557,6 +565,7 @@ class Story:
         writes: TableLog | None = None,
         intend: Callable[[str], None] | None = None,
         may_end: tuple[type[ArcticError], ...] = (),
+        begun: Callable[[], None] | None = None,
     ) -> bool:
         """Run an operation to its end, or to where it is cut off, and check.
 
@@ -564,6 +573,7 @@ class Story:
 
         :param intend: tells the oracle what the run with an id is to do.
         :param may_end: with which errors it may end, undisturbed.
+        :param begun: called once, before the first statement.
         """
         self.runs += 1
         run_id = f"run {self.runs}"
@@ -579,8 +589,7 @@ class Story:
             action(process)
             process.dead = True
             return True
-        if self.watched:
-            process.watch = lambda step: self._check_meanwhile()
+        process.watch = lambda step: self._meanwhile(process, begun)
         error: Exception | None = None
         self._depth += 1
         try:
@@ -614,7 +623,7 @@ class Story:
             or (isinstance(error, (ConcurrentRun, VersionUnavailable)) and disturbed.kind == "meet")
         ):
             self.faulty = True
-        elif disturbed.kind == "meet" and "savepoint_" in str(error) and "already exists" in str(error):
+        elif disturbed.kind == "meet" and "savepoint" in str(error) and " already" in str(error):
             pass  # two of one name at once: the second is told
         elif disturbed.kind == "meet" and "__" in str(error) and _is_missing(error):
             self.faulty = True  # of a generation that two full refreshes since have retired
@@ -622,6 +631,13 @@ class Story:
             pass  # it is somebody else's turn
         elif not isinstance(error, may_end):
             raise error
+
+    def _meanwhile(self, process: Process, begun: Callable[[], None] | None) -> None:
+        """Before each statement."""
+        if begun is not None and not process.ran:
+            begun()
+        if self.watched:
+            self._check_meanwhile()
 
     def _check_meanwhile(self) -> None:
         for table in (self.orders, self.copy):
