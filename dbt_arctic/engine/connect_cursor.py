@@ -60,7 +60,7 @@ class ConnectCursor(SparkCursor):
         try:
             if statement.verb in _STATEFUL or _TEMPORARY.match(without_comments(statement.sql)):
                 self._connection.remember_state()
-            frame = session.sql(statement.sql)
+            frame = session.sql(statement.text)
             if not statement.cancelled.is_set():
                 self._keep(session, frame)
             else:

@@ -66,6 +66,20 @@ def without_comments(sql: str) -> str:
     return "".join(" " if kind is Piece.COMMENT else text for kind, text in pieces(sql))
 
 
+def without_leading_comments(sql: str) -> str:
+    """The statement from its first word on; hints, which look like comments, stay where they are.
+
+    >>> without_leading_comments("/* -- */ -- x\\nSELECT /*+ COALESCE(1) */ 1")
+    'SELECT /*+ COALESCE(1) */ 1'
+    """
+    at = 0
+    for kind, text in pieces(sql):
+        if kind is not Piece.COMMENT and text.strip():
+            return sql[at:].lstrip()
+        at += len(text)
+    return sql
+
+
 def first_word(sql: str) -> str:
     """The first keyword of a statement, in capitals; empty if there is none.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dbt_arctic.engine import jvm
@@ -76,7 +77,7 @@ class SessionConnection:
         from pyspark.sql.types import StructType
 
         session = self.session
-        with translated(sql, self.process):
+        with translated(sql, self.process), _active(session):
             state = session._jsparkSession.sessionState()
             mode = session._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
             execution = state.executePlan(state.sqlParser().parsePlan(sql), mode)
@@ -107,6 +108,21 @@ class SessionConnection:
             return
         with translated("", process):
             process.close_catalog(session, self.settings.catalog)
+
+
+@contextmanager
+def _active(session: Any) -> Iterator[None]:
+    """Make a session the one of this thread: a parser takes its settings from there, and else Spark's own."""
+    sessions = session._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class _Running(RunningStatement):

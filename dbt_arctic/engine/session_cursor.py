@@ -49,7 +49,7 @@ class SessionCursor(SparkCursor):
 
     def _run_in_group(self, statement: Statement) -> None:
         session = self._connection.session
-        frame = session.sql(statement.sql)
+        frame = session.sql(statement.text)
         executed = frame._jdf.queryExecution().commandExecuted()
         is_command = executed.getClass().getSimpleName() == "CommandResult"
         if frame.schema.fields:

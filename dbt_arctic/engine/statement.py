@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 
 from dbt_arctic.engine.faults import Reaction
-from dbt_arctic.engine.lexer import first_word
+from dbt_arctic.engine.lexer import first_word, without_leading_comments
 
 CONFLICT_ATTEMPTS = 8
 LOCKED_ATTEMPTS = 2
@@ -15,6 +15,10 @@ LOST_ATTEMPTS = 2
 
 # These may have committed a part of what they do before they fail, so they are never run a second time.
 _NOT_REPEATABLE = {"BEGIN", "CALL", "EXECUTE", "FROM"}
+
+
+# Iceberg looks for its own statements behind a comment, and does not find them behind one that holds `--`.
+_OF_ICEBERG = {"ALTER", "CALL"}
 
 
 class Statement:
@@ -30,6 +34,11 @@ class Statement:
         self.cancelled = threading.Event()
         self.ended = threading.Event()
         self._stop = stop
+
+    @property
+    def text(self) -> str:
+        """What Spark is sent."""
+        return without_leading_comments(self.sql) if self.verb in _OF_ICEBERG else self.sql
 
     def cancel(self) -> None:
         self.cancelled.set()
