@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
-from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, consumed_versions, log_range
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.rollback import insert_difference, of_changed_keys
@@ -25,6 +25,7 @@ from dbt_arctic.refresh.build import begin
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import columns_at, current_version, load_change, load_keyed
+from dbt_arctic.refresh.switch import require_unmoved
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,16 @@ def _build(edge: Edge, name: Name, text: str) -> RolledBack:
     """With a sequence: what lands from here on is in the new generation, where its sequence decides."""
     beginning = begin(edge, name)
     table = load_keyed(edge.catalog, name)
-    to = resolve(edge.catalog, table, text, name.dotted)
-    _require_same_meaning(edge.catalog, table, to)
-    before = current_version(edge.catalog, table)
-    consumed = _consumed(edge.catalog, table, load_change(edge.catalog, table), to) or {}
-    return RolledBack(name.dotted, to, before, build_version(edge, table, to, consumed, beginning))
+    try:
+        to = resolve(edge.catalog, table, text, name.dotted)
+        _require_same_meaning(edge.catalog, table, to)
+        before = current_version(edge.catalog, table)
+        consumed = _consumed(edge.catalog, table, load_change(edge.catalog, table), to) or {}
+        return RolledBack(name.dotted, to, before, build_version(edge, table, to, consumed, beginning))
+    except (DamagedKeyedTable, StatementError):
+        # A full refresh that was faster may have dropped the generation of the version: too old by then.
+        require_unmoved(edge, table, beginning.before, name.dotted)
+        raise
 
 
 def _require_same_meaning(catalog: CatalogReader, table: KeyedTable, to: Version) -> None:
