@@ -223,8 +223,12 @@ class Kills:
             perform(story, operations[number - first])
         story.part = "all"
         story.check()
+        # A full refresh replaces what was written before it, and the second one drops it.
+        builds = [number for number in begun if operations[number - first].kind == "build"]
         for number in begun:
             operation, run = operations[number - first], f"run {number * RUNS_EACH + 1}"
+            if builds and number < builds[-1]:
+                continue
             is_there = run in story.orders.done
             if operation.kind not in LOGGED or (story.sequence and operation.kind != "upsert"):
                 continue
