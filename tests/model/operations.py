@@ -72,7 +72,7 @@ def _replace_day(story: Story, operation: Operation) -> None:
 
 
 def _roll_back(story: Story, operation: Operation) -> None:
-    if not story.sequence and story.versions:
+    if story.versions:
         version = story.versions[operation.number % len(story.versions)]
         story.roll_back(story.orders, version, _trouble(story, operation))
 

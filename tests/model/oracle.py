@@ -196,6 +196,9 @@ class TableLog:
 
     def _first(self, log: GenerationLog, commit: Snapshot) -> State:
         log.built_by = commit.summary.get("arctic.run", "")
+        if "arctic.rollback" in commit.summary:  # with a sequence: the deletes of then are known, too
+            then = self.at(commit.summary["arctic.rollback"])
+            return {key: cell.only(log.columns) for key, cell in then.items()}
         assert log.built_by in self.builds, f"a generation that nobody built: {dict(commit.summary)}"
         return self.builds[log.built_by](commit)
 

@@ -219,6 +219,8 @@ class Story:
             roll_back(process.edge, table.name, version)
 
         what = f"roll back {table.name.identifier} to {version}"
+        if self.sequence:
+            return self._switch(what, table, run, disturbance, may_end=(VersionUnavailable,))
         return self._attempt(what, run, disturbance, table, may_end=(VersionUnavailable,))
 
     def compact(self, table: TableLog, grace_s: float, disturbance: Disturbance | None = None) -> bool:
@@ -243,6 +245,7 @@ class Story:
         run: Callable[[Process], None],
         disturbance: Disturbance | None,
         intend: Callable[[str], None] | None = None,
+        may_end: tuple[type[ArcticError], ...] = (),
     ) -> bool:
         """Another generation is shown: what landed in the old one meanwhile is in the new one.
 
@@ -256,7 +259,7 @@ class Story:
             old.append(table.current if table.shown is not None else None)
 
         old: list[GenerationLog | None] = []
-        done = self._attempt(what, run, disturbance, None, intend, begun=begun)
+        done = self._attempt(what, run, disturbance, None, intend, may_end, begun=begun)
         retired = old[0] if old else None
         if done and retired is not None and table.current is not retired:
             late = retired.runs[before[retired.generation.change_id] :]
