@@ -29,6 +29,7 @@ LONGEST_FIRST = (
     "tests/dbt/keyed/test_swaps.py",
     "tests/spark/keyed/test_random_operations.py",
     "tests/spark/keyed/test_abandoned.py",
+    "tests/spark/keyed/test_catalog_trouble.py",
     "tests/spark/keyed/test_erase.py",
     "tests/spark/keyed/test_switches.py",
     "tests/spark/keyed/test_pull.py",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from dbt_arctic.errors import ArcticError, ConcurrentRun, StatementError
+from dbt_arctic.errors import ArcticError, CommitStateUnknown, ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import Layout, plan_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN
@@ -43,7 +43,7 @@ from dbt_arctic.refresh.lease import (
 from dbt_arctic.refresh.leftovers import is_abandoned_generation
 from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
 from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.refresh.state import find_keyed, load_base
 from dbt_arctic.refresh.switch import Seen, look, require_unmoved, show
 
 
@@ -122,6 +122,7 @@ def build_generation(
         edge.run("order_base", create.order_base(table), table)
         fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
         rows = rows_written(edge, edge.run("fill_base", fill, table), table.base)
+        _require_one_commit(edge, table, config.model)
         edge.run("create_change", create.create_change(table, edge.now_ms()), table)
         properties = {PROPERTY_RUN: edge.run_id, **(notes or {})}
         if consumed:
@@ -169,6 +170,17 @@ def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Leas
             why=f"{table.base} came into being a moment ago",
             fix="wait for the other run to end, then run again if this one is still needed",
         ) from error
+
+
+def _require_one_commit(edge: Edge, table: KeyedTable, where: str) -> None:
+    """Rows that came twice would be two rows of each key. In a change table that does no harm: one wins."""
+    if len(load_base(edge.catalog, table).history()) > 1:
+        raise CommitStateUnknown(
+            f"the rows of generation {table.generation.number} of {table.name} were committed twice",
+            where=where,
+            why="somebody on the way to the catalog had no answer and sent the commit again",
+            fix="run again; what is shown was not touched",
+        )
 
 
 @dataclass

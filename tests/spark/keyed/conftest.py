@@ -10,6 +10,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,17 +57,32 @@ class Statements:
     count_jobs: bool = False
     before: Callable[[str], None] | None = None
     """Called with each step before it runs: what others do in between."""
+    late: str = ""
+    """The statement that a process which has died had sent."""
     _left: int | None = None
-    _unanswered: bool = False
+    _way: str = "die"
     _dead: bool = False
 
     def die(self, at: int) -> None:
         """Die before the statement that has ``at`` others before it: right after the one before."""
-        self._left, self._unanswered, self._dead = at, False, False
+        self._left, self._way, self._dead = at, "die", False
 
     def lose_the_answer(self, at: int) -> None:
         """The statement that has ``at`` others before it lands, but nobody is told; the process goes on."""
-        self._left, self._unanswered, self._dead = at, True, False
+        self._left, self._way, self._dead = at, "lose", False
+
+    def run_twice(self, at: int) -> None:
+        """The statement that has ``at`` others before it is sent once more by somebody on the way."""
+        self._left, self._way, self._dead = at, "twice", False
+
+    def delay(self, at: int) -> None:
+        """Die like ``die``, but the statement had been sent: ``land`` runs it."""
+        self._left, self._way, self._dead = at, "late", False
+
+    def land(self) -> None:
+        """What a process that has died had sent arrives. It may fail, and nobody is told."""
+        with suppress(ArcticError):
+            self.connection.cursor().execute(self.late)
 
     def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
         if self._dead:
@@ -76,13 +92,15 @@ class Statements:
         last = self._left == 0
         if self._left is not None:
             self._left -= 1
-        if last and not self._unanswered:
-            self._dead = True
+        if last and self._way in ("die", "late"):
+            self._dead, self.late = True, sql
             raise Killed(f"before {step}")
         cursor = self.connection.cursor()
         cursor.execute(sql)
         self.ran.append(Statement(step, sql, cursor.rowcount, cursor.job_count if self.count_jobs else -1))
-        if last:
+        if last and self._way == "twice":
+            cursor.execute(sql)
+        if last and self._way == "lose":
             raise CommitStateUnknown(f"no answer to {step}")
         return cursor.rowcount
 
