@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-
 ROWS = [{"id": number, "amount": number} for number in range(4)]
 WAYS = pytest.mark.parametrize("way", ["run_twice", "delay", "lose_the_answer"])
 MOST = 20
