@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.model.operations import INTERRUPTIBLE, KINDS, Operation, perform
+from tests.model.operations import INTERRUPTIBLE, KINDS, WITH_ROWS, Operation, perform
 from tests.model.script import NewWorld, Script
 from tests.model.story import Change, Story
 
@@ -34,7 +34,7 @@ numbers = st.integers(0, 11)
 
 
 def _plain(kind: str) -> st.SearchStrategy[Operation]:
-    batch = batches if kind in ("build", "upsert", "replace_day") else st.just(())
+    batch = batches if kind in WITH_ROWS else st.just(())
     return st.builds(Operation, kind=st.just(kind), of=tables, number=numbers, batch=batch)
 
 

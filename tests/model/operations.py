@@ -71,6 +71,21 @@ def _replace_day(story: Story, operation: Operation) -> None:
         story.replace_day(operation.number % 3, _batch(story, operation), _trouble(story, operation))
 
 
+def _upsert_amounts(story: Story, operation: Operation) -> None:
+    story.upsert_amounts(_batch(story, operation), _trouble(story, operation))
+
+
+def _overwrite(story: Story, operation: Operation) -> None:
+    if not story.sequence:
+        story.overwrite(_batch(story, operation), _trouble(story, operation))
+
+
+def _modify(story: Story, operation: Operation) -> None:
+    if not story.sequence:
+        deletes = operation.number % 2 == 0
+        story.modify(operation.number % 3, deletes, _trouble(story, operation))
+
+
 def _roll_back(story: Story, operation: Operation) -> None:
     if story.versions:
         version = story.versions[operation.number % len(story.versions)]
@@ -141,6 +156,9 @@ def _end_read(story: Story, operation: Operation) -> None:
 _DO: dict[str, Any] = {
     "build": _build,
     "upsert": _upsert,
+    "upsert_amounts": _upsert_amounts,
+    "overwrite": _overwrite,
+    "modify": _modify,
     "replace_day": _replace_day,
     "roll_back": _roll_back,
     "compact": _compact,
@@ -158,6 +176,21 @@ _DO: dict[str, Any] = {
 }
 KINDS = tuple(_DO)
 INTERRUPTIBLE = frozenset(
-    {"build", "upsert", "replace_day", "roll_back", "compact", "undo", "pull", "savepoint", "clean"}
+    {
+        "build",
+        "upsert",
+        "upsert_amounts",
+        "overwrite",
+        "modify",
+        "replace_day",
+        "roll_back",
+        "compact",
+        "undo",
+        "pull",
+        "savepoint",
+        "clean",
+    }
 )
 """What runs statements of its own, between which something may happen."""
+WITH_ROWS = frozenset({"build", "upsert", "upsert_amounts", "overwrite", "replace_day"})
+"""What is given a batch."""

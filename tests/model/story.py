@@ -33,10 +33,14 @@ from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at
+from dbt_arctic.planner.modification import parse_modification
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
+from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
+from dbt_arctic.refresh.modify import modify
+from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.pull import plan_changes, plan_pull
 from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 from dbt_arctic.refresh.upsert import pull_upsert, upsert
@@ -121,10 +125,13 @@ class Story:
 
     @property
     def config(self) -> KeyedConfig:
+        return self._configured()
+
+    def _configured(self, **more: Any) -> KeyedConfig:
         settings: dict[str, Any] = {"unique_key": "id", "buckets": 2, "on_schema_change": "sync_all_columns"}
         if self.sequence:
             settings.update({"sequence_by": "version", "tombstone_retention": "1 day"})
-        return parse_config("orders", settings)
+        return parse_config("orders", {**settings, **more})
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -213,6 +220,64 @@ class Story:
             replace_keys(process.edge, self.orders.name, config, sql, interval)
 
         return self._attempt(f"replace day {day} {_listed(rows)}", run, disturbance, self.orders, intend)
+
+    def upsert_amounts(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
+        """A partial upsert: of rows that are there only the amount changes."""
+        extra, sql = self.extra, self.model(batch)
+        config = self._configured(merge_update_columns=["amount"], on_schema_change="append_new_columns")
+        changed = ("amount", "version")
+
+        def effect(log: TableLog, state: State, commit: Any) -> State:
+            rows, found = self.cells(batch, extra), visible(state)
+            for key, cell in rows.items():
+                if cell.payload is not None and key in found:
+                    given = {name: value for name, value in cell.payload.items() if name in changed}
+                    rows[key] = cell._replace(payload={**found[key], **given})
+            return rows
+
+        def intend(run_id: str) -> None:
+            self.orders.effects[run_id] = effect
+
+        def run(process: Process) -> None:
+            upsert(process.edge, self.orders.name, config, sql)
+
+        return self._attempt(f"upsert amounts {_listed(batch)}", run, disturbance, self.orders, intend)
+
+    def overwrite(self, batch: Sequence[Change], disturbance: Disturbance | None = None) -> bool:
+        """All rows are replaced, in one commit."""
+        rows = [one for one in batch if one.amount is not None]
+        extra, sql = self.extra, self.model(rows)
+        config = self._configured(incremental_strategy="insert_overwrite", overwrite="table")
+
+        def intend(run_id: str) -> None:
+            self.orders.effects[run_id] = lambda log, state, commit: {
+                **{key: Cell(None, None) for key in visible(state)},
+                **self.cells(rows, extra),
+            }
+
+        def run(process: Process) -> None:
+            overwrite(process.edge, self.orders.name, config, sql, Consumption())
+
+        return self._attempt(f"overwrite {_listed(rows)}", run, disturbance, self.orders, intend)
+
+    def modify(self, day: int, deletes: bool, disturbance: Disturbance | None = None) -> bool:
+        """An UPDATE or a DELETE with a condition: the amounts of a day grow by one, or its rows go."""
+        what, where = self.orders.name.sql, f"WHERE day = '{DAYS[day]}'"
+        sql = f"DELETE FROM {what} {where}" if deletes else f"UPDATE {what} SET amount = amount + 1 {where}"
+
+        def effect(log: TableLog, state: State, commit: Any) -> State:
+            rows = {key: row for key, row in visible(state).items() if row["day"] == DAYS[day]}
+            if deletes:
+                return {key: Cell(None, None) for key in rows}
+            return {key: Cell(None, {**row, "amount": row["amount"] + 1}) for key, row in rows.items()}
+
+        def intend(run_id: str) -> None:
+            self.orders.effects[run_id] = effect
+
+        def run(process: Process) -> None:
+            modify(process.edge, self.orders.name, parse_modification(sql))
+
+        return self._attempt(sql.partition(" ")[0] + f" of day {day}", run, disturbance, None, intend)
 
     def roll_back(self, table: TableLog, version: str, disturbance: Disturbance | None = None) -> bool:
         def run(process: Process) -> None:
@@ -626,6 +691,8 @@ class Story:
             or (isinstance(error, (ConcurrentRun, VersionUnavailable)) and disturbed.kind == "meet")
         ):
             self.faulty = True
+        elif disturbed.kind == "meet" and "UNRESOLVED_COLUMN" in str(error):
+            self.faulty = True  # somebody dropped a column meanwhile: Spark refuses, and nothing is written
         elif disturbed.kind == "meet" and "savepoint" in str(error) and " already" in str(error):
             pass  # two of one name at once: the second is told
         elif disturbed.kind == "meet" and "__" in str(error) and _is_missing(error):
