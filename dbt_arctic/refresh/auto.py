@@ -149,7 +149,7 @@ def plan_auto(
                 for name, upstream in reading.upstreams.items()
             }
         )
-        incremental = plan_incremental(query, config.unique_key, facts)
+        incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
         return plan("full", error.reason)
     return plan("incremental", None, query=query, incremental=incremental)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_RUN
@@ -47,20 +47,30 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     if plan.action == "nothing":
         return Outcome("SKIP (no upstream change)", 0, "")
     if plan.action == "incremental":
-        assert plan.incremental is not None
-        if changed := _changed_guard(edge, plan):
-            return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
-        if plan.incremental.affected is None:
-            return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
-        with _staged(edge, table, plan) as keys:
-            stored = plan_rows(edge, table)
-            if stored > 0 and keys.count > config.full_refresh_above * stored:
-                reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
-                return _full(edge, name, table, config, _instead(plan, reason))
-            if keys.count == 0:
-                return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
-            return _incremental(edge, name, table, config, plan, keys)
+        try:
+            return _incrementally(edge, name, table, config, plan)
+        except StatementError as error:
+            # The affected keys are found with fewer conditions than the query has, so a value that it never
+            # computes may have failed. If the query itself fails, the full refresh says so.
+            reason = Reason("failed", f"the incremental statements failed: {error.why or error.what}")
+            return _full(edge, name, table, config, _instead(plan, reason))
     return _full(edge, name, table, config, plan)
+
+
+def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+    assert plan.incremental is not None
+    if changed := _changed_guard(edge, plan):
+        return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
+    if plan.incremental.affected is None:
+        return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
+    with _staged(edge, table, plan) as keys:
+        stored = plan_rows(edge, table)
+        if stored > 0 and keys.count > config.full_refresh_above * stored:
+            reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
+            return _full(edge, name, table, config, _instead(plan, reason))
+        if keys.count == 0:
+            return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
+        return _incremental(edge, name, table, config, plan, keys)
 
 
 def _instead(plan: AutoPlan, reason: Reason) -> AutoPlan:

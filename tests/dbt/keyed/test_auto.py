@@ -134,3 +134,23 @@ def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -
     assert done.output.splitlines()[-1] == "check: 2 models, 2 incremental, 2 rounds, 0 differences"
     assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
     assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+
+
+def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: Shop) -> None:
+    shop.source("raw_orders", rows(*((n, n % 20 + 1, n) for n in range(1, 41))))
+    shop.source("raw_events", "SELECT id FROM range(1, 21)")
+    shop.model("orders", ORDERS)
+    shop.model(
+        "shares",
+        """
+        {{ config(materialized='incremental', incremental_strategy='auto', unique_key='share', buckets=2) }}
+        select 1000 div o.customer as share, sum(o.amount) as amount
+        from {{ ref('orders') }} as o join {{ source('raw', 'raw_events') }} as e on e.id = o.customer
+        group by 1000 div o.customer""",
+    )
+    shop.dbt("run")
+    shop.source("raw_orders", rows((1, 0, 100), (2, 3, 7)))
+    # No event has the id 0, so the query never divides by it; the search for affected keys does.
+    assert messages(shop.dbt("run"))["shares"].startswith("FULL (failed)")
+    amounts = "SELECT 1000 div customer, sum(amount) FROM {s}.orders WHERE customer > 0 GROUP BY ALL"
+    assert shop.rows("shares") == sorted(shop.sql(amounts), key=repr)
