@@ -10,6 +10,8 @@ from tests.model.operations import Operation, perform
 from tests.model.story import Story
 from tests.model.world import World
 
+MISTAKES = (AssertionError, LookupError, TypeError, ValueError)
+"""What goes wrong besides the errors that are told to a user."""
 NewWorld = Callable[[int, int], World]
 """From a seed, and how many milliseconds each statement takes."""
 
@@ -39,7 +41,7 @@ def failure_of(script: Script, new_world: NewWorld) -> str:
     try:
         for operation in script.operations:
             perform(story, operation)
-    except (AssertionError, ArcticError, LookupError, TypeError, ValueError) as error:
+    except (*MISTAKES, ArcticError) as error:
         return f"{type(error).__name__}: {error}"
     finally:
         story.world.close()

@@ -13,15 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
-
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.errors import ArcticError
 from tests.faults.child import settings_for
 from tests.faults.kills import WAYS, Kills
-from tests.model.machine import Tally, make_machine
-from tests.model.script import NewWorld, failure_of, shortened
+from tests.model.random_stories import tell
+from tests.model.script import NewWorld
 from tests.model.spark import SparkWorld
 from tests.model.world import MemoryWorld
 
@@ -42,38 +39,28 @@ class Soak:
         self.seed = begun_with
         self.differences = 0
 
-    def stories(self, steps: int, new_world: NewWorld, what: str, is_watched: bool, stories: int) -> int:
+    def stories(self, steps: int, new_world: NewWorld, what: str, stories: int) -> int:
         """Stories until there are enough steps; how many there were."""
         done = batch = 0
+        in_memory = new_world is MemoryWorld
         while done < steps:
-            tally = Tally()
-            machine = make_machine(new_world, tally, thorough=4 if is_watched else 8, may_watch=is_watched)
-            drawn = seed(self.seed * 1_000_003 + batch)(machine)
-            batch += 1
-            wanted = settings(
-                max_examples=stories,
-                stateful_step_count=STEPS_EACH,
-                deadline=None,
-                database=None,
-                phases=[Phase.generate],
-                suppress_health_check=list(HealthCheck),
-                report_multiple_bugs=False,
-                print_blob=False,
+            done += tell(
+                new_world,
+                stories,
+                STEPS_EACH,
+                self.seed * 1_000_003 + batch,
+                thorough=4 if in_memory else 8,
+                may_watch=in_memory,
+                tries=400 if in_memory else 12,
+                told=lambda difference: self.differ(what, difference),
             )
-            try:
-                run_state_machine_as_test(drawn, settings=wanted)
-            except (AssertionError, ArcticError, LookupError, TypeError, ValueError) as error:
-                self.tell(tally, new_world, what, error)
-            done += tally.steps
+            batch += 1
             say(f"{what}: {done} of {steps} steps, {self.differences} differences")
         return done
 
-    def tell(self, tally: Tally, new_world: NewWorld, what: str, error: Exception) -> None:
+    def differ(self, what: str, difference: str) -> None:
         self.differences += 1
-        script = tally.last
-        if script is not None and failure_of(script, new_world):
-            script = shortened(script, new_world, tries=400 if what == "in memory" else 12)
-        say(f"difference {what}, seed {self.seed}: {type(error).__name__}: {error}\n{script}")
+        say(f"difference {what}, seed {self.seed}: {difference}")
 
     def kills(self, wanted: int, engine: SessionEngine, warehouse: Path) -> int:
         chance = random.Random(self.seed)
@@ -88,9 +75,8 @@ class Soak:
                     kills.kill(killed, chance.choice(WAYS))
                     say(f"kills: {done + kills.done} of {wanted}, {self.differences} differences")
             except (AssertionError, ArcticError) as error:
-                self.differences += 1
                 last = "\n".join(kills.story.trace[-40:])
-                say(f"difference after a kill, seed {self.seed}: {type(error).__name__}: {error}\n{last}")
+                self.differ("after a kill", f"{type(error).__name__}: {error}\n{last}")
                 kills.done += 1
             finally:
                 victim.kill()
@@ -107,15 +93,13 @@ def main() -> int:
     on_spark = numbers[2] if len(numbers) > 2 else steps // 10
     kills = numbers[3] if len(numbers) > 3 else steps // 200
     soak = Soak(begun_with)
-    done = soak.stories(steps, MemoryWorld, "in memory", True, STORIES_AT_ONCE)
+    done = soak.stories(steps, MemoryWorld, "in memory", STORIES_AT_ONCE)
     spark = killed = 0
     if on_spark or kills:
         warehouse = Path(tempfile.mkdtemp(prefix="soak-"))
         engine = SessionEngine(settings_for(warehouse))
         try:
-            spark = soak.stories(
-                on_spark, lambda seed, tick_ms: SparkWorld(engine, warehouse), "on Spark", False, 4
-            )
+            spark = soak.stories(on_spark, lambda seed, tick_ms: SparkWorld(engine, warehouse), "on Spark", 4)
             killed = soak.kills(kills, engine, warehouse)
         finally:
             engine.close()

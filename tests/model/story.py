@@ -289,13 +289,15 @@ class Story:
         return self._attempt(what, run, disturbance, table, may_end=(VersionUnavailable,))
 
     def compact(self, table: TableLog, grace_s: float, disturbance: Disturbance | None = None) -> bool:
-        if grace_s < GRACE_S:
-            self.readers.clear()  # they were promised the grace
-
         def run(process: Process) -> None:
             compact_major(process.edge, table.name, grace_s)
 
-        return self._attempt(f"compact {table.name.identifier} {grace_s}", run, disturbance)
+        # Readers were promised the grace: without it, none may be there before, nor come in the middle.
+        patient = grace_s >= GRACE_S
+        self.readers = self.readers if patient else []
+        done = self._attempt(f"compact {table.name.identifier} {grace_s}", run, disturbance)
+        self.readers = self.readers if patient else []
+        return done
 
     def undo_full_refresh(self, table: TableLog, disturbance: Disturbance | None = None) -> bool:
         def run(process: Process) -> None:
