@@ -265,9 +265,7 @@ def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> N
     assert orders.rows() == ROWS[:1]
 
 
-def test_a_table_with_a_sequence_is_verified_read_back_and_restored(
-    shop: Any, schema: str
-) -> None:
+def test_a_table_with_a_sequence_is_verified_read_back_and_restored(shop: Any, schema: str) -> None:
     orders = shop.table(sequence_by="amount")
     story = Story(orders)
     orders.build(ROWS)
