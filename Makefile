@@ -55,7 +55,7 @@ soak-planner: $(INSTALLED) ## Random queries for the planner, in DuckDB: CASES=1
 
 .PHONY: soak
 soak: java ## Random operations on keyed tables, in memory and on Spark, and real kills: STEPS, SEED
-	@$(BIN)/python -m tests.model.soak "$(STEPS)" "$(SEED)" $(SPARK) $(KILLS)
+	@$(BIN)/python -m tests.model.soak "$(STEPS)" "$(SEED)" "$(SPARK)" "$(KILLS)"
 
 .PHONY: dbt-utils
 dbt-utils: java ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout

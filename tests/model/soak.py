@@ -6,6 +6,7 @@ exit code is 1 if anything was lost or doubled. Each difference is told with the
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.errors import ArcticError
+from tests.conftest import FAST_START
 from tests.faults.child import settings_for
 from tests.faults.kills import WAYS, Kills
 from tests.model.random_stories import tell
@@ -46,7 +48,7 @@ class Soak:
         while done < steps:
             done += tell(
                 new_world,
-                stories,
+                min(stories, -(-(steps - done) // STEPS_EACH)),
                 STEPS_EACH,
                 self.seed * 1_000_003 + batch,
                 thorough=4 if in_memory else 8,
@@ -88,10 +90,11 @@ class Soak:
 
 
 def main() -> int:
-    numbers = [int(text) for text in sys.argv[1:] if text]
-    steps, begun_with = numbers[0], numbers[1]
-    on_spark = numbers[2] if len(numbers) > 2 else steps // 10
-    kills = numbers[3] if len(numbers) > 3 else steps // 200
+    told = [*sys.argv[1:], "", ""]
+    steps, begun_with = int(told[0]), int(told[1])
+    on_spark = int(told[2]) if told[2] else steps // 10
+    kills = int(told[3]) if told[3] else steps // 200
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", FAST_START)
     soak = Soak(begun_with)
     done = soak.stories(steps, MemoryWorld, "in memory", STORIES_AT_ONCE)
     spark = killed = 0
