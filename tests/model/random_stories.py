@@ -19,6 +19,7 @@ def tell(
     drawn_from: int | None = None,
     thorough: int = 4,
     may_watch: bool = True,
+    few: bool = False,
     tries: int = 400,
     told: Callable[[str], None] | None = None,
 ) -> int:
@@ -29,7 +30,7 @@ def tell(
     :param told: is given a difference; without it, it is raised.
     """
     tally = Tally()
-    machine = make_machine(new_world, tally, thorough, may_watch)
+    machine = make_machine(new_world, tally, thorough, may_watch, few)
     wanted = settings(
         max_examples=stories,
         stateful_step_count=steps,

@@ -53,6 +53,7 @@ class Soak:
                 self.seed * 1_000_003 + batch,
                 thorough=4 if in_memory else 8,
                 may_watch=in_memory,
+                few=not in_memory,
                 tries=400 if in_memory else 12,
                 told=lambda difference: self.differ(what, difference),
             )
