@@ -75,7 +75,7 @@ class SparkWorld:
         return made
 
     def _session(self) -> SessionConnection:
-        """A session that no process uses. What was set in one that was cut off is still set, so it goes."""
+        """A session that no process uses. One that ended by an error goes: so it does with its process."""
         for process, session in [one for one in self._running if one[0].dead]:
             self._running.remove((process, session))
             if process.cut_off:

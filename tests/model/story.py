@@ -672,6 +672,7 @@ class Story:
             self._depth -= 1
             process.dead = True
         if error is not None:
+            process.cut_off = True
             self._note(f"-> {error!r}".splitlines()[0][:200])
             self._judge(error, disturbed, may_end)
         self.check()

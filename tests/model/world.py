@@ -60,6 +60,7 @@ class Process:
     dead: bool = False
     """Whether it has ended, in whatever way."""
     cut_off: bool = False
+    """Whether it ended by an error: what it had set in its session may still be set."""
 
     def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
         hit = self.pause(step)
