@@ -20,7 +20,7 @@ from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publis
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.leftovers import txn_age_ms
 from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed
+from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
 """Longer than any statement's analysis and any foreign reader's catalog cache."""
@@ -58,9 +58,7 @@ class CompactionResult:
 
 def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionPlan:
     """Decide from metadata alone."""
-    table = load_keyed(edge.catalog, name)
-    base = load_base(edge.catalog, table)
-    change = load_change(edge.catalog, table)
+    table, base, change = _pin(edge, name)
     pending = pending_transactions(edge, table, head(change))
     history = base.history()
     settled = _settled(table, change, history, pending, edge.now_ms() - int(trim_grace_seconds * 1000))
@@ -74,6 +72,22 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
         trim=trim,
         forget=forget,
     )
+
+
+def _pin(edge: Edge, name: Name) -> tuple[KeyedTable, TableState, TableState]:
+    """The table and its sides: the base before the change table, and the view after both.
+
+    A column is in the view before the first row that has it is in the change table. Were the view older
+    than the pin, such a row would be merged without that column, and be trimmed.
+    """
+    table = load_keyed(edge.catalog, name)
+    while True:
+        base = load_base(edge.catalog, table)
+        change = load_change(edge.catalog, table)
+        shown = load_keyed(edge.catalog, name)
+        if reads_alike(shown, table):
+            return shown, base, change
+        table = shown
 
 
 def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozenset[int]) -> frozenset[int]:

@@ -63,7 +63,11 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
         return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
 
     purpose = Purpose("rollback", name.dotted, "look at dbt-arctic history and roll back again")
-    written = write_computed(edge, table, purpose, statement)
+    try:
+        written = write_computed(edge, table, purpose, statement)
+    except StatementError:
+        state_at(edge.catalog, table, to)  # raises, if the version was expired meanwhile
+        raise
     return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 

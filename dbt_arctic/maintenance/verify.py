@@ -8,7 +8,6 @@ from typing import Any
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation
 from dbt_arctic.keyed.table import TXN, KeyedTable
-from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.file_checks import SizeOf, check_files
 from dbt_arctic.maintenance.finding import Finding, from_error, rebuild
 from dbt_arctic.maintenance.inventory import Inventory, roots
@@ -18,7 +17,7 @@ from dbt_arctic.maintenance.log_checks import check_commits, check_erased, check
 from dbt_arctic.maintenance.row_checks import check_rows, check_statement
 from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides, is_whole
 from dbt_arctic.maintenance.view_checks import check_body, check_columns
-from dbt_arctic.refresh.state import columns_at, head
+from dbt_arctic.refresh.state import columns_at, head, version_of
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
 
@@ -98,7 +97,7 @@ def verify_table(
             yield from check_log(table, base, change, files)
         yield from check_markers(table, files)
     if query is not None and readable:
-        version = Version(table.generation.number, head(change), head(base))
+        version = version_of(table, base, change)
         known = {
             **columns_at(catalog, table.base, (version.base_snapshot,)),
             **columns_at(catalog, table.change, (version.change_snapshot,)),

@@ -19,7 +19,7 @@ from dbt_arctic.keyed.table import KeyedTable, is_keyed
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_merge_on_read
-from dbt_arctic.refresh.state import columns_at, current_version, find_keyed, load_change
+from dbt_arctic.refresh.state import columns_at, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
 """On a view: the name of what it was cloned from. It stays when a keyed table takes the view's place."""
@@ -104,8 +104,9 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
     source = origin(catalog, clone)
     table = find_keyed(catalog, source)
     if table is not None:
-        version = current_version(catalog, table)
-        history = load_change(catalog, table).history(version.change_snapshot)
+        table, base, change = pinned_pair(catalog, table)
+        version = version_of(table, base, change)
+        history = change.history(version.change_snapshot)
         sql = plan_merge_on_read(catalog, source, version.token, model)
         consumed = consumed_versions(history)
         if table.sequence_by is None:

@@ -21,7 +21,15 @@ from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branch
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build, refuse_beside_build
 from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.state import columns_at, consistent_pair, head, load_change, load_keyed
+from dbt_arctic.refresh.state import (
+    columns_at,
+    consistent_pair,
+    head,
+    load_change,
+    load_keyed,
+    reads_alike,
+    version_of,
+)
 from dbt_arctic.refresh.turns import turn
 
 
@@ -99,8 +107,9 @@ def write_computed(
             if count:
                 # Writers of one process take turns, so that they do not overtake each other for ever.
                 kept.enter_context(turn(table.change))
-            _require_generation(edge, table, purpose)
             attempt = _pin(edge, table, reads_rows, previous)
+            # After the pins: a column that was added before them is told by the view by then.
+            _require_generation(edge, table, purpose, same_columns=reads_rows)
             if check is not None:
                 check(attempt.change)
             drop_stale_branches(edge, table.change, attempt.change, table)
@@ -155,7 +164,7 @@ def _pin(edge: Edge, table: KeyedTable, reads_rows: bool, previous: Attempt | No
     if not reads_rows:
         return Attempt(load_change(edge.catalog, table), None, {}, txn, branch, previous)
     base, change = consistent_pair(edge.catalog, table)
-    version = Version(table.generation.number, head(change), head(base))
+    version = version_of(table, base, change)
     known = {
         **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
         **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
@@ -175,8 +184,18 @@ def _require_no_switch(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:
         )
 
 
-def _require_generation(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:
-    if load_keyed(edge.catalog, table.name).generation != table.generation:
+def _require_generation(
+    edge: Edge, table: KeyedTable, purpose: Purpose, *, same_columns: bool = False
+) -> None:
+    shown = load_keyed(edge.catalog, table.name)
+    if shown.generation == table.generation and same_columns and not reads_alike(shown, table):
+        raise ConcurrentRun(
+            f"{table.name} got other columns meanwhile",
+            where=purpose.where,
+            why="rows computed without them would lose what another run has just written to them",
+            fix=f"{purpose.again}; nothing was changed",
+        )
+    if shown.generation != table.generation:
         raise ConcurrentRun(
             f"{table.name} got another generation meanwhile",
             where=purpose.where,

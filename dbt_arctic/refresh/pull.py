@@ -14,12 +14,10 @@ from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, stored_k
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.refresh.state import (
     columns_at,
-    consistent_pair,
-    current_version,
     find_keyed,
-    head,
-    load_change,
     load_keyed,
+    pinned_pair,
+    version_of,
 )
 
 
@@ -86,8 +84,8 @@ def _pull_keyed(
     images: Images,
     pin: Consumed | None,
 ) -> Pull:
-    base, change = consistent_pair(catalog, table)
-    now = Version(table.generation.number, head(change), head(base))
+    table, base, change = pinned_pair(catalog, table)
+    now = version_of(table, base, change)
     if pin is not None:
         now = _pinned(table, pin, model)
     consumed = Consumed(table.generation.change_id, now.token)
@@ -135,6 +133,8 @@ def pull_since_clone(
     """
     check_images(images, model)
     table, origin = load_keyed(catalog, upstream), load_keyed(catalog, source)
+    table, base, change = pinned_pair(catalog, table)
+    now = version_of(table, base, change)
     before = Version.parse(last.version, where=model)
     generations = [origin.generation, *([origin.previous] if origin.previous else [])]
     if (before.generation, last.table_id) not in [(made.number, made.change_id) for made in generations]:
@@ -152,7 +152,7 @@ def pull_since_clone(
         for column in table.columns
     )
     state_before = f"SELECT {selected}\nFROM (\n{plan_merge_on_read(catalog, source, before.token, model)}\n)"
-    now = current_version(catalog, table) if pin is None else _pinned(table, pin, model)
+    now = now if pin is None else _pinned(table, pin, model)
     state_now = plan_merge_on_read(catalog, upstream, now.token, model)
     sql = read.difference(state_before, state_now, table.key, table.types, images)
     return Pull(upstream, sql, Consumed(table.generation.change_id, now.token), True, images)
@@ -317,9 +317,10 @@ def plan_changes(
 ) -> str:
     """SQL of what changed in a keyed table between two versions (default end: now)."""
     check_images(images, where)
-    table = load_keyed(catalog, name)
+    table, base, change = pinned_pair(catalog, load_keyed(catalog, name))
     start = Version.parse(before, where)
-    end = Version.parse(after, where) if after else current_version(catalog, table)
+    now = version_of(table, base, change)
+    end = Version.parse(after, where) if after else now
     for version in (start, end):
         if version.generation != table.generation.number:
             raise VersionUnavailable(
@@ -328,7 +329,6 @@ def plan_changes(
                 why="changes are told within one generation: a full refresh starts the next",
                 fix="compare the two states with merge_on_read(..., version=...) instead",
             )
-    change = load_change(catalog, table)
     log = log_range(change.history(end.change_snapshot), start.change_snapshot)
     if log is None:
         raise VersionUnavailable(

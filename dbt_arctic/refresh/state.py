@@ -96,8 +96,36 @@ def consistent_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[TableSta
     )
 
 
+def pinned_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[KeyedTable, TableState, TableState]:
+    """``consistent_pair`` and the table as it is shown by then, for whoever reads rows by its columns.
+
+    A column is in the view before the first row with it is written. So the view is read after the pair:
+    read before, it may lack a column that rows of the pair have, and what is computed of them would lose it.
+    """
+    for _ in range(_ATTEMPTS):
+        base, change = consistent_pair(catalog, table)
+        shown = load_keyed(catalog, table.name)
+        if reads_alike(shown, table):
+            return shown, base, change
+        table = shown
+    raise DamagedKeyedTable(
+        f"no consistent version of {table.name} could be read",
+        where=table.name.dotted,
+        why=f"its columns or its generation changed {_ATTEMPTS} times while it was looked at",
+        fix="run again when fewer writers are at work",
+    )
+
+
+def reads_alike(one: KeyedTable, other: KeyedTable) -> bool:
+    """Whether two looks at a table tell the same tables and columns to read (comments aside)."""
+    return (one.generation, one.types) == (other.generation, other.types)
+
+
 def current_version(catalog: CatalogReader, table: KeyedTable) -> Version:
-    base, change = consistent_pair(catalog, table)
+    return version_of(table, *consistent_pair(catalog, table))
+
+
+def version_of(table: KeyedTable, base: TableState, change: TableState) -> Version:
     return Version(table.generation.number, head(change), head(base))
 
 

@@ -19,7 +19,7 @@ from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.refresh.pull import only_appends, retired_state
-from dbt_arctic.refresh.state import columns_at, consistent_pair, find_keyed, head, to_columns
+from dbt_arctic.refresh.state import columns_at, find_keyed, pinned_pair, to_columns, version_of
 
 _ROW_LINEAGE = 3
 """The format version from which Iceberg tells the commit that last wrote a row."""
@@ -83,8 +83,8 @@ def look_at(
 def _keyed(
     catalog: CatalogReader, table: KeyedTable, last: Consumed | None, until: Consumed | None
 ) -> Upstream:
-    base, change = consistent_pair(catalog, table)
-    now = Version(table.generation.number, head(change), head(base))
+    table, base, change = pinned_pair(catalog, table)
+    now = version_of(table, base, change)
     if until is not None:
         _require_same(table.name, table.generation.change_id, until)
         now = Version.parse(until.version)

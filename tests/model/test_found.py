@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.refresh.pull import plan_pull
+from dbt_arctic.refresh.upstreams import Upstream, look_at
 from tests.model.story import GRACE_S, Change, Story
 from tests.model.world import Disturbance, MemoryWorld
 
@@ -81,3 +83,45 @@ def test_of_two_runs_that_change_the_columns_at_once_the_second_says_so(story: S
     other = Disturbance("meet", step=step, meet=lambda: story.upsert([Change(1, 10)]))
     assert not story.upsert([Change(2, 20)], other)
     assert story.upsert([Change(2, 20)])
+
+
+AT_FIRST = range(1, 9)
+"""Looks at the catalog and statements with which an operation begins."""
+
+
+@pytest.mark.parametrize("at", AT_FIRST)
+def test_a_row_with_a_new_column_that_lands_while_a_compaction_begins_keeps_it(story: Story, at: int) -> None:
+    story.build([])
+    story.extra = True
+    story.compact(story.orders, 0, Disturbance("meet", at, lambda: story.upsert([Change(1, 10)])))
+
+
+@pytest.mark.parametrize("at", AT_FIRST)
+def test_a_row_with_a_new_column_that_lands_while_it_is_computed_with_keeps_it(story: Story, at: int) -> None:
+    story.build([Change(1, 10), Change(2, 20)])
+    story.extra = True
+    story.modify(0, False, Disturbance("meet", at, lambda: story.upsert([Change(1, 11)])))
+
+
+@pytest.mark.parametrize("at", AT_FIRST)
+def test_a_row_with_a_new_column_that_lands_while_a_pull_begins_reaches_it(story: Story, at: int) -> None:
+    story.build([Change(1, 10)])
+    story.extra = True
+    name, catalog = story.orders.name, story.world.catalog
+    last = plan_pull(catalog, name, None, model="m").consumed
+    reader = story.world.process("reader", Disturbance("meet", at, lambda: story.upsert([Change(1, 11)])))
+    pull = plan_pull(reader.edge.catalog, name, last, model="m")
+    state = look_at(story.world.process("reader").edge.catalog, name, last, pull.consumed)
+    assert isinstance(state, Upstream)
+    if state.changed:
+        assert "x11" in story.world.query(pull.sql)[0]
+
+
+@pytest.mark.parametrize("at", AT_FIRST)
+def test_a_rollback_to_a_version_that_expires_meanwhile_says_so(story: Story, at: int) -> None:
+    story.build([])
+    story.upsert([Change(1, 10)])
+    version = story.versions[0]
+    story.advance(HOUR_MS)
+    other = Disturbance("meet", at, lambda: story.expire(story.orders, "change", 0))
+    story.roll_back(story.orders, version, other)
