@@ -18,16 +18,9 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.log import consumed_versions
-from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import build
-from dbt_arctic.refresh.auto import AutoPlan, plan_auto
-from dbt_arctic.refresh.auto_run import refresh_auto
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.edge import Outcome
-from dbt_arctic.refresh.evolve import same_columns
-from dbt_arctic.refresh.state import find_keyed, load_change
-from dbt_arctic.refresh.upsert import check_unchanged_config
 
 MEANING = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
 
@@ -50,44 +43,25 @@ class AutoApi(ModelApi):
                 )
             pins = current()
             config, sql = self._auto_config(model, sql if pins is None else pins.unpinned(sql))
-            plan = self.auto_plan(this.name_parts, config, sql, rebuild)
-            if plan.action == "build":
-                _, outcome = build.build_generation(
-                    edge,
-                    this.name_parts,
-                    config,
-                    plan.sql,
-                    plan.consumed,
-                    owner=unique_id,
-                    comment=self.table_comment(model),
-                    column_comments=self.column_comments(model),
-                )
-                outcome = replace(outcome, message=f"FULL ({outcome.message})")
-            else:
-                table = find_keyed(self.catalog, this.name_parts)
-                assert table is not None
-                outcome = refresh_auto(edge, this.name_parts, table, config, plan)
+            plan = plan_refresh(
+                edge,
+                this.name_parts,
+                config,
+                sql,
+                rebuild=rebuild,
+                settings=settings_of_meaning(self.config.credentials),
+                until=self._pinned_version,
+            )
+            outcome = run_refresh(
+                edge,
+                this.name_parts,
+                config,
+                plan,
+                owner=unique_id,
+                comment=self.table_comment(model),
+                column_comments=self.column_comments(model),
+            )
         return _response(outcome)
-
-    def auto_plan(self, name: Name, config: KeyedConfig, sql: str, rebuild: bool) -> AutoPlan:
-        """What a refresh would do. A table with other columns than the model's is built anew."""
-        table = None if rebuild else find_keyed(self.catalog, name)
-        expected = consumed_versions(load_change(self.catalog, table).history()) if table is not None else {}
-        if table is not None:
-            check_unchanged_config(config, table)
-            if not same_columns(table.columns, [(c.name, c.type) for c in self._schema(sql)]):
-                table = None
-        return plan_auto(
-            self.catalog,
-            name,
-            table,
-            expected,
-            config,
-            sql,
-            settings=self._settings_of_meaning(),
-            until=self._pinned_version,
-            columns=lambda text: [(column.name, column.type) for column in self._schema(text)],
-        )
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         config = parse_config(model["name"], model["config"])
@@ -100,9 +74,6 @@ class AutoApi(ModelApi):
         warn_of_ignored(contract, self.type())
         ordered = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
         return replace(config, checks=contract.checks, required=contract.required), ordered
-
-    def _settings_of_meaning(self) -> str:
-        return settings_of_meaning(self.config.credentials)
 
 
 def settings_of_meaning(credentials: ArcticCredentials) -> str:

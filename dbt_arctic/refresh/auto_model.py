@@ -1,0 +1,81 @@
+"""An automatic model from end to end: its plan, and what carries it out.
+
+The adapter and the benchmarks call the same two functions. Nothing here knows dbt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh.auto import AutoPlan, plan_auto
+from dbt_arctic.refresh.auto_run import refresh_auto
+from dbt_arctic.refresh.build import build_generation
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.evolve import same_columns
+from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.upsert import check_unchanged_config
+
+
+def plan_refresh(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    *,
+    rebuild: bool = False,
+    settings: str = "",
+    until: Callable[[Name], Consumed | None] = lambda name: None,
+) -> AutoPlan:
+    """What a refresh would do. A table with other columns than the model's is built anew.
+
+    :param settings: the session's settings that change what SQL means.
+    :param until: the version at which a relation is read, where it is not the newest.
+    """
+    table = None if rebuild else find_keyed(edge.catalog, name)
+    expected = consumed_versions(load_change(edge.catalog, table).history()) if table is not None else {}
+    if table is not None:
+        check_unchanged_config(config, table)
+        if not same_columns(table.columns, [(column.name, column.type) for column in edge.query_schema(sql)]):
+            table = None
+    return plan_auto(
+        edge.catalog,
+        name,
+        table,
+        expected,
+        config,
+        sql,
+        settings=settings,
+        until=until,
+        columns=lambda text: [(column.name, column.type) for column in edge.query_schema(text)],
+    )
+
+
+def run_refresh(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    plan: AutoPlan,
+    *,
+    owner: str,
+    comment: str = "",
+    column_comments: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Carry a plan out: a build, a full refresh, an incremental one, or nothing."""
+    if plan.action != "build":
+        return refresh_auto(edge, name, load_keyed(edge.catalog, name), config, plan)
+    _, outcome = build_generation(
+        edge,
+        name,
+        config,
+        plan.sql,
+        plan.consumed,
+        owner=owner,
+        comment=comment,
+        column_comments=column_comments,
+    )
+    return replace(outcome, message=f"FULL ({outcome.message})")
