@@ -29,6 +29,10 @@ BASE_DEFAULTS = {
     # Small row groups, so that a key range skips most of a sorted file.
     "write.parquet.row-group-size-bytes": str(16 * 1024 * 1024),
 }
+PROPERTY_DROPPED_BY = "arctic.dropped-by"
+"""On a side table: the run that is about to drop it. It is said before a last look at what the views name;
+whoever shows a generation looks for it afterwards. So one of the two sees the other."""
+
 _DEFAULT_METRICS = "write.metadata.metrics.default"
 CHANGE_DEFAULTS = {
     "write.distribution-mode": "hash",
@@ -124,6 +128,19 @@ def rename_table(table: Name, to: Name) -> str:
 
 def drop_table(table: Name) -> str:
     return f"DROP TABLE IF EXISTS {table.sql} PURGE"
+
+
+def forget_previous(table: KeyedTable) -> str:
+    """Let the view no longer name the generation before: first, so that it never names what is gone."""
+    return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
+
+
+def announce_drop(table: Name, run_id: str) -> str:
+    return f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({_property_list({PROPERTY_DROPPED_BY: run_id})})"
+
+
+def withdraw_drop(table: Name) -> str:
+    return f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({literal(PROPERTY_DROPPED_BY)})"
 
 
 def drop_view(view: Name) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from dbt_arctic.keyed import create, write
-from dbt_arctic.keyed.names import literal
-from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.maintenance.leftovers import Removal, Retention, find_leftovers
 from dbt_arctic.refresh.build import drop_keyed
@@ -39,35 +37,48 @@ def clean(
                 continue
             done = _identity(removal) in still
             if done:
-                for step, sql in _steps(edge, inventory, removal, forgotten):
-                    edge.run(step, sql, removal.table)
-                gone += 1
+                done = _remove(edge, catalog_name, inventory, removal, forgotten)
+                gone += done
             told(removal, done)
     return gone
 
 
-def forget_previous(table: KeyedTable) -> str:
-    """Let the view no longer name the generation before: first, so that it never names what is gone."""
-    return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
-
-
-def _steps(
-    edge: Edge, inventory: Inventory, removal: Removal, forgotten: set[str]
-) -> Iterator[tuple[str, str]]:
+def _remove(
+    edge: Edge, catalog_name: str, inventory: Inventory, removal: Removal, forgotten: set[str]
+) -> bool:
+    """Whether it went."""
+    table, target = removal.table, removal.target
     if removal.branch:
-        yield "drop_branch", write.drop_branch(removal.target, removal.branch)
-    elif removal.is_view and removal.target.identifier in inventory.keyed:
-        drop_keyed(edge, inventory.keyed[removal.target.identifier])
+        edge.run("drop_branch", write.drop_branch(target, removal.branch), table)
+    elif removal.is_view and target.identifier in inventory.keyed:
+        drop_keyed(edge, inventory.keyed[target.identifier])
     elif removal.is_view:
-        yield "drop_aside", create.drop_view(removal.target)
-    elif removal.kind == "previous" and removal.table is not None:
-        if removal.table.name.identifier not in forgotten:
-            yield "forget_previous", forget_previous(removal.table)
-            forgotten.add(removal.table.name.identifier)
-        yield "drop_side_table", create.drop_table(removal.target)
+        edge.run("drop_aside", create.drop_view(target), table)
+    elif removal.kind in ("previous", "generation"):
+        if removal.kind == "previous" and table is not None and table.name.identifier not in forgotten:
+            edge.run("forget_previous", create.forget_previous(table), table)
+            forgotten.add(table.name.identifier)
+        return _remove_side(edge, catalog_name, removal)
     else:
-        steps = {"generation": "drop_side_table", "staging": "drop_staging", "set-aside": "drop_aside"}
-        yield steps[removal.kind], create.drop_table(removal.target)
+        step = {"staging": "drop_staging", "set-aside": "drop_aside"}[removal.kind]
+        edge.run(step, create.drop_table(target), table)
+    return True
+
+
+def _remove_side(edge: Edge, catalog_name: str, removal: Removal) -> bool:
+    """Drop a side table, unless somebody shows its generation again at this very moment.
+
+    The intention comes first, then the look at the views: who has shown it by then is seen; who shows it
+    later sees the intention, and takes it back.
+    """
+    target = removal.target
+    edge.run("announce_drop", create.announce_drop(target, edge.run_id), removal.table)
+    now = take_inventory(edge.catalog, catalog_name, target.schema)
+    if any(target in table.side_tables for table in now.keyed.values()):
+        edge.run("withdraw_drop", create.withdraw_drop(target), removal.table)
+        return False
+    edge.run("drop_side_table", create.drop_table(target), removal.table)
+    return True
 
 
 def _identity(removal: Removal) -> tuple[str, str, str]:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader, ViewState
-from dbt_arctic.errors import ArcticError, CatalogUnavailable, ConfigError, DamagedKeyedTable
+from dbt_arctic.errors import (
+    ArcticError,
+    CatalogUnavailable,
+    ConfigError,
+    DamagedKeyedTable,
+    VersionUnavailable,
+)
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.create import PROPERTY_DROPPED_BY
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.maintenance.finding import rebuild
@@ -16,7 +23,7 @@ from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build, under_way
-from dbt_arctic.refresh.replay import carry_over, pin_retired
+from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
 from dbt_arctic.refresh.state import keyed_from_view, load_change
 from dbt_arctic.refresh.switch import Seen, look, show
 
@@ -46,23 +53,74 @@ def restore(edge: Edge, name: Name, number: int | None = None) -> KeyedTable:
     :raises ConcurrentRun: a build is at work, or another run was faster: nothing was replaced.
     """
     shown, comment = _shown(edge.catalog, name)
+    try:
+        return _restore(edge, name, number, shown, comment)
+    except DamagedKeyedTable as error:
+        if shown is None or number in (None, shown.generation.number):
+            raise
+        raise VersionUnavailable(
+            f"generation {number} of {name} cannot be shown",
+            where=name.dotted,
+            why=error.what,
+            fix=f"generation {shown.generation.number} is still shown; nothing was changed",
+        ) from error
+
+
+def _restore(
+    edge: Edge, name: Name, number: int | None, shown: KeyedTable | None, comment: str
+) -> KeyedTable:
     build = find_build(edge, name, shown)
     if build is not None:
         raise under_way(f"{name} is being built anew; it cannot be restored meanwhile", build, name.dotted)
     root = name.identifier if shown is None else shown.made_as.identifier
     table = _generation(edge.catalog, name, root, shown, number)
-    load_sides(edge.catalog, table)  # never show what cannot be read
+    _require_staying(edge.catalog, table)  # never show what cannot be read
     previous = _previous(edge.catalog, table, shown)
     restored = replace(table, name=name, root=root, previous=previous)
     moved = shown is not None and shown.generation != table.generation
     properties = {PROPERTY_RESTORED: str(edge.now_ms())} if moved else {}
     retired = pin_retired(edge.catalog, shown) if moved else None
+    landing = pin_retired(edge.catalog, restored) if moved else None
     _make_way(edge, name)
     before = look(edge, name) if shown is None else Seen(shown.generation, {})
     retired = show(edge, restored, comment, before, retired, where=name.dotted, properties=properties)
+    if moved or shown is None:
+        try:
+            _require_staying(edge.catalog, restored)
+        except (DamagedKeyedTable, VersionUnavailable):
+            _take_back(edge, restored, shown, comment, landing)
+            raise
     if retired is not None:
         carry_over(edge, retired, restored, name.dotted)
     return restored
+
+
+def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
+    """:raises DamagedKeyedTable: a side table is gone.
+    :raises VersionUnavailable: somebody is about to drop one.
+    """
+    for side, state in zip((table.base, table.change), load_sides(catalog, table), strict=True):
+        if PROPERTY_DROPPED_BY in state.properties:
+            raise VersionUnavailable(
+                f"generation {table.generation.number} of {table.name} is being removed",
+                where=side.dotted,
+                why="dbt-arctic clean has begun to drop it",
+                fix=f"if nobody is cleaning: {create.withdraw_drop(side)}; and again: {command(table.name)} "
+                f"--generation {table.generation.number}",
+            )
+
+
+def _take_back(
+    edge: Edge, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
+) -> None:
+    """Show what was shown before, with what was written in between."""
+    if shown is None:
+        edge.run("drop_view", create.drop_view(restored.name), restored)
+        return
+    alone = replace(shown, previous=None)
+    show(edge, alone, comment, Seen(restored.generation, {}), None, where=restored.name.dotted)
+    if landing is not None:
+        carry_over(edge, landing, alone, restored.name.dotted)
 
 
 def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:

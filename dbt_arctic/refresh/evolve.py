@@ -148,8 +148,11 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         ]
         if leftovers:
             _drop_leftovers(edge, config, table, side, leftovers)
+            state = edge.catalog.load_table(side.schema, side.identifier)
+        before = () if state is None else state.columns
         if difference.added:
-            _alter(edge, config, table, side, "add_columns", create.add_columns(side, difference.added))
+            sql = create.add_columns(side, difference.added)
+            _alter(edge, config, table, side, "add_columns", sql, before)
         for column in widened:
             if existing[column.name.lower()].type != column.type:
                 _alter(edge, config, table, side, "widen_column", create.widen_column(side, column))
@@ -195,9 +198,17 @@ def _drop(edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, names:
     _alter(edge, config, table, side, "drop_columns", create.drop_columns(side, names))
 
 
-def _alter(edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, step: str, sql: str) -> None:
+def _alter(
+    edge: Edge,
+    config: KeyedConfig,
+    table: KeyedTable,
+    side: Name,
+    step: str,
+    sql: str,
+    before: tuple[CatalogColumn, ...] | None = None,
+) -> None:
     """:raises ConcurrentRun: another run with the same change of columns was faster."""
-    before = _columns_of(edge, side)
+    before = _columns_of(edge, side) if before is None else before
     try:
         edge.run(step, sql, table)
     except StatementError as error:

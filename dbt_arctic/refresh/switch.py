@@ -19,7 +19,13 @@ from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.generations import load_generation
-from dbt_arctic.refresh.replay import PROPERTY_RETIRED, PROPERTY_SWITCH, Retired, carry_over
+from dbt_arctic.refresh.replay import (
+    PROPERTY_RETIRED,
+    PROPERTY_SWITCH,
+    Retired,
+    as_generation,
+    carry_over,
+)
 from dbt_arctic.refresh.state import head, load_change
 
 _SHOWN = "arctic.shown-"
@@ -38,6 +44,7 @@ class Seen:
     generation: Generation | None
     shown: Mapping[str, Generation]
     comment: str = ""
+    previous: Generation | None = None
 
 
 def look(edge: Edge, name: Name) -> Seen:
@@ -112,8 +119,14 @@ def show_again(
     :raises ConcurrentRun: another generation is shown by now: it still is, afterwards.
     """
     last = require_unmoved(edge, table, Seen(table.generation, {}), where)
+    # The generation before may have been cleaned away since the table was looked at.
+    table = replace(table, previous=last.previous)
     text = last.comment if comment is None else comment
     _publish(edge, table, text, properties or {}, "")
+    if table.previous is not None:
+        found = as_generation(edge.catalog, table, table.previous)
+        if edge.catalog.load_table(found.base.schema, found.base.identifier) is None:
+            edge.run("forget_previous", create.forget_previous(table), table)
     others = {
         number: generation
         for number, generation in look(edge, table.name).shown.items()
@@ -171,7 +184,9 @@ def _seen(view: ViewState | None) -> Seen:
         for name, text in view.properties.items()
         if name.startswith(_SHOWN)
     }
-    return Seen(_named(view.properties), shown, view.comment)
+    previous = view.properties.get("arctic.previous")
+    before = _generation(*json.loads(previous)) if previous else None
+    return Seen(_named(view.properties), shown, view.comment, before)
 
 
 def _named(properties: Mapping[str, str]) -> Generation | None:

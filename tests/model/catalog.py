@@ -8,6 +8,7 @@ from typing import ClassVar
 from dbt_arctic.catalog.api import (
     CatalogColumn,
     DataFile,
+    PlacedFile,
     RelationEntry,
     Snapshot,
     StoredFile,
@@ -74,6 +75,18 @@ class MemoryCatalog:
         return [
             StoredFile(file.path, _FILE_BYTES) for file, _ in self._commit(schema, name, snapshot_id).files
         ]
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        commit = self._commit(schema, name, snapshot_id)
+        field_id = self._lake.table(schema, name).field_named(column).field_id if column else 0
+        found = []
+        for file, hidden in commit.files:
+            low, high = file.bounds(field_id) if column else (None, None)
+            bounds = None if low is None or high is None else (low, high)
+            found.append(PlacedFile(True, len(file.rows), _FILE_BYTES, ("0",), bounds))
+            if hidden:
+                found.append(PlacedFile(False, len(hidden), _FILE_BYTES, ("0",)))
+        return found
 
     def _commit(self, schema: str, name: str, snapshot_id: int) -> Commit:
         table = self._lake.relations.get((schema, name))

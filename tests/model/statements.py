@@ -240,7 +240,7 @@ def _set_properties(session: Interpreter, found: re.Match[str]) -> int:
     return -1
 
 
-@statement(rf"ALTER TABLE (?P<name>{_NAME}) UNSET TBLPROPERTIES \((?P<property>{_TEXT})\)")
+@statement(rf"ALTER TABLE (?P<name>{_NAME}) UNSET TBLPROPERTIES(?: IF EXISTS)? \((?P<property>{_TEXT})\)")
 def _unset_property(session: Interpreter, found: re.Match[str]) -> int:
     table, _ = session.target(found["name"])
     table.properties.pop(unescape(found["property"]), None)

@@ -16,6 +16,7 @@ from dbt_arctic.errors import (
     ArcticError,
     CommitStateUnknown,
     ConcurrentRun,
+    ConfigError,
     UnknownRelation,
     VersionUnavailable,
 )
@@ -299,11 +300,21 @@ class Story:
         self.readers = self.readers if patient else []
         return done
 
-    def undo_full_refresh(self, table: TableLog, disturbance: Disturbance | None = None) -> bool:
-        def run(process: Process) -> None:
-            undo_full_refresh(process.edge, table.name)
+    def undo_full_refresh(
+        self, table: TableLog, disturbance: Disturbance | None = None, number: int | None = None
+    ) -> bool:
+        """:param number: of the generation to show, where it is not the one before."""
 
-        return self._switch(f"undo the full refresh of {table.name.identifier}", table, run, disturbance)
+        def run(process: Process) -> None:
+            if number is None:
+                undo_full_refresh(process.edge, table.name)
+            else:
+                restore(process.edge, table.name, number)
+
+        # What it would go back to may be cleaned away by now, or at this moment.
+        may_end = (ConfigError, VersionUnavailable)
+        what = f"undo the full refresh of {table.name.identifier}"
+        return self._switch(what, table, run, disturbance, may_end=may_end)
 
     def _switch(
         self,

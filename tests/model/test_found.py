@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.maintenance.leftovers import Retention
 from dbt_arctic.refresh.pull import plan_pull
 from dbt_arctic.refresh.upstreams import Upstream, look_at
 from tests.model.story import GRACE_S, Change, Story
@@ -125,3 +126,57 @@ def test_a_rollback_to_a_version_that_expires_meanwhile_says_so(story: Story, at
     story.advance(HOUR_MS)
     other = Disturbance("meet", at, lambda: story.expire(story.orders, "change", 0))
     story.roll_back(story.orders, version, other)
+
+
+@pytest.mark.parametrize("at", range(18))
+def test_an_undo_beside_a_clean_shows_nothing_that_is_dropped(story: Story, at: int) -> None:
+    story.build([])
+    story.build([Change(1, 10)])
+    undo = Disturbance("meet", at, lambda: story.undo_full_refresh(story.orders))
+    story.clean(Retention(keep_previous_ms=0), undo)
+
+
+@pytest.mark.parametrize("at", range(24))
+def test_a_clean_beside_an_undo_drops_nothing_that_is_shown(story: Story, at: int) -> None:
+    story.build([])
+    story.build([Change(1, 10)])
+    clean = Disturbance("meet", at, lambda: story.clean(Retention(keep_previous_ms=0)))
+    story.undo_full_refresh(story.orders, clean)
+
+
+def test_what_a_clean_is_about_to_drop_is_not_shown(story: Story) -> None:
+    story.build([])
+    story.build([Change(1, 10)])
+    undo = Disturbance("meet", 0, lambda: story.undo_full_refresh(story.orders, number=1), "drop_side_table")
+    story.clean(Retention(keep_previous_ms=0), undo)
+
+
+def test_an_undo_that_sees_a_clean_only_afterwards_shows_again_what_was_shown(story: Story) -> None:
+    story.build([])
+    story.build([Change(1, 10)])
+
+    def clean_as_far_as_the_drop() -> None:
+        story.clean(Retention(keep_previous_ms=0), Disturbance("die", step="drop_side_table"))
+
+    assert not story.undo_full_refresh(
+        story.orders, Disturbance("meet", step="publish_view", meet=clean_as_far_as_the_drop)
+    )
+    assert story.orders.shown is not None
+    assert story.orders.shown.generation.number == 2
+
+
+@pytest.mark.parametrize("at", range(16))
+def test_new_columns_beside_a_clean_bring_no_dropped_generation_back_to_mind(story: Story, at: int) -> None:
+    story.build([])
+    story.build([])
+    story.extra = True
+    clean = Disturbance("meet", at, lambda: story.clean(Retention(keep_previous_ms=0)))
+    story.upsert([Change(1, 10)], clean)
+    assert not story.findings()
+
+
+@pytest.mark.parametrize("at", AT_FIRST)
+def test_of_two_runs_with_new_columns_one_says_so_wherever_they_meet(story: Story, at: int) -> None:
+    story.build([])
+    story.extra = True
+    story.upsert([Change(1, 10)], Disturbance("meet", at, lambda: story.upsert([Change(2, 20)])))

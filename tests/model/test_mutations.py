@@ -18,7 +18,7 @@ from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed import replace as replacing
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import build, computed, pull, switch, upsert
+from dbt_arctic.refresh import build, computed, state, switch, upsert
 from dbt_arctic.refresh.state import load_base, load_change
 from tests.model.oracle import visible
 from tests.model.story import GRACE_S, Change, Story
@@ -90,7 +90,7 @@ def pin_the_change_table_first(patch: Patch, story: Story) -> None:
         change = load_change(catalog, table)
         return load_base(catalog, table), change
 
-    patch.setattr(pull, "consistent_pair", mistaken)
+    patch.setattr(state, "consistent_pair", mistaken)
 
 
 def ignore_the_offset(patch: Patch, story: Story) -> None:
