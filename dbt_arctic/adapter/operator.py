@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
+from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
 from dbt_arctic.errors import ConfigError, UnknownRelation
@@ -85,7 +87,7 @@ class Operator:
         if everything:
             return existing
         own = self._target.credentials.schema
-        custom = {name for name in self._modelled() if name.startswith(f"{own}_")}
+        custom = {name for name in {model.schema for model in self.models} if name.startswith(f"{own}_")}
         return [schema for schema in existing if schema == own or schema in custom]
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
@@ -107,19 +109,28 @@ class Operator:
         if self._engine is not None:
             self._engine.close()
 
-    def _modelled(self) -> set[str]:
-        """The schemas of the project's models, as the last dbt command noted them."""
+    @cached_property
+    def models(self) -> Mapping[Name, Mapping[str, Any]]:
+        """The config of the project's models and seeds by name, as the last dbt command noted them."""
         folder = os.environ.get("DBT_TARGET_PATH") or "target"
         path = self._target.project_root / folder / "manifest.json"
         if not path.exists():
-            return set()
+            return {}
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ConfigError(
                 "the project's manifest cannot be read", where=str(path), why=str(error), fix="dbt parse"
             ) from error
-        return {str(node.get("schema")) for node in manifest.get("nodes", {}).values()}
+        catalog = self._target.credentials.database
+        return {
+            Name(catalog, str(node.get("schema")), str(node.get("alias"))): node.get("config") or {}
+            for node in manifest.get("nodes", {}).values()
+        }
+
+    def compaction_of(self, name: Name) -> CompactionSettings:
+        """What the project says about compaction of a table; the defaults where it says nothing."""
+        return parse_settings(name.identifier, self.models.get(name, {}).get("compaction"))
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
         cursor = self._cursor()

@@ -96,6 +96,22 @@ class DataFile:
 
 
 @dataclass(frozen=True)
+class PlacedFile:
+    """A file that a snapshot needs, and where in the table it belongs. Its size alone tells no rows.
+
+    :param rows: of a data file its rows, hidden ones included; of one that deletes, how many rows it hides.
+    :param partition: the values of the partition fields as texts, buckets included.
+    :param bounds: of a data file, the value range of one asked-for column, where it is known.
+    """
+
+    is_data: bool
+    rows: int
+    size_bytes: int
+    partition: tuple[str, ...]
+    bounds: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
 class StoredFile:
     """A file that a snapshot needs: of rows, of deletes or of deletion vectors."""
 
@@ -137,4 +153,8 @@ class CatalogReader(Protocol):
 
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
         """Every file that a snapshot needs."""
+        ...
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        """Every file that a snapshot needs, by partition, with bounds of the BIGINT column ``column``."""
         ...

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from dbt_arctic.catalog.api import (
     CatalogColumn,
     DataFile,
+    PlacedFile,
     RelationEntry,
     Snapshot,
     StoredFile,
@@ -154,6 +155,29 @@ class SqlCatalog:
             f"SELECT file_path, file_size_in_bytes FROM {table}.files VERSION AS OF {int(snapshot_id)}"
         )
         return [StoredFile(str(path), int(size)) for path, size in rows]
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        table = self._existing(schema, name)
+        self._check_snapshot(table, f"{self._catalog}.{schema}.{name}", snapshot_id)
+        described = {row[0] for row in self._run(f"DESCRIBE TABLE {table}.files")}
+        # A table without partitions has no such column.
+        partition = "partition" if "partition" in described else "NULL"
+        metrics = f"readable_metrics.{quoted(column)}"
+        bounds = f"{metrics}.lower_bound, {metrics}.upper_bound" if column else "NULL, NULL"
+        rows = self._run(
+            f"SELECT content = 0, record_count, file_size_in_bytes, {partition}, {bounds}"
+            f" FROM {table}.files VERSION AS OF {int(snapshot_id)}"
+        )
+        return [
+            PlacedFile(
+                is_data=bool(is_data),
+                rows=int(count),
+                size_bytes=int(size),
+                partition=tuple("NULL" if value is None else str(value) for value in (values or {}).values()),
+                bounds=None if low is None or high is None else (int(low), int(high)),
+            )
+            for is_data, count, size, values, low, high in rows
+        ]
 
     def _existing(self, schema: str, name: str) -> str:
         """The table's name for SQL. Raises ``UnknownRelation``."""

@@ -12,11 +12,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from dbt_arctic.catalog.api import DataFile, RelationEntry, StoredFile, TableState, ViewState
+from dbt_arctic.catalog.api import DataFile, PlacedFile, RelationEntry, StoredFile, TableState, ViewState
 from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.snapshot_files import snapshot_columns, snapshot_files, snapshot_stored_files
+from dbt_arctic.catalog.snapshot_files import (
+    snapshot_columns,
+    snapshot_files,
+    snapshot_placed_files,
+    snapshot_stored_files,
+)
 from dbt_arctic.catalog.sqlite import BUSY_SECONDS, Row, SqliteRows
 from dbt_arctic.errors import CatalogUnavailable
 
@@ -88,6 +93,12 @@ class EmbeddedCatalog:
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
         metadata = self._load(schema, name, "table", self._table)
         return snapshot_stored_files(self._name, schema, name, metadata, snapshot_id, self._properties)
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        metadata = self._load(schema, name, "table", self._table)
+        return snapshot_placed_files(
+            self._name, schema, name, metadata, snapshot_id, column, self._properties
+        )
 
     def _load(
         self, schema: str, name: str, kind: Literal["table", "view"], read: Callable[[Row], T]

@@ -6,6 +6,7 @@ of files is asked for, not before. What deletes rows (delete files, deletion vec
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -16,17 +17,18 @@ from pyiceberg.io import InputFile, InputStream
 from pyiceberg.manifest import ManifestContent, read_manifest_list
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
-from pyiceberg.types import StructType
+from pyiceberg.types import DateType, IcebergType, StructType
 
-from dbt_arctic.catalog.api import DataFile, StoredFile
+from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.files import Kept, read_bytes
 
 _DELETED = 2  # the status of a manifest entry whose file is gone since that manifest
 
 # Field ids of Iceberg's specification, the same in every format version.
-_STATUS, _DATA_FILE, _PATH, _ROWS, _SIZE, _LOWER, _UPPER = 0, 2, 100, 103, 104, 125, 128
+_STATUS, _DATA_FILE, _PATH, _PARTITION, _ROWS, _SIZE, _LOWER, _UPPER = 0, 2, 100, 102, 103, 104, 125, 128
 
 _kept: Kept[tuple[str, int], tuple[DataFile, ...]] = Kept(limit=512)
+_placed: Kept[tuple[str, int], tuple[PlacedFile, ...]] = Kept(limit=4096)
 
 
 class _BytesInput(InputFile):
@@ -69,6 +71,54 @@ def stored_files(manifest_list: str, properties: Mapping[str, str]) -> list[Stor
         for manifest in manifests
         for path, size in _entries(manifest.manifest_path, properties, _PATH, _SIZE)
     ]
+
+
+def placed_files(manifest_list: str, field_id: int, properties: Mapping[str, str]) -> list[PlacedFile]:
+    """Every file that a snapshot's manifest list leads to, by partition. Raises as ``live_files``.
+
+    :param field_id: the column whose bounds are wanted; 0 for none.
+    """
+    manifests = read_manifest_list(_BytesInput(manifest_list, read_bytes(manifest_list, properties)))
+    files: list[PlacedFile] = []
+    for manifest in manifests:
+        path = manifest.manifest_path
+        is_data = manifest.content == ManifestContent.DATA
+        files += _placed.get((path, field_id), partial(_place, path, is_data, field_id, properties))
+    return files
+
+
+def _place(path: str, is_data: bool, field_id: int, properties: Mapping[str, str]) -> tuple[PlacedFile, ...]:
+    found = []
+    with AvroFile[Record](_BytesInput(path, read_bytes(path, properties))) as entries:
+        status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
+        type_ = _data_file_type(entries.schema)
+        rows, size, partition, lower, upper = _positions(type_, _ROWS, _SIZE, _PARTITION, _LOWER, _UPPER)
+        fields = type_.fields[partition].field_type
+        types = [field.field_type for field in fields.fields] if isinstance(fields, StructType) else []
+        for entry in entries:
+            if entry[status] != _DELETED:
+                file = entry[data_file]
+                low, high = _bound(file[lower], field_id), _bound(file[upper], field_id)
+                found.append(
+                    PlacedFile(
+                        is_data=is_data,
+                        rows=file[rows],
+                        size_bytes=file[size],
+                        partition=tuple(
+                            _shown(file[partition][place], kind) for place, kind in enumerate(types)
+                        ),
+                        bounds=None if low is None or high is None else (low, high),
+                    )
+                )
+    return tuple(found)
+
+
+def _shown(value: Any, type_: IcebergType) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(type_, DateType) and isinstance(value, int):
+        return str(dt.date(1970, 1, 1) + dt.timedelta(days=value))
+    return str(value)
 
 
 def _read(path: str, field_id: int, properties: Mapping[str, str]) -> tuple[DataFile, ...]:

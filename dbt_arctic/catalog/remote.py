@@ -14,11 +14,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt_arctic import secret
-from dbt_arctic.catalog.api import DataFile, RelationEntry, StoredFile, TableState, ViewState
+from dbt_arctic.catalog.api import DataFile, PlacedFile, RelationEntry, StoredFile, TableState, ViewState
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
-from dbt_arctic.catalog.snapshot_files import snapshot_columns, snapshot_files, snapshot_stored_files
+from dbt_arctic.catalog.snapshot_files import (
+    snapshot_columns,
+    snapshot_files,
+    snapshot_placed_files,
+    snapshot_stored_files,
+)
 from dbt_arctic.errors import CatalogUnavailable
 
 if TYPE_CHECKING:
@@ -142,6 +147,15 @@ class RemoteCatalog:
         metadata = self._metadata(schema, name, table) if table else None
         properties = table.io.properties if table else {}
         return snapshot_stored_files(self._name, schema, name, metadata, snapshot_id, properties)
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg:
+            return self._by_sql.placed_files(schema, name, snapshot_id, column)
+        metadata = self._metadata(schema, name, table) if table else None
+        properties = table.io.properties if table else {}
+        return snapshot_placed_files(self._name, schema, name, metadata, snapshot_id, column, properties)
 
     def _table(self, schema: str, name: str) -> Table | None:
         from pydantic import ValidationError as UnknownToPydantic

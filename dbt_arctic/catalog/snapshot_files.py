@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from dbt_arctic.catalog.api import DataFile, StoredFile
+from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.damage import unreadable_manifest
 from dbt_arctic.catalog.metadata import TableMetadata
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
@@ -57,6 +57,32 @@ def snapshot_stored_files(
 
     return _reading(
         catalog, schema, name, metadata, snapshot_id, lambda found: stored_files(found, properties)
+    )
+
+
+def snapshot_placed_files(
+    catalog: str,
+    schema: str,
+    name: str,
+    metadata: TableMetadata | None,
+    snapshot_id: int,
+    column: str,
+    properties: Mapping[str, str],
+) -> list[PlacedFile]:
+    """Every file that ``snapshot_id`` needs, by partition. Raises as ``snapshot_files``.
+
+    :param column: whose bounds are wanted; empty for none.
+    """
+    relation = f"{catalog}.{schema}.{name}"
+    if metadata is None:
+        raise no_table(relation)
+    field_id = _field_id(metadata, column) if column else 0
+    if field_id is None:
+        raise no_column(relation, column, [found.name for found in metadata.state.columns])
+    from dbt_arctic.catalog.manifests import placed_files
+
+    return _reading(
+        catalog, schema, name, metadata, snapshot_id, lambda found: placed_files(found, field_id, properties)
     )
 
 

@@ -115,6 +115,14 @@ class SqliteRows:
                 why=f"another program kept the file locked for {self._busy_seconds:g} seconds ({text})",
                 fix="Close what has the file open (a database browser, a hanging run) and try again.",
             )
+        if any(words in text for words in ("readonly", "disk is full", "disk I/O")):
+            return CatalogUnavailable(
+                f"The catalog `{self._name}` cannot be read at the moment.",
+                where=str(self._path),
+                why=f"a commit was cut off, and what it began cannot be taken back: {text}",
+                fix="Make room on the disk, or give this user the right to write to the file and its folder. "
+                "Keep the `-journal` beside the file: it is what takes the commit back.",
+            )
         if isinstance(error, sqlite3.OperationalError):
             return CatalogUnavailable(
                 f"The catalog `{self._name}` cannot be read.",

@@ -21,6 +21,7 @@ from dbt_arctic.cli.plan import plan
 from dbt_arctic.cli.rollback import restore, rollback, savepoint
 from dbt_arctic.cli.server import server
 from dbt_arctic.cli.sql import sql
+from dbt_arctic.cli.status import status
 from dbt_arctic.cli.verify import verify
 from dbt_arctic.errors import ArcticError
 
@@ -67,6 +68,7 @@ for command in (
     savepoint,
     server,
     sql,
+    status,
     verify,
 ):
     main.add_command(command)

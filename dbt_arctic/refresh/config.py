@@ -35,6 +35,7 @@ OWN_SETTINGS = (
     "overwrite",
     "auto",
     "full_refresh_above",
+    "compaction",
 )
 """The settings that this adapter reads, besides dbt's own."""
 

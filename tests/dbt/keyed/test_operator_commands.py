@@ -102,3 +102,33 @@ def test_clean_shows_asks_and_removes(shop: Shop, type_in: Terminal) -> None:
     assert "Nothing is left over" in type_in("clean")
     assert "there is no schema nowhere" in type_in("clean", "--schema", "nowhere", code=2)
     assert "not a duration" in type_in("clean", "--older-than", "soon", code=2)
+
+
+def test_status_shows_what_is_there_pending_and_due(shop: Shop, type_in: Terminal) -> None:
+    shop.source("raw_orders", "select 1L id, 10 amount, false gone from range(3) where id < 1")
+    shop.model(
+        "orders",
+        ORDERS.replace("buckets=2", "buckets=2, compaction={'trigger': {'pending': 0.5}}"),
+    )
+    copy = "{{ config(materialized='incremental', unique_key='id', buckets=2) }}\n"
+    shop.model("copy", copy + "select id, amount, _action from {{ incremental_pull(ref('orders')) }}")
+    shop.dbt("run")
+    orders, copied = (
+        next(one for one in type_in.json("status") if one["table"].endswith(name))
+        for name in (".orders", ".copy")
+    )
+    assert (orders["rows"], orders["pending_rows"], orders["due"]) == (1, 0, [])
+    assert [lag["for_s"] for lag in copied["behind"]] == [None]
+    shop.dbt("run", "--select", "orders")
+    (orders,) = type_in.json("status", "orders")
+    assert (orders["pending_commits"], orders["pending_rows"], orders["pending_ratio"]) == (1, 1, 1.0)
+    assert [due["kind"] for due in orders["due"]] == ["major"]
+    assert sum(bucket["pending_rows"] for bucket in orders["buckets"]) == 1
+    (copied,) = type_in.json("status", "copy")
+    assert copied["behind"][0]["for_s"] >= 0
+    shown = type_in("status", "orders", "copy")
+    assert "1 (100%)" in shown
+    assert "major" in shown
+    assert "orders, by partition and bucket" in shown
+    assert "major" in type_in("status", "--due", code=1)
+    assert "there is no table" in type_in("status", "nothing", code=2)

@@ -1,0 +1,222 @@
+"""``dbt-arctic status``: every table with its files, what is pending, what is due. Reads metadata only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from dbt_arctic.cli.options import json_option, print_json, project_options, schema_options, wide_console
+from dbt_arctic.compaction.plan import Operation, shown_seconds
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.maintenance.look import Seen, look
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.operator import Operator
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("tables", nargs=-1)
+@schema_options
+@click.option("--due", "only_due", is_flag=True, help="Only tables with something to do. Exit code 1 if any.")
+@json_option
+@project_options
+@click.pass_context
+def status(
+    context: click.Context,
+    target: Target,
+    tables: tuple[str, ...],
+    schemas: tuple[str, ...],
+    everything: bool,
+    only_due: bool,
+    as_json: bool,
+) -> None:
+    """Show tables with their files, pending changes, lag and due compaction (all, or those named).
+
+    A table that is named is shown by partition and bucket, too.
+    """
+    from dbt_arctic.adapter.operator import operating
+
+    with operating(target, "status") as operator:
+        found = look_at(operator, tables, schemas, everything, by_bucket=bool(tables))
+        now_ms = operator.edge.now_ms()
+    shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
+    if as_json:
+        print_json([as_dict(seen, now_ms) for seen in shown])
+    elif not shown:
+        click.echo("Nothing is due." if only_due else "There is no table yet.")
+    else:
+        _print_tables(shown, now_ms)
+        for seen in shown if tables else []:
+            _print_buckets(seen)
+    if only_due and shown:
+        context.exit(1)
+
+
+def look_at(
+    operator: Operator,
+    tables: tuple[str, ...],
+    schemas: tuple[str, ...],
+    everything: bool,
+    by_bucket: bool = False,
+) -> list[Seen]:
+    """The tables that are named, or all of the target's schemas.
+
+    :raises UnknownRelation: there is no table of a name.
+    """
+    names = [operator.name(text) for text in tables]
+    chosen = sorted({name.schema for name in names}) or operator.schemas(schemas, everything)
+    catalog = operator.name("any").catalog
+    only = frozenset(names) if names else None
+    found = look(
+        operator.catalog,
+        catalog,
+        chosen,
+        operator.edge.now_ms(),
+        operator.compaction_of,
+        only,
+        by_bucket=by_bucket,
+    )
+    missing = [name for name in names if name not in {seen.name for seen in found}]
+    if missing:
+        raise UnknownRelation(
+            f"there is no table {missing[0]}",
+            where=missing[0].dotted,
+            why="neither a keyed table nor a plain one with rows has that name",
+            fix="dbt-arctic status lists all",
+        )
+    return found
+
+
+def _print_tables(found: list[Seen], now_ms: int) -> None:
+    table = Table(box=None, pad_edge=False)
+    several = len({seen.name.schema for seen in found}) > 1
+    table.add_column("table", no_wrap=True)
+    for heading in ("rows", "files", "size", "pending", "read cost", "behind"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("due", overflow="fold")
+    for seen in found:
+        name = f"{seen.name.schema}.{seen.name.identifier}" if several else seen.name.identifier
+        if seen.status is None:
+            table.add_row(name, *[""] * 6, f"{seen.problem}: dbt-arctic verify")
+            continue
+        one = seen.status
+        table.add_row(
+            name,
+            f"{one.base.live_rows:,}",
+            f"{one.files:,}",
+            shown_bytes(one.size_bytes),
+            f"{one.pending.rows:,} ({one.pending_ratio:.0%})" if one.pending.rows else "",
+            f"{one.read_amplification:.1f} x",
+            _behind(seen, now_ms),
+            ", ".join(shown_due(operation) for operation in seen.due),
+        )
+    wide_console().print(table)
+
+
+def _print_buckets(seen: Seen) -> None:
+    if not seen.buckets:
+        return
+    click.echo(f"\n{seen.name.identifier}, by partition and bucket")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("partition", no_wrap=True)
+    for heading in ("rows", "hidden", "files", "small", "size", "pending", "change files"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in seen.buckets:
+        table.add_row(
+            "/".join(one.partition) or "all",
+            f"{one.base.live_rows:,}",
+            f"{one.base.delete_ratio:.0%}",
+            f"{one.base.files:,}",
+            f"{one.small_files:,}",
+            shown_bytes(one.base.size_bytes),
+            f"{one.pending_rows:,}",
+            f"{one.change.files:,}",
+        )
+    wide_console().print(table)
+
+
+def shown_due(operation: Operation) -> str:
+    return operation.kind if not operation.buckets else f"{operation.kind} ({operation.scope})"
+
+
+def _behind(seen: Seen, now_ms: int) -> str:
+    lost = [lag for lag in seen.lags if lag.lost]
+    if lost:
+        return f"? {lost[0].upstream.rpartition('.')[2]}: {lost[0].lost}"
+    oldest = min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
+    return "" if oldest is None else shown_seconds((now_ms - oldest) / 1000)
+
+
+def shown_bytes(size: float) -> str:
+    """A size as a person says it.
+
+    >>> shown_bytes(900), shown_bytes(15_000_000)
+    ('900 B', '14.3 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TB"
+
+
+def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
+    """One table for programs. Sizes in bytes, times in seconds."""
+    one = seen.status
+    if one is None:
+        return {"table": seen.name.dotted, "problem": seen.problem}
+    return {
+        "table": seen.name.dotted,
+        "kind": "plain" if one.table is None else "keyed",
+        "rows": one.base.live_rows,
+        "hidden_rows": one.base.deleted,
+        "files": one.base.files,
+        "ideal_files": one.ideal_files,
+        "delete_files": one.base.delete_files,
+        "size_bytes": one.base.size_bytes,
+        "change_files": one.change.files,
+        "change_rows": one.change.live_rows,
+        "change_size_bytes": one.change.size_bytes,
+        "pending_commits": one.pending.commits,
+        "pending_rows": one.pending.rows,
+        "pending_ratio": round(one.pending_ratio, 4),
+        "pending_for_s": _since(one.pending.since_ms, now_ms),
+        "read_amplification": round(one.read_amplification, 2),
+        "written_s_ago": _since(one.written_ms, now_ms),
+        "behind": [
+            {"upstream": lag.upstream, "for_s": _since(lag.since_ms, now_ms), "lost": lag.lost or None}
+            for lag in seen.lags
+        ],
+        "due": [operation_as_dict(operation) for operation in seen.due],
+        "buckets": [
+            {
+                "partition": list(bucket.partition),
+                "rows": bucket.base.live_rows,
+                "hidden_rows": bucket.base.deleted,
+                "files": bucket.base.files,
+                "small_files": bucket.small_files,
+                "size_bytes": bucket.base.size_bytes,
+                "change_files": bucket.change.files,
+                "pending_rows": bucket.pending_rows,
+            }
+            for bucket in seen.buckets or ()
+        ],
+    }
+
+
+def operation_as_dict(operation: Operation) -> dict[str, Any]:
+    return {
+        "kind": operation.kind,
+        "table": operation.name.dotted,
+        "scope": operation.scope,
+        "why": operation.why,
+        "cost_s": round(operation.cost_s, 1),
+        "gain_s": round(operation.gain_s, 3),
+    }
+
+
+def _since(time_ms: int | None, now_ms: int) -> float | None:
+    return None if time_ms is None else round((now_ms - time_ms) / 1000, 1)

@@ -1,0 +1,73 @@
+"""How far a table is behind what it was computed from: the versions that its newest commit consumed, and what
+its upstreams have committed since. From metadata; each upstream is looked at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.log import PROPERTY_TXN, consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_ID
+from dbt_arctic.keyed.version import Consumed, Version, is_token
+from dbt_arctic.refresh.state import find_keyed, load_change
+
+
+@dataclass(frozen=True)
+class Lag:
+    """:param since_ms: the time of the oldest commit that was not consumed; ``None``: nothing is new.
+    :param lost: why that cannot be told: the next run starts from all rows, or asks for a full refresh.
+    """
+
+    upstream: str
+    since_ms: int | None = None
+    lost: str = ""
+
+
+@dataclass
+class Upstreams:
+    """The logs of upstreams, each read once."""
+
+    catalog: CatalogReader
+    _known: dict[str, tuple[str, list[Snapshot], bool]] = field(default_factory=dict)
+
+    def lags(self, state: TableState) -> list[Lag]:
+        """Of the table whose change table (or which itself, without a key) has this state."""
+        consumed = consumed_versions(state.history())
+        return [self._lag(upstream, consumed[upstream]) for upstream in sorted(consumed)]
+
+    def _lag(self, upstream: str, last: Consumed) -> Lag:
+        if upstream not in self._known:
+            try:
+                self._known[upstream] = self._look(upstream)
+            except ArcticError as error:
+                return Lag(upstream, lost=error.what)
+        table_id, commits, is_keyed = self._known[upstream]
+        if table_id != last.table_id:
+            return Lag(upstream, lost="it was rebuilt since" if table_id else "it is gone")
+        if is_keyed != is_token(last.version):
+            return Lag(
+                upstream, lost="it has become a keyed table since" if is_keyed else "it is not keyed now"
+            )
+        wanted = Version.parse(last.version).change_snapshot if is_keyed else int(last.version)
+        oldest: int | None = None
+        for commit in commits:
+            if commit.snapshot_id == wanted:
+                return Lag(upstream, oldest)
+            if PROPERTY_TXN in commit.summary if is_keyed else commit.operation != "replace":
+                oldest = commit.timestamp_ms
+        if not wanted:  # read when it had no rows
+            return Lag(upstream, oldest)
+        return Lag(upstream, lost="the version that was read last has expired")
+
+    def _look(self, upstream: str) -> tuple[str, list[Snapshot], bool]:
+        name = Name(*upstream.split(".", 2))
+        table = find_keyed(self.catalog, name)
+        if table is not None:
+            return table.generation.change_id, load_change(self.catalog, table).history(), True
+        state = self.catalog.load_table(name.schema, name.identifier)
+        if state is None:
+            return "", [], False
+        return state.properties.get(PROPERTY_ID, state.location), state.history(), False

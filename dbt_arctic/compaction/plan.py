@@ -1,0 +1,275 @@
+"""Which compaction is worth it, in which order: from the files of tables to operations. Pure.
+
+An operation is a value: it is printed, recorded and executed. What it costs and gains is an estimate from
+bytes and files, explained in docs/explanation/compaction.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dbt_arctic.compaction.metrics import OPEN_COST_BYTES, BucketMetrics, SideMetrics, read_cost_bytes
+from dbt_arctic.compaction.settings import CompactionSettings, Trigger
+from dbt_arctic.compaction.status import TableStatus
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+
+Kind = Literal["trim", "minor", "major", "full", "merge"]
+
+READ_BYTES_PER_S = 100 * 1024 * 1024
+WRITE_BYTES_PER_S = 25 * 1024 * 1024
+STATEMENT_S = 0.5
+_STATEMENTS: dict[Kind, int] = {"trim": 1, "minor": 2, "major": 4, "full": 2, "merge": 2}
+_HIDDEN_OF_CHANGES = 0.5
+_WORTH_IT = 0.25
+"""Four reads pay for it."""
+FULL_AT_ONCE = 64
+"""Buckets of one statement: a commit should not wait for hours."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing to do to one table.
+
+    :param buckets: which ones; empty for all of the table that needs it.
+    :param why: what has triggered it, in a few words.
+    :param cost_s: seconds that it takes, and :param gain_s: seconds that each later read of all rows saves.
+    """
+
+    kind: Kind
+    name: Name
+    why: str
+    cost_s: float
+    gain_s: float
+    buckets: tuple[int, ...] = ()
+    target_file_bytes: int = 0
+    due: bool = True
+
+    @property
+    def value(self) -> float:
+        """Seconds saved with each read for a second spent."""
+        return self.gain_s / self.cost_s
+
+    @property
+    def scope(self) -> str:
+        if not self.buckets:
+            return "all"
+        listed = ", ".join(map(str, self.buckets[:8])) + (", ..." if len(self.buckets) > 8 else "")
+        return f"{'bucket' if len(self.buckets) == 1 else 'buckets'} {listed}"
+
+
+def most_valuable_first(operations: Sequence[Operation]) -> list[Operation]:
+    """The order in which they are done. Of one table, what belongs together stays in its order: a trim before
+    all else, and changes into the base before the base is rewritten."""
+    places: dict[Kind, int] = {"trim": 0, "minor": 1, "major": 1, "merge": 1, "full": 2}
+    best: dict[tuple[Name, int], float] = {}
+    for operation in operations:
+        for place in range(places[operation.kind] + 1):
+            at = (operation.name, place)
+            best[at] = max(best.get(at, 0.0), operation.value)
+    return sorted(
+        operations,
+        key=lambda one: (
+            places[one.kind] > 0,
+            -best[one.name, places[one.kind]],
+            one.name,
+            places[one.kind],
+        ),
+    )
+
+
+def plan_table(
+    status: TableStatus, buckets: Sequence[BucketMetrics] | None, settings: CompactionSettings
+) -> list[Operation]:
+    """What is due.
+
+    :param buckets: where its weight lies; ``None`` where nothing was read because ``needs_buckets`` is false.
+    """
+    trigger = settings.trigger
+    if trigger is None:
+        return []
+    if status.table is None:
+        return _plan_plain(status, buckets, trigger, settings)
+    operations = []
+    if status.pending.trim_due:
+        gain = read_cost_bytes(SideMetrics(), _share_of(status.change, status.pending.waiting_rows))
+        operations.append(_made("trim", status, "merged rows are still read", 0, gain, settings))
+    now = _plan_changes(status, buckets, trigger, settings)
+    if now is not None:
+        operations.append(now)
+    if buckets:
+        operations += _plan_full(status, status.table, buckets, trigger, settings)
+    return operations
+
+
+def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:
+    """Whether the totals leave it open that a bucket is due."""
+    if trigger is None:
+        return False
+    if status.table is None:
+        # In how many partitions its files are, the totals do not tell.
+        return status.base.files == status.ideal_files >= trigger.files
+    base, buckets = status.base, max(1, status.table.layout.buckets)
+    some = base.deleted >= trigger.deleted * base.rows / buckets and base.deleted > 0
+    return some or base.files - status.ideal_files >= trigger.files or bool(status.table.layout.partition_by)
+
+
+def _plan_changes(
+    status: TableStatus,
+    buckets: Sequence[BucketMetrics] | None,
+    trigger: Trigger,
+    settings: CompactionSettings,
+) -> Operation | None:
+    """Changes into the base, or else among themselves."""
+    table, pending = status.table, status.pending
+    assert table is not None, "a table without a key has no changes"
+    if not status.change.files:
+        return None
+    gain = read_cost_bytes(SideMetrics(), status.change)
+    touched = status.base.size_bytes
+    if buckets is not None:
+        touched = sum(bucket.base.size_bytes for bucket in buckets if bucket.pending_rows)
+    changes = status.change.size_bytes
+    seconds = (touched + changes) / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S
+    major = _made("major", status, "", seconds, gain, settings)
+    why = _why_major(status, trigger)
+    is_slow = pending.rows and status.change_amplification >= trigger.read_amplification
+    # In a small table the files that are opened weigh most, and none of it matters.
+    if not why and is_slow and major.value >= _WORTH_IT:
+        why = f"a read costs {status.change_amplification:.1f} times as much as after it"
+    if why:
+        return replace(major, why=why)
+    why = _why_minor(status, trigger)
+    if why:
+        kept = 0 if not status.change.live_rows else max(1, table.layout.buckets)
+        size = round(status.change.size_bytes * (1 - status.change.delete_ratio))
+        left = SideMetrics(files=kept, size_bytes=size, rows=status.change.live_rows)
+        saved = gain - read_cost_bytes(SideMetrics(), left)
+        seconds = status.change.size_bytes / WRITE_BYTES_PER_S
+        return _made("minor", status, why, seconds, saved, settings)
+    return None
+
+
+def _why_minor(status: TableStatus, trigger: Trigger) -> str:
+    assert status.table is not None, "a table without a key has no changes"
+    buckets = max(1, status.table.layout.buckets)
+    if status.change.files >= trigger.files * buckets:
+        return f"{status.change.files} change files in {buckets} bucket{'s' * (buckets > 1)}"
+    # What was trimmed out of files with several commits is hidden there, not gone.
+    if status.change.delete_files and status.change.delete_ratio >= _HIDDEN_OF_CHANGES:
+        return f"{status.change.delete_ratio:.0%} of the stored changes are hidden"
+    return ""
+
+
+def _why_major(status: TableStatus, trigger: Trigger) -> str:
+    pending = status.pending
+    if not pending.rows:
+        return ""
+    if status.pending_ratio >= trigger.pending:
+        return f"{status.pending_ratio:.0%} of the rows are pending"
+    age_s = _age_s(status)
+    if age_s >= trigger.age_s:
+        return f"changes have been pending for {shown_seconds(age_s)}"
+    return ""
+
+
+def _age_s(status: TableStatus) -> float:
+    since, written = status.pending.since_ms, status.measured_ms
+    return 0.0 if since is None else (written - since) / 1000
+
+
+def _plan_full(
+    status: TableStatus,
+    table: KeyedTable,
+    buckets: Sequence[BucketMetrics],
+    trigger: Trigger,
+    settings: CompactionSettings,
+) -> list[Operation]:
+    """The base files of the buckets that need it, rewritten."""
+    due: dict[int, str] = {}
+    read, gain = 0.0, 0.0
+    for bucket in buckets:
+        why = _why_full(bucket, trigger)
+        if not why:
+            continue
+        due.setdefault(_number(bucket, table), why)
+        read += bucket.base.size_bytes
+        fresh = bucket.base.size_bytes * (1 - bucket.base.delete_ratio) + bucket.ideal_files * OPEN_COST_BYTES
+        gain += read_cost_bytes(bucket.base, SideMetrics()) - fresh
+    if not due:
+        return []
+    numbers = tuple(sorted(number for number in due if number >= 0))[:FULL_AT_ONCE]
+    seconds = read / READ_BYTES_PER_S + read / WRITE_BYTES_PER_S
+    everywhere = len(numbers) >= max(1, table.layout.buckets) or not table.layout.buckets
+    made = _made("full", status, next(iter(due.values())), seconds, gain, settings)
+    return [made if everywhere else replace(made, buckets=numbers)]
+
+
+def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
+    base = bucket.base
+    if base.rows and base.delete_ratio >= trigger.deleted:
+        return f"{base.delete_ratio:.0%} of the stored rows are hidden"
+    if bucket.small_files >= trigger.files:
+        return f"{bucket.small_files} small files in a bucket"
+    return ""
+
+
+def _number(bucket: BucketMetrics, table: KeyedTable) -> int:
+    """The bucket's number: the last field of the partition."""
+    return int(bucket.partition[-1]) if table.layout.buckets and bucket.partition else -1
+
+
+def _plan_plain(
+    status: TableStatus,
+    buckets: Sequence[BucketMetrics] | None,
+    trigger: Trigger,
+    settings: CompactionSettings,
+) -> list[Operation]:
+    """Small files of a table without a key are put together."""
+    extra = status.base.files - status.ideal_files
+    if buckets is not None:
+        extra = sum(bucket.base.files - bucket.ideal_files for bucket in buckets)
+    if extra < trigger.files and status.base.delete_ratio < trigger.deleted:
+        return []
+    why = (
+        f"{extra} files more than its rows need"
+        if extra >= trigger.files
+        else f"{status.base.delete_ratio:.0%} of the stored rows are hidden"
+    )
+    seconds = status.base.size_bytes / READ_BYTES_PER_S + status.base.size_bytes / WRITE_BYTES_PER_S
+    gain = extra * OPEN_COST_BYTES + status.base.size_bytes * status.base.delete_ratio
+    return [_made("merge", status, why, seconds, gain, settings)]
+
+
+def _made(
+    kind: Kind, status: TableStatus, why: str, seconds: float, gain_bytes: float, settings: CompactionSettings
+) -> Operation:
+    return Operation(
+        kind=kind,
+        name=status.name,
+        why=why,
+        cost_s=STATEMENT_S * _STATEMENTS[kind] + seconds,
+        gain_s=max(0.0, gain_bytes) / READ_BYTES_PER_S,
+        target_file_bytes=settings.target_file_bytes,
+    )
+
+
+def _share_of(side: SideMetrics, rows: int) -> SideMetrics:
+    share = rows / side.rows if side.rows else 0.0
+    return replace(
+        side, files=round(side.files * share), size_bytes=round(side.size_bytes * share), rows=rows
+    )
+
+
+def shown_seconds(seconds: float) -> str:
+    """A length of time as a person says it.
+
+    >>> shown_seconds(7), shown_seconds(125), shown_seconds(7200), shown_seconds(200000)
+    ('7 s', '2 min', '2 h', '2 d')
+    """
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,111 @@
+"""What a model or project says about compaction, with the defaults: ``compaction: {trigger: ..., ...}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_arctic.compaction.metrics import MIB, TARGET_FILE_BYTES
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh.duration import parse_duration
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kb|mb|gb)", re.IGNORECASE)
+_UNITS = {"kb": 1024, "mb": MIB, "gb": 1024 * MIB}
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """What makes a table due: any of these.
+
+    :param pending: rows that are not merged yet, as a share of the rows of the base.
+    :param files: files that are more than the rows need, for each bucket.
+    :param age_s: for how long the oldest change is pending, in seconds.
+    :param read_amplification: what a read costs over what it would cost in fresh files.
+    :param deleted: rows that are stored and hidden, as a share of the rows of the base.
+    """
+
+    pending: float = 0.1
+    files: int = 20
+    age_s: int = 24 * 3600
+    read_amplification: float = 1.5
+    deleted: float = 0.2
+
+
+@dataclass(frozen=True)
+class CompactionSettings:
+    """:param trigger: ``None``: only what a person asks for.
+    :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None`` for no limit.
+    """
+
+    trigger: Trigger | None = field(default_factory=Trigger)
+    budget_s: int | None = None
+    target_file_bytes: int = TARGET_FILE_BYTES
+
+
+def parse_settings(model: str, value: object) -> CompactionSettings:
+    """:raises ConfigError: a setting that there is not, or a value that it cannot have."""
+    if value is None:
+        return CompactionSettings()
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"compaction is {value!r}",
+            where=model,
+            fix="a mapping, for instance compaction={'trigger': {'pending': 0.05}, 'budget': '5 minutes'}",
+        )
+    _require_known(model, "compaction", value, ("trigger", "budget", "target_file_size"))
+    budget = value.get("budget")
+    return CompactionSettings(
+        trigger=_trigger(model, value.get("trigger")),
+        budget_s=None if budget is None else parse_duration(model, "budget", budget, 0),
+        target_file_bytes=_size(model, value.get("target_file_size")),
+    )
+
+
+def _trigger(model: str, value: object) -> Trigger | None:
+    if value is None:
+        return Trigger()
+    if value == "never":
+        return None
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"compaction has the trigger {value!r}",
+            where=model,
+            fix="'never', or a mapping with pending, files, age, read_amplification or deleted",
+        )
+    _require_known(model, "trigger", value, ("pending", "files", "age", "read_amplification", "deleted"))
+    default = Trigger()
+    return Trigger(
+        pending=_number(model, "pending", value, default.pending, 0),
+        files=int(_number(model, "files", value, default.files, 1)),
+        age_s=parse_duration(model, "age", value.get("age"), default.age_s),
+        read_amplification=_number(model, "read_amplification", value, default.read_amplification, 1),
+        deleted=_number(model, "deleted", value, default.deleted, 0),
+    )
+
+
+def _number(model: str, name: str, value: Mapping[str, Any], default: float, least: float) -> float:
+    given = value.get(name, default)
+    if isinstance(given, bool) or not isinstance(given, int | float) or given < least:
+        raise ConfigError(f"{name} is {given!r}", where=model, fix=f"a number, {least} or greater")
+    return float(given)
+
+
+def _size(model: str, value: object) -> int:
+    if value is None:
+        return TARGET_FILE_BYTES
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or float(match.group(1)) <= 0:
+        raise ConfigError(
+            f"target_file_size is {value!r}", where=model, fix="a size with its unit, for instance '256 MB'"
+        )
+    return int(float(match.group(1)) * _UNITS[match.group(2).lower()])
+
+
+def _require_known(model: str, what: str, value: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    unknown = [name for name in value if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"{what} has no setting {unknown[0]!r}", where=model, fix=f"it has {', '.join(known)}"
+        )

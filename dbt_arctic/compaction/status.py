@@ -1,0 +1,253 @@
+"""What a table is like now: its files, what is pending, how far it is behind. From metadata, without Spark.
+
+The totals of the newest snapshots and the two logs answer for most tables. Manifests are read where the logs
+do not reach back far enough, and for one table by bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader, PlacedFile, Snapshot, TableState
+from dbt_arctic.compaction.metrics import (
+    TARGET_FILE_BYTES,
+    BucketMetrics,
+    SideMetrics,
+    bucket_metrics,
+    ideal_files,
+    newest,
+    read_amplification,
+    read_cost_bytes,
+    side_metrics,
+    sum_files,
+)
+from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
+from dbt_arctic.refresh.leftovers import txn_age_ms
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Commits that the base has not merged, and rows that it has and that are still in the change table.
+
+    :param since_ms: the time of the oldest commit that is not merged.
+    :param waiting_rows: merged ones, which read right and cost as much as pending ones.
+    :param trim_due: whether some of these have been merged for longer than the grace.
+    """
+
+    commits: int = 0
+    rows: int = 0
+    since_ms: int | None = None
+    waiting_rows: int = 0
+    trim_due: bool = False
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table. ``change`` is without the markers; a plain table has none, and no ``table``.
+
+    :param ideal_files: as many as its rows would take, freshly written.
+    :param written_ms: the time of the newest commit, and :param measured_ms: of this look.
+    """
+
+    name: Name
+    table: KeyedTable | None
+    base: SideMetrics
+    change: SideMetrics
+    pending: Pending
+    ideal_files: int
+    written_ms: int | None
+    measured_ms: int = 0
+
+    @property
+    def files(self) -> int:
+        return self.base.files + self.change.files
+
+    @property
+    def size_bytes(self) -> int:
+        return self.base.size_bytes + self.change.size_bytes
+
+    @property
+    def pending_ratio(self) -> float:
+        """Of the base's rows; of an empty base, all."""
+        return (
+            self.pending.rows / self.base.live_rows if self.base.live_rows else float(self.pending.rows > 0)
+        )
+
+    @property
+    def read_amplification(self) -> float:
+        return read_amplification(self.base, self.change, self.ideal_files)
+
+    @property
+    def change_amplification(self) -> float:
+        """What of it compaction of the changes takes away."""
+        alone = read_cost_bytes(self.base, SideMetrics())
+        return self.read_bytes / alone if alone else 1.0
+
+    @property
+    def read_bytes(self) -> float:
+        return read_cost_bytes(self.base, self.change)
+
+
+def measure_keyed(
+    catalog: CatalogReader,
+    table: KeyedTable,
+    base: TableState,
+    change: TableState,
+    now_ms: int,
+    grace_ms: int = 600_000,
+    target_bytes: int = TARGET_FILE_BYTES,
+) -> TableStatus:
+    """:param base: and :param change: as the catalog has them; read moments apart, the two may differ by a
+    compaction, which shows in the figures and nowhere else.
+    """
+    of_base = side_metrics(base) or sum_files(_placed(catalog, base))
+    markers, marker_bytes = _markers(table, change)
+    whole = side_metrics(change) or sum_files(_placed(catalog, change))
+    of_change = SideMetrics(
+        files=max(0, whole.files - markers),
+        size_bytes=max(0, whole.size_bytes - marker_bytes),
+        rows=max(0, whole.rows - markers),
+        deleted=whole.deleted,
+        delete_files=whole.delete_files,
+    )
+    pending = _pending(catalog, table, base, change, of_change, now_ms, grace_ms)
+    return TableStatus(
+        name=table.name,
+        table=table,
+        base=of_base,
+        change=of_change,
+        pending=pending,
+        ideal_files=_ideal(of_base, _partitions(table, of_base), target_bytes),
+        written_ms=max((at for at in (_written_ms(base), _written_ms(change)) if at), default=None),
+        measured_ms=now_ms,
+    )
+
+
+def measure_plain(
+    catalog: CatalogReader, name: Name, state: TableState, now_ms: int, target_bytes: int = TARGET_FILE_BYTES
+) -> TableStatus:
+    """A table without a key: its base is all there is."""
+    side = side_metrics(state) or sum_files(_placed(catalog, state))
+    partitions = 1 if state.partitioning == () else side.files
+    ideal = _ideal(side, partitions, target_bytes)
+    return TableStatus(name, None, side, SideMetrics(), Pending(), ideal, _written_ms(state), now_ms)
+
+
+def measure_buckets(
+    catalog: CatalogReader,
+    status: TableStatus,
+    base: TableState,
+    change: TableState | None,
+    target_bytes: int,
+) -> list[BucketMetrics]:
+    """The same by partition and bucket, from the manifests."""
+    changes = [] if change is None else _placed(catalog, change, TXN)
+    return bucket_metrics(_placed(catalog, base), changes, merged_transactions(base.history()), target_bytes)
+
+
+def _placed(catalog: CatalogReader, state: TableState, column: str = "") -> Sequence[PlacedFile]:
+    if state.current_snapshot_id is None:
+        return []
+    return catalog.placed_files(state.schema, state.name, state.current_snapshot_id, column)
+
+
+def _written_ms(state: TableState) -> int | None:
+    snapshot = newest(state)
+    return None if snapshot is None else snapshot.timestamp_ms
+
+
+def _partitions(table: KeyedTable, base: SideMetrics) -> int:
+    """How many partitions and buckets have rows. How many user partitions there are, manifests would tell:
+    each file is taken for one of its own, so that such a table never looks worse than it is."""
+    return base.files if table.layout.partition_by else max(1, table.layout.buckets)
+
+
+def _ideal(side: SideMetrics, partitions: int, target_bytes: int) -> int:
+    return min(side.files, max(partitions, ideal_files(side, target_bytes)))
+
+
+def _markers(table: KeyedTable, change: TableState) -> tuple[int, int]:
+    """How many markers there are, a file each, and their size."""
+    commits = change.history()
+    first = commits[-1] if commits else None
+    if first is not None and first.parent_id is None and PROPERTY_TXN not in first.summary:
+        summary = first.summary
+        return int(summary.get("added-records", "0")), int(summary.get("added-files-size", "0"))
+    return max(1, table.layout.buckets), 0
+
+
+def _pending(
+    catalog: CatalogReader,
+    table: KeyedTable,
+    base: TableState,
+    change: TableState,
+    rows: SideMetrics,
+    now_ms: int,
+    grace_ms: int,
+) -> Pending:
+    if not rows.live_rows:
+        return Pending()
+    merges, commits = base.history(), change.history()
+    merged = merged_transactions(merges)
+    if _logs_tell(merges, commits, merged, max(1, table.layout.buckets)):
+        counts = {
+            int(commit.summary[PROPERTY_TXN]): int(commit.summary.get("added-records", "0"))
+            for commit in commits
+            if PROPERTY_TXN in commit.summary
+        }
+    else:
+        counts = _counted(_placed(catalog, change, TXN))
+    unmerged = {txn: count for txn, count in counts.items() if count and txn not in merged}
+    pending_rows = min(sum(unmerged.values()), rows.live_rows)
+    waiting = rows.live_rows - pending_rows
+    return Pending(
+        commits=len(unmerged),
+        rows=pending_rows,
+        since_ms=min((now_ms - txn_age_ms(txn, now_ms) for txn in unmerged), default=None),
+        waiting_rows=waiting,
+        trim_due=waiting > 0 and _trim_due(merges, commits, now_ms, grace_ms),
+    )
+
+
+def _logs_tell(
+    merges: Sequence[Snapshot], commits: Sequence[Snapshot], merged: frozenset[int], markers: int
+) -> bool:
+    """Whether all that may be pending is in both logs: what was expired from them may matter."""
+    oldest_merge, oldest = merges[-1], commits[-1]
+    if oldest.parent_id is not None:
+        before = int(oldest.summary.get("total-records", "-1")) - int(
+            oldest.summary.get("added-records", "0")
+        )
+        if not 0 <= before <= markers:
+            return False  # rows were there already when the log begins
+    if oldest_merge.parent_id is None:
+        return True
+    return not any(
+        commit.timestamp_ms <= oldest_merge.timestamp_ms and int(commit.summary[PROPERTY_TXN]) not in merged
+        for commit in commits
+        if PROPERTY_TXN in commit.summary
+    )
+
+
+def _counted(files: Iterable[PlacedFile]) -> dict[int, int]:
+    """Rows by transaction; those of a file with several are told with the newest of them."""
+    found: dict[int, int] = {}
+    for file in files:
+        if file.is_data and file.bounds is not None and file.bounds[1] > MARKER_TXN:
+            found[file.bounds[1]] = found.get(file.bounds[1], 0) + file.rows
+    return found
+
+
+def _trim_due(merges: Sequence[Snapshot], commits: Sequence[Snapshot], now_ms: int, grace_ms: int) -> bool:
+    """Whether something was merged longer ago than the grace, and nothing was trimmed since that was over.
+
+    With a sequence, deletes stay in the change table: a trim that has left them has no more to do.
+    """
+    merged_ms = [one.timestamp_ms for one in merges if one.summary.get(PROPERTY_MERGED, "[]") != "[]"]
+    settled_ms = max((at for at in merged_ms if at <= now_ms - grace_ms), default=None)
+    if settled_ms is None:
+        return False
+    return not any(one.operation == "delete" and one.timestamp_ms >= settled_ms + grace_ms for one in commits)
