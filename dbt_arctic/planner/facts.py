@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dbt_arctic.planner.algebra import Node, Scan, map_children, scans
 
 
 @dataclass(frozen=True)
 class UpstreamFacts:
-    """:param key: the columns that identify a row, as stored; empty where none are known."""
+    """:param key: the columns that identify a row, as stored; empty where none are known.
+    :param rows: about how many, 0 where it is not known.
+    :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
+    """
 
     changed: bool
     key: tuple[str, ...] = ()
+    rows: int = 0
+    ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

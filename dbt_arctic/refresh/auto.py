@@ -145,7 +145,7 @@ def plan_auto(
         query = understood(reading, columns(text) if columns is not None else None)
         facts = Facts(
             {
-                name: UpstreamFacts(upstream.changed, upstream.key)
+                name: UpstreamFacts(upstream.changed, upstream.key, max(upstream.rows, 0), upstream.ranges)
                 for name, upstream in reading.upstreams.items()
             }
         )

@@ -7,7 +7,7 @@ once, and mean the same. Nothing is run to make them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
@@ -19,6 +19,7 @@ from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.refresh.pull import only_appends, retired_state
+from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
 from dbt_arctic.refresh.state import columns_at, find_keyed, pinned_pair, to_columns, version_of
 
 _ROW_LINEAGE = 3
@@ -35,6 +36,7 @@ class Upstream:
     :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
     :param lost: why what changed since then cannot be told; empty where it can.
     :param changed: whether it has a commit that the model has not consumed.
+    :param ranges: between which values, as SQL literals, the keys of what changed lie.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
     """
 
@@ -48,7 +50,7 @@ class Upstream:
     kind: str = "keyed table"
     changed_rows: int = -1
     rows: int = -1
-    bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,17 +121,18 @@ def _keyed(
         return made(False)
     known.update(columns_at(catalog, table.change, (*log.readable_at, before.change_snapshot)))
     known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
-    states.update(_logged(table, before, now, log, known))
+    ranges = key_ranges(catalog, table, log)
+    states.update(_logged(table, before, now, log, known, ranges))
     counted = [
         int(snapshot.summary.get("added-records", "0"))
         for snapshot in change.history(now.change_snapshot)
         if snapshot.summary.get("arctic.txn") in {str(txn) for txn in log.transactions}
     ]
-    return made(True, rows=sum(counted))
+    return replace(made(True, rows=sum(counted)), ranges=ranges)
 
 
 def _logged(
-    table: KeyedTable, before: Version, now: Version, log: LogRange, known: ColumnsAt
+    table: KeyedTable, before: Version, now: Version, log: LogRange, known: ColumnsAt, ranges: Ranges
 ) -> dict[State, str]:
     """The states that a change log tells: only keys that it names can differ."""
     columns = quote_all(table.column_names)
@@ -139,6 +142,8 @@ def _logged(
     matched = read.key_equality("m", "k", table.key)
     listed = ", ".join("m." + quote(column) for column in table.column_names)
     minus = f"SELECT {listed}\nFROM (\n{old}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {matched}"
+    if ranges:
+        minus += f"\nWHERE {between(ranges, 'm')}"
     plus = f"SELECT {columns}\nFROM (\n{latest}\n)\nWHERE {quote(ACTION)} = 'U'"
     return {
         "old": old,

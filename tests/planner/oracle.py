@@ -24,7 +24,8 @@ from dbt_arctic.planner.plan import (
     understand,
 )
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.render import Sources
+from dbt_arctic.planner.render import Renderer, Sources
+from dbt_arctic.planner.signed import NotSigned, signed
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables
 
@@ -173,6 +174,8 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
         return Verdict("full", error.reason.code, changed)
     if any(database.rows(guard_sql(guard, sources))[0][0] for guard in plan.guards):
         return Verdict("full", "guard", changed)
+    if wrong := compare_signed(database, ready, sources):
+        return Verdict("wrong", wrong, changed)
     if plan.affected is None:
         return Verdict("wrong" if changed else "incremental", "no key can have changed", changed)
     keys_sql = to_duckdb(affected_sql(plan, sources))
@@ -187,6 +190,22 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
         missing, extra = ready.expected - (kept + fresh), (kept + fresh) - ready.expected
         return Verdict("wrong", f"missing {dict(missing)}, too many {dict(extra)}, affected {keys}", changed)
     return Verdict("incremental", "", changed, len(keys), ready.expected.total())
+
+
+def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str:
+    """The rows that the result has gained and lost, as they were found, against both results."""
+    names = tuple(dict.fromkeys(identifier for _, identifier in ready.query.columns))
+    try:
+        parts = signed(ready.query.node, names, ready.facts)
+    except NotSigned:
+        return ""
+    places = [names.index(identifier) for _, identifier in ready.query.columns]
+    found = Counter(ready.before)
+    for part in parts:
+        for *row, sign in database.rows(Renderer(sources).query(part)):
+            found[tuple(row[place] for place in places)] += int(str(sign))
+    found = Counter({row: count for row, count in found.items() if count})
+    return "" if found == ready.expected else f"signed rows give {found}, not {ready.expected}"
 
 
 def judge(database: Database, case: Case, sources: Sources | None = None) -> Verdict:

@@ -1,0 +1,277 @@
+"""What a query's result gains and loses, exactly: rows with a sign.
+
+Unlike ``touched``, which may name rows that did not change, the rows here are such that the old result,
+without those of sign -1 and with those of sign 1, is the new one, each as often as it is there. So sums and
+counts over a result follow from them alone, whatever the size of the rest.
+
+Filters, projections, unions and inner joins pass changes on. Below anything else the old and the new rows
+of the touched values are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import singledispatch
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    State,
+    Subquery,
+    SubqueryRef,
+    UnionAll,
+    Window,
+    column,
+    columns_of,
+    equalities,
+    plain,
+    scans,
+)
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.restricted import restricted
+from dbt_arctic.planner.touched import Wanted, touched, union_of
+
+SIGN = "_sign"
+"""1: a row that the result has gained; -1: one that it has lost."""
+
+_CHANGED: tuple[State, State] = ("minus", "plus")
+
+Signed = tuple[Node, ...]
+"""Parts to be put together; each has the wanted columns and ``SIGN``."""
+
+
+class NotSigned(Exception):
+    """No rows are known to which a change could be confined."""
+
+
+def signed(node: Node, wanted: Wanted, facts: Facts) -> Signed:
+    """What changed of the columns ``wanted`` of a query.
+
+    :raises NotSigned: nothing but the whole query, twice, would tell.
+    """
+    return signed_rule(node, wanted, facts) if facts.changed(node) else ()
+
+
+@singledispatch
+def signed_rule(node: Node, wanted: Wanted, facts: Facts) -> Signed:
+    return _compared(node, wanted, facts)
+
+
+@signed_rule.register
+def _scan(node: Scan, wanted: Wanted, facts: Facts) -> Signed:
+    used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    lost, gained = (replace(node, columns=used, state=state) for state in _CHANGED)
+    return (UnionAll((_with_sign(lost, wanted, -1), _with_sign(gained, wanted, 1)), (*wanted, SIGN)),)
+
+
+@signed_rule.register
+def _project(node: Project, wanted: Wanted, facts: Facts) -> Signed:
+    if _linked(node.subqueries, facts):
+        return _compared(node, wanted, facts)
+    items = dict(node.items)
+    kept = tuple((name, items[name]) for name in wanted)
+    used = _below(node.child, columns_of(*(value for _, value in kept)) | _outer(node.subqueries))
+    subqueries = node.subqueries if any(value.find(SubqueryRef) for _, value in kept) else ()
+    return tuple(
+        Project(rows, (*kept, (SIGN, column(SIGN))), subqueries) for rows in signed(node.child, used, facts)
+    )
+
+
+@signed_rule.register
+def _filter(node: Filter, wanted: Wanted, facts: Facts) -> Signed:
+    if _linked(node.subqueries, facts):
+        return _compared(node, wanted, facts)
+    used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
+    return tuple(
+        _only(Filter(rows, node.conditions, node.subqueries), wanted)
+        for rows in signed(node.child, used, facts)
+    )
+
+
+@signed_rule.register
+def _join(node: Join, wanted: Wanted, facts: Facts) -> Signed:
+    if node.kind != "inner":
+        return _compared(node, wanted, facts)
+    used = columns_of(*node.conditions) | set(wanted)
+    left, right = _below(node.left, used), _below(node.right, used)
+    # One side's change meets the other side as it was, the other's change this side as it is. The larger
+    # side is read as it is: of what was, more tables have to be read.
+    old_left = _size(node.left, facts) < _size(node.right, facts)
+    of_left = node.right if old_left else facts.before(node.right)
+    of_right = facts.before(node.left) if old_left else node.left
+    near = dict(equalities(node.conditions))
+    found = [
+        Join(rows, _near(of_left, rows, near, facts), "inner", node.conditions)
+        for rows in signed(node.left, left, facts)
+    ]
+    found += [
+        Join(_near(of_right, rows, near, facts), rows, "inner", node.conditions)
+        for rows in signed(node.right, right, facts)
+    ]
+    return tuple(_only(rows, wanted) for rows in found)
+
+
+@signed_rule.register
+def _union(node: UnionAll, wanted: Wanted, facts: Facts) -> Signed:
+    found: list[Node] = []
+    for child in node.children:
+        names = dict(zip(node.columns, child.output, strict=True))
+        used = tuple(dict.fromkeys(names[name] for name in wanted))
+        items = (*((name, column(names[name])) for name in wanted), (SIGN, column(SIGN)))
+        found += (Project(rows, items) for rows in signed(child, used, facts))
+    return tuple(found)
+
+
+@signed_rule.register
+def _generate(node: Generate, wanted: Wanted, facts: Facts) -> Signed:
+    used = _below(node.child, columns_of(node.function) | set(wanted))
+    return tuple(_only(replace(node, child=rows), wanted) for rows in signed(node.child, used, facts))
+
+
+# What does not pass changes on
+
+
+def _compared(node: Node, wanted: Wanted, facts: Facts) -> Signed:
+    """The old and the new rows of those values that a change can have touched."""
+    whole, names = _showing(node, _confining(node, facts))
+    if not names:
+        raise NotSigned
+    found = touched(whole, names, facts).both()
+    if not found:
+        return ()
+    keys = Aggregate(union_of(found, names), tuple((name, column(name)) for name in names))
+    pairs = tuple((column(name), name) for name in names)
+    return (
+        UnionAll(
+            (
+                _with_sign(restricted(facts.before(whole), pairs, keys), wanted, -1),
+                _with_sign(restricted(whole, pairs, keys), wanted, 1),
+            ),
+            (*wanted, SIGN),
+        ),
+    )
+
+
+def _confining(node: Node, facts: Facts) -> Wanted:
+    """Columns of an operator, or of its input, by whose values a change can be confined."""
+    match node:
+        case Aggregate():
+            return tuple(name for name, _ in node.groups)
+        case Window():
+            return tuple(name for part in node.partition if (name := plain(part)) is not None)
+        case SetOperation():
+            return node.output
+        case Join():
+            side = node.right if node.kind == "right" else node.left
+            return tuple(dict.fromkeys(a for a, _ in equalities(node.conditions) if a in side.output))
+        case Filter() | Project():
+            links = [link for subquery in _linked(node.subqueries, facts) for link in subquery.links]
+            mine = set(node.child.output)
+            return tuple(dict.fromkeys(a for a, b in equalities(links) if a in mine and b not in mine))
+        case _:
+            return ()
+
+
+def _showing(node: Node, names: Wanted) -> tuple[Node, Wanted]:
+    """The operator with these columns in its output."""
+    missing = [name for name in names if name not in node.output]
+    if not missing:
+        return node, names
+    if isinstance(node, Project):
+        return replace(node, items=(*node.items, *((name, column(name)) for name in missing))), names
+    return node, tuple(name for name in names if name in node.output)
+
+
+def _linked(subqueries: tuple[Subquery, ...], facts: Facts) -> list[Subquery]:
+    """Subqueries whose value can change for one row and not for another. The rest is guarded as a whole."""
+    return [one for one in subqueries if one.links and facts.changed(one.plan)]
+
+
+def _outer(subqueries: tuple[Subquery, ...]) -> frozenset[str]:
+    return frozenset(
+        name for one in subqueries for name in columns_of(*one.links) if name not in one.plan.output
+    )
+
+
+def _below(node: Node, used: frozenset[str] | set[str]) -> Wanted:
+    return tuple(name for name in node.output if name in used)
+
+
+def _only(node: Node, wanted: Wanted) -> Node:
+    return Project(node, tuple((name, column(name)) for name in (*wanted, SIGN)))
+
+
+def _with_sign(node: Node, wanted: Wanted, sign: int) -> Node:
+    value: exp.Expression = exp.Literal.number(abs(sign))
+    items = tuple((name, column(name)) for name in wanted)
+    return Project(node, (*items, (SIGN, exp.Neg(this=value) if sign < 0 else value)))
+
+
+def _size(node: Node, facts: Facts) -> int:
+    return sum(facts.of(scan).rows for scan in scans(node) if facts.changed(scan))
+
+
+# Ranges
+
+
+def _near(node: Node, changed: Node, same: Mapping[str, str], facts: Facts) -> Node:
+    """A side of a join, without rows out of the range in which the changed rows of the other side lie."""
+    conditions: list[exp.Expression] = []
+    for name in changed.output:
+        known = _range(changed, name, facts)
+        other = same.get(name)
+        if known is not None and other is not None and other in node.output:
+            low, high = (exp.Var(this=bound) for bound in known)
+            conditions.append(exp.Between(this=column(other), low=low, high=high))
+    return _filtered(node, tuple(conditions)) if conditions else node
+
+
+def _range(node: Node, name: str, facts: Facts) -> tuple[str, str] | None:
+    """The range of a column of changed rows, where it is a key column of one upstream."""
+    match node:
+        case Scan():
+            stored = dict(node.columns)[name]
+            return facts.of(node).ranges.get(stored) if node.state in ("minus", "plus") else None
+        case Project():
+            below = plain(dict(node.items)[name])
+            return None if below is None else _range(node.child, below, facts)
+        case Filter():
+            return _range(node.child, name, facts)
+        case Join():
+            side = node.left if name in node.left.output else node.right
+            return _range(side, name, facts)
+        case UnionAll():
+            place = node.columns.index(name)
+            found = {_range(child, child.output[place], facts) for child in node.children}
+            return found.pop() if len(found) == 1 else None
+        case _:
+            return None
+
+
+def _filtered(node: Node, conditions: tuple[exp.Expression, ...]) -> Node:
+    """Conditions as near to the scans as columns are passed on as they are."""
+    if isinstance(node, Join) and node.kind == "inner":
+        sides = [
+            tuple(part for part in conditions if columns_of(part) <= set(side.output))
+            for side in (node.left, node.right)
+        ]
+        left, right = (
+            _filtered(side, own) if own else side
+            for side, own in zip((node.left, node.right), sides, strict=True)
+        )
+        return replace(node, left=left, right=right)
+    if isinstance(node, Filter) and not node.subqueries:
+        return Filter(_filtered(node.child, conditions), node.conditions)
+    return Filter(node, conditions)
+
+
+__all__ = ["SIGN", "NotSigned", "Signed", "signed"]
