@@ -27,12 +27,11 @@ def staged(
     edge.run("create_branch", write.create_branch(target, branch, snapshot_id), table)
     try:
         yield
-    except BaseException:
-        # The failure itself is what a user has to see; a branch that stays is dropped by a later run.
+    finally:
+        # What a user has to see is the failure before, or that there was none: a write that was published
+        # did not fail. A branch that stays is dropped by a later run.
         with suppress(ArcticError):
             edge.run("drop_branch", write.drop_branch(target, branch), table)
-        raise
-    edge.run("drop_branch", write.drop_branch(target, branch), table)
 
 
 def drop_stale_branches(edge: Edge, target: Name, state: TableState, table: KeyedTable | None) -> None:
