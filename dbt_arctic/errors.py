@@ -112,6 +112,11 @@ class ConnectionLost(ArcticError):
     title = "The connection to Spark was lost while a statement ran"
 
 
+class DiskError(StatementError):
+    code = "AR-206"
+    title = "A disk is full, read-only or not this user's to write to"
+
+
 # 3xx: a model
 
 

@@ -24,7 +24,7 @@ def unreadable_metadata(
         f"The metadata of the {kind} `{relation}` cannot be read.",
         where=location or f"the catalog's row of {relation}",
         why=_cause(error),
-        fix=f"Restore the file from a backup, or {remedy}.",
+        fix=_remedy(error, f"Restore the file from a backup, or {remedy}."),
     )
 
 
@@ -36,11 +36,18 @@ def unreadable_manifest(
         f"The list of data files of `{catalog}.{schema}.{name}` cannot be read.",
         where=location,
         why=_cause(error),
-        fix=(
+        fix=_remedy(
+            error,
             "Restore the file from a backup, or roll the table back to an older snapshot with"
-            f" `CALL {catalog}.system.rollback_to_snapshot('{schema}.{name}', <snapshot id>)`."
+            f" `CALL {catalog}.system.rollback_to_snapshot('{schema}.{name}', <snapshot id>)`.",
         ),
     )
+
+
+def _remedy(error: Exception, otherwise: str) -> str:
+    if isinstance(error, PermissionError):
+        return "Give this user the right to read the file, and to enter the folders above it."
+    return otherwise
 
 
 def _cause(error: Exception) -> str:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from dbt_arctic import errors
+from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.errors import (
     ArcticError,
     CatalogUnavailable,
@@ -57,7 +58,9 @@ _MARKER = re.compile(
 _CONFLICT_CLASSES = {"CommitFailedException"}
 _CONFLICT_TEXT = re.compile(r"Found (new )?(conflicting|concurrently)|Cannot commit, (missing|found)")
 _BUSY = re.compile(r"\[SQLITE_(BUSY|LOCKED)\w*\]|database (table )?is locked")
-_DAMAGED = re.compile(r"\[SQLITE_(NOTADB|CORRUPT|CANTOPEN|READONLY|IOERR|FULL|PERM)\w*\]")
+_DAMAGED = re.compile(r"\[SQLITE_(NOTADB|CORRUPT|CANTOPEN)\w*\]")
+# The commit was made, and the folder may or may not have it on the disk.
+_MAYBE_LANDED = re.compile(r"\[SQLITE_IOERR_DIR_FSYNC")
 _CATALOG_CLASSES = {
     "ServiceUnavailableException",
     "NotAuthorizedException",
@@ -88,7 +91,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     if marked is not None:
         return Fault(marked)
     told = statement_message(causes)
-    if _names(causes) & {"CommitStateUnknownException"}:
+    if _names(causes) & {"CommitStateUnknownException"} or _first(causes, _MAYBE_LANDED) is not None:
         return Fault(
             CommitStateUnknown(
                 "The catalog did not say whether the commit landed.",
@@ -120,6 +123,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             ),
             Reaction.RETRY_BRIEFLY,
         )
+    of_disk = disk_error(causes, where)
+    if of_disk is not None:
+        return Fault(of_disk)
     damaged = _first(causes, _DAMAGED)
     if damaged is not None:
         return Fault(
@@ -127,7 +133,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog's file cannot be used.",
                 where=where,
                 why=damaged,
-                fix="Check the warehouse's disk and permissions; if catalog.db is damaged, restore a backup.",
+                fix="Check that its folder is there; if the file is damaged, restore a backup.",
             )
         )
     if _names(causes) & _CATALOG_CLASSES or _first(causes, _CATALOG_CONNECTION) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -232,8 +233,8 @@ def test_a_damaged_file_is_an_error_that_says_what_to_do(handmade: HandmadeWareh
     assert "register_table" in caught.value.fix
 
 
-def test_a_commit_that_was_killed_is_rolled_back(handmade: HandmadeWarehouse) -> None:
-    """A journal is left beside the file: a reader that may not write could never read again."""
+def leave_a_journal(handmade: HandmadeWarehouse) -> None:
+    """What a process leaves that is killed in a commit."""
     with closing(sqlite3.connect(handmade.file, isolation_level=None)) as writer:
         writer.execute("PRAGMA cache_size = 1")
         writer.execute("BEGIN IMMEDIATE")
@@ -247,7 +248,41 @@ def test_a_commit_that_was_killed_is_rolled_back(handmade: HandmadeWarehouse) ->
         writer.execute("ROLLBACK")
     handmade.file.write_bytes(spilled)
     journal.write_bytes(kept)
+
+
+def test_a_commit_that_was_killed_is_rolled_back(handmade: HandmadeWarehouse) -> None:
+    """A journal is left beside the file: a reader that may not write could never read again."""
+    leave_a_journal(handmade)
     assert open_embedded(handmade).list_schemas() == ["a"]
+
+
+def test_on_a_full_disk_a_killed_commit_is_rolled_back_later(handmade: HandmadeWarehouse) -> None:
+    leave_a_journal(handmade)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(CatalogUnavailable, match="at the moment") as caught:
+            open_embedded(handmade).list_schemas()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "Make room" in caught.value.fix
+    assert open_embedded(handmade).list_schemas() == ["a"]
+
+
+def test_metadata_that_somebody_else_may_read_is_not_called_damaged(
+    handmade: HandmadeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = handmade.table("a", "t")
+
+    def refuse(self: object, row: object) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(EmbeddedCatalog, "_bytes", refuse)
+    with pytest.raises(CatalogUnavailable) as caught:
+        open_embedded(handmade).load_table("a", "t")
+    assert "Permission denied" in caught.value.why
+    assert "right to read" in caught.value.fix
+    assert "backup" not in caught.value.fix
 
 
 def test_a_missing_metadata_file_names_the_table_and_the_file(handmade: HandmadeWarehouse) -> None:

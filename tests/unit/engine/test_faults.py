@@ -144,9 +144,9 @@ def test_the_position_stays_and_the_stack_and_the_plan_go() -> None:
 
 
 def test_the_innermost_message_is_told_since_it_is_the_reason() -> None:
-    error = classify(chain(WRITING, ("java.io.IOException", "No space left on device")), "INSERT").error
+    error = classify(chain(WRITING, ("java.io.IOException", "Stream is closed")), "INSERT").error
     assert "[WRITING_JOB_FAILED]" in error.why
-    assert "No space left on device" in error.why
+    assert "Stream is closed" in error.why
 
 
 def test_a_failure_without_any_message_names_its_classes() -> None:

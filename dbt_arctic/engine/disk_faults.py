@@ -1,0 +1,91 @@
+"""What a disk said when it did not take a file, or give one, in words that say what to do: pure functions.
+
+Knows the words of the operating system, and those in which Java, Hadoop and SQLite pass them on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
+
+if TYPE_CHECKING:
+    from dbt_arctic.engine.faults import Cause
+
+
+class _Trouble(NamedTuple):
+    """:param why: what is the matter with a disk, and :param fix: what helps."""
+
+    words: re.Pattern[str]
+    why: str
+    fix: str
+
+
+_TROUBLES = (
+    _Trouble(
+        re.compile(r"No space left on device|Disk quota exceeded|\[SQLITE_FULL|not enough space on the disk"),
+        "the disk, or this user's share of it, is full",
+        "make room on it",
+    ),
+    _Trouble(
+        re.compile(r"File too large"),
+        "the file may not become that large on this disk or in this process",
+        "make room, or raise the limit (`ulimit -f`)",
+    ),
+    _Trouble(
+        re.compile(r"Read-only file system"),
+        "the disk is mounted read-only",
+        "mount it for writing; the system's log says whether it became so by itself",
+    ),
+    _Trouble(
+        re.compile(
+            r"Permission denied|Operation not permitted|Mkdirs failed to create|AccessControlException"
+            r"|AccessDeniedException|\[SQLITE_(READONLY|PERM)"
+        ),
+        "this user has no right to do that, or the disk is mounted read-only",
+        "give it the right to write to the folder and to what is in it",
+    ),
+    _Trouble(
+        re.compile(r"Input/output error|\[SQLITE_IOERR"),
+        "the disk is full, or it fails",
+        "look at its free space and at the system's log",
+    ),
+)
+# Others quote a statement in their messages, which may hold any of these words.
+_CLASSES = (
+    "java.io.",
+    "java.nio.",
+    "java.lang.ExceptionInInitializerError",  # a library could not be unpacked
+    "org.apache.hadoop.",
+    "org.apache.iceberg.exceptions.RuntimeIOException",
+)
+_SQLITE = "org.sqlite."
+
+
+def disk_error(causes: Sequence[Cause], where: str) -> ArcticError | None:
+    """The error where a disk is the reason, and ``None`` where another thing is."""
+    for cause in reversed(causes):
+        of_catalog = cause.java_class.startswith(_SQLITE)
+        if not of_catalog and not cause.java_class.startswith(_CLASSES):
+            continue
+        told = f"{cause.name}: {cause.message.strip() or 'no more is said'}".splitlines()[0]
+        trouble = next((one for one in _TROUBLES if one.words.search(told)), None)
+        if trouble is None:
+            continue
+        if of_catalog:
+            return CatalogUnavailable(
+                "The catalog's file could not be written.",
+                where=where,
+                why=f"{trouble.why}: {told}",
+                fix=f"The file is `catalog.db` in the warehouse: {trouble.fix}, then run again.",
+            )
+        return DiskError(
+            "A file could not be written or read.",
+            where=where,
+            why=f"{trouble.why}: {told}",
+            fix="Of the warehouse, and of Spark's temporary files (`spark.local.dir`, or else /tmp): "
+            f"{trouble.fix}, then run again.",
+        )
+    return None
