@@ -15,6 +15,8 @@ WORKERS ?= 2
 CASES ?= 100000
 SEED ?= 1
 PROCESSES ?= 2
+KEYS ?= recent
+CHANGED ?= 0.01
 PYTHON ?=
 
 VENV := .venv
@@ -52,6 +54,11 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 .PHONY: soak-planner
 soak-planner: $(INSTALLED) ## Random queries for the planner, in DuckDB: CASES=100000 SEED=1 PROCESSES=2
 	@$(BIN)/python -m tests.planner.soak --cases $(CASES) --seed $(SEED) --processes $(PROCESSES)
+
+.PHONY: tpch
+tpch: java ## TPC-H as automatic models: ROUNDS, SCALE, KEYS=recent|uniform, CHANGED=0.01, FULL=1 times
+	@$(BIN)/python -m benchmarks.tpch --scale $(SCALE) --rounds $(ROUNDS) --keys $(KEYS) --changed $(CHANGED) \
+	  $(if $(FULL),--full $(if $(filter plain,$(FULL)),plain,keyed)) $(TPCH)
 
 .PHONY: soak
 soak: java ## Random operations on keyed tables, in memory and on Spark, and real kills: STEPS, SEED

@@ -1,0 +1,71 @@
+"""A Spark with its lake, as the adapter would have them, and what the process has read by now.
+
+Knows nothing of TPC-H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.edge import Edge
+
+SCHEMA = "tpch"
+
+
+class Lake:
+    """One session on a warehouse of its own. ``statements`` counts what was run on it."""
+
+    def __init__(self, folder: Path, memory: str, master: str, conf: Mapping[str, str]) -> None:
+        settings = SparkSettings("lake", str(folder), driver_memory=memory, master=master, spark_conf=conf)
+        self.connection = SessionEngine(settings).connect()
+        self.catalog = EmbeddedCatalog("lake", str(folder))
+        self.edge = Edge(self.catalog, self._run, self.connection.query_schema, self.query, "benchmark")
+        self.statements = 0
+        self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")
+        self.run(f"USE lake.{SCHEMA}")
+        self._pid = int(self.connection.session._jvm.java.lang.ProcessHandle.current().pid())
+
+    def name(self, table: str) -> Name:
+        return Name("lake", SCHEMA, table)
+
+    def run(self, sql: str) -> int:
+        return self._run("", sql)
+
+    def value(self, sql: str) -> int:
+        return int(self.query(sql)[0][0] or 0)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        cursor = self.connection.cursor()
+        self.statements += 1
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+    def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
+        cursor = self.connection.cursor()
+        self.statements += 1
+        cursor.execute(sql)
+        return cursor.rowcount
+
+    def bytes_read(self) -> int | None:
+        """What Spark's process has read by now, without shuffles; ``None`` where the system does not tell.
+
+        Spark's own counter misses what Iceberg's Parquet reader reads: vectored reads are not counted. So
+        this is the kernel's, for which a page of its cache counts like one of the disk.
+        """
+        counters = Path(f"/proc/{self._pid}/io")
+        if not counters.exists():
+            return None
+        context = self.connection.process.context._jsc.sc()
+        context.listenerBus().waitUntilEmpty()
+        executors = context.statusStore().executorList(False).iterator()
+        shuffled = 0
+        while executors.hasNext():
+            shuffled += executors.next().totalShuffleRead()
+        return int(counters.read_text().splitlines()[0].split()[1]) - shuffled

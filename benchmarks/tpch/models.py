@@ -1,0 +1,105 @@
+"""One query of TPC-H as an automatic model: built, refreshed, refreshed in full, compared."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+from benchmarks.tpch.lake import Lake
+from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Outcome
+
+_MESSAGE = re.compile(r"(INCREMENTAL|FULL|SKIP)(?: \((?:(\d+) keys|(.+?))\))?(?:, (\d+) rows)?$")
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """:param reason: the code of a full refresh; empty for an incremental one.
+    :param read: bytes, ``None`` where nobody tells.
+    """
+
+    strategy: str
+    reason: str
+    keys: int | None
+    rows: int
+    seconds: float
+    statements: int
+    read: int | None
+    full_seconds: float | None = None
+    full_read: int | None = None
+    differences: int = 0
+
+
+@dataclass
+class Model:
+    query: str
+    sql: str
+    config: KeyedConfig
+    rounds: list[Refreshed] = field(default_factory=list)
+
+    def build(self, lake: Lake) -> None:
+        self._run(lake, lake.name(self.query))
+
+    def refresh(self, lake: Lake, full: str) -> Refreshed:
+        """:param full: ``keyed`` and ``plain`` time a full refresh beside it: as the model's own, or as that
+        of a model with ``materialized='table'``.
+        """
+        outcome, seconds, statements, read = self._timed(lake, lake.name(self.query))
+        found = _MESSAGE.match(outcome.message)
+        assert found is not None, outcome.message
+        strategy, keys, reason, _ = found.groups()
+        full_seconds = full_read = None
+        beside = f"SELECT * FROM {lake.name(f'{self.query}_full').sql}"
+        if full == "keyed":
+            _, full_seconds, _, full_read = self._timed(lake, lake.name(f"{self.query}_full"))
+        elif full == "plain":
+            before, began = lake.bytes_read(), time.perf_counter()
+            lake.run(f"CREATE OR REPLACE TABLE {self.query}_full USING iceberg AS {self.sql}")
+            full_seconds = time.perf_counter() - began
+            full_read = _since(lake, before)
+        else:
+            beside = self.sql
+        refreshed = Refreshed(
+            strategy.lower(),
+            reason or "",
+            int(keys) if keys else None,
+            outcome.rows,
+            seconds,
+            statements,
+            read,
+            full_seconds,
+            full_read,
+            lake.value(self._differing(lake, beside)),
+        )
+        self.rounds.append(refreshed)
+        return refreshed
+
+    def _timed(self, lake: Lake, name: Name) -> tuple[Outcome, float, int, int | None]:
+        read, ran, began = lake.bytes_read(), lake.statements, time.perf_counter()
+        outcome = self._run(lake, name)
+        return outcome, time.perf_counter() - began, lake.statements - ran, _since(lake, read)
+
+    def _run(self, lake: Lake, name: Name) -> Outcome:
+        """As the adapter runs it; a name that ends in ``_full`` is always built anew."""
+        rebuild = name.identifier != self.query
+        plan = plan_refresh(lake.edge, name, self.config, self.sql, rebuild=rebuild)
+        return run_refresh(lake.edge, name, self.config, plan, owner="benchmark")
+
+    def _differing(self, lake: Lake, expected: str) -> str:
+        """How often rows are in one of the two and not in the other."""
+        view = lake.catalog.load_view(lake.name(self.query).schema, self.query)
+        assert view is not None
+        columns = quote_all([column.name for column in view.columns])
+        return f"""SELECT sum(abs(times)) FROM (
+SELECT sum(side) AS times FROM (
+  SELECT {columns}, 1 AS side FROM {lake.name(self.query).sql}
+  UNION ALL SELECT {columns}, -1 AS side FROM ({expected})
+) GROUP BY {columns})"""
+
+
+def _since(lake: Lake, before: int | None) -> int | None:
+    after = lake.bytes_read()
+    return None if after is None or before is None else after - before
