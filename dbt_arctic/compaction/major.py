@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.names import Name
@@ -24,6 +25,9 @@ from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, l
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
 """Longer than any statement's analysis and any foreign reader's catalog cache."""
+
+_MIXED_MEANWHILE = "some, but not all, rows match"
+"""Iceberg's words where a file was to go whole, and would take rows with it that are to stay."""
 
 
 @dataclass(frozen=True)
@@ -182,14 +186,36 @@ def compact_major(
         rows = merged_rows
         if trim_grace_seconds <= 0:
             plan = _plan_trim_again(edge, plan)
-    keep_deletes = plan.table.sequence_by is not None
-    if plan.trim:
-        edge.run("trim", compact.trim(plan.table, plan.trim, keep_deletes), plan.table)
-    if plan.forget:
-        edge.run("forget", compact.trim(plan.table, plan.forget), plan.table)
-    trimmed = len(plan.trim) + len(plan.forget)
+    trimmed = _trim(edge, plan)
     outcome = "compacted" if plan.merge or trimmed else "nothing to do"
     return CompactionResult(name.dotted, len(plan.merge), rows, trimmed, len(plan.pending) - trimmed, outcome)
+
+
+def trim_settled(
+    edge: Edge, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
+) -> CompactionResult:
+    """Only what is left of a compaction of before: what has been merged for longer than the grace goes."""
+    plan = plan_major(edge, name, trim_grace_seconds)
+    trimmed = _trim(edge, plan)
+    outcome = "trimmed" if trimmed else "nothing to do"
+    return CompactionResult(name.dotted, 0, 0, trimmed, len(plan.pending) - trimmed, outcome)
+
+
+def _trim(edge: Edge, plan: CompactionPlan) -> int:
+    """How many transactions went."""
+    keep_deletes = plan.table.sequence_by is not None
+    for step, transactions, keep in (("trim", plan.trim, keep_deletes), ("forget", plan.forget, False)):
+        if not transactions:
+            continue
+        statement = compact.trim(plan.table, transactions, keep)
+        try:
+            edge.run(step, statement, plan.table)
+        except StatementError as error:
+            if _MIXED_MEANWHILE not in str(error):
+                raise
+            # Planned as a removal of whole files, which a minor compaction has put together since.
+            edge.run(step, statement, plan.table)
+    return len(plan.trim) + len(plan.forget)
 
 
 def _merge(edge: Edge, plan: CompactionPlan) -> int | None:

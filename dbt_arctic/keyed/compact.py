@@ -1,13 +1,13 @@
-"""Major compaction as SQL text: pending changes into the base, then out of the change table."""
+"""Compaction as SQL text: changes into the base and out of the change table; files put together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
-from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
-from dbt_arctic.keyed.table import ACTION, TXN, KeyedTable
+from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 
 _RANK = quote("_arctic_rank")
 _IN_PLACE = quote("spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled")
@@ -99,6 +99,56 @@ def trim(table: KeyedTable, transactions: Iterable[int], keep_deletes: bool = Fa
     listed = ", ".join(str(txn) for txn in sorted(transactions))
     kept = f" AND {quote(ACTION)} <> 'D'" if keep_deletes else ""
     return f"DELETE FROM {table.change.sql}\nWHERE {quote(TXN)} IN ({listed}){kept}"
+
+
+def rewrite_changes(table: KeyedTable, target_bytes: int) -> str:
+    """Put the change table's files together, bucket by bucket. A row keeps its commit's place in the order.
+
+    The markers stay in their files, of which nothing is known but their number, so that no plan leaves a
+    bucket out.
+    """
+    where = f"{quote(TXN)} > {MARKER_TXN}"
+    options = {"min-input-files": "2", "delete-ratio-threshold": "0.1"}
+    return _rewrite(table.change, target_bytes, options, where)
+
+
+def rewrite_base(table: KeyedTable, buckets: Iterable[int], target_bytes: int) -> str:
+    """Write base files anew, sorted and without hidden rows, so that files of a bucket share no key range.
+
+    :param buckets: which ones; none for all. With user partitions, of these only what has hidden rows or
+        several files.
+    """
+    layout, numbers = table.layout, sorted(buckets)
+    options = {"rewrite-all": "true"}
+    if layout.partition_by:
+        options = {"delete-file-threshold": "1", "min-input-files": "2"}
+    where = ""
+    if numbers and layout.buckets:
+        bucket = f"{quote(table.base.catalog)}.system.bucket({layout.buckets}, {quote(layout.bucket_by)})"
+        where = f"{bucket} IN ({', '.join(map(str, numbers))})"
+    order = ", ".join(f"{quote(column)} ASC NULLS FIRST" for column in layout.sort_by)
+    return _rewrite(table.base, target_bytes, options, where, order)
+
+
+def rewrite_plain(table: Name, target_bytes: int) -> str:
+    """Put small files of a table without a key together, and those with many hidden rows."""
+    return _rewrite(table, target_bytes, {"min-input-files": "2", "delete-ratio-threshold": "0.1"})
+
+
+def _rewrite(
+    table: Name, target_bytes: int, options: Mapping[str, str], where: str = "", sort_order: str = ""
+) -> str:
+    listed = ", ".join(
+        f"{literal(name)}, {literal(value)}"
+        for name, value in {**options, "target-file-size-bytes": str(target_bytes)}.items()
+    )
+    arguments = [f"table => {table.procedure_argument()}"]
+    if sort_order:
+        arguments += ["strategy => 'sort'", f"sort_order => {literal(sort_order)}"]
+    if where:
+        arguments.append(f"where => {literal(where)}")
+    arguments.append(f"options => map({listed})")
+    return f"CALL {quote(table.catalog)}.system.rewrite_data_files({', '.join(arguments)})"
 
 
 def _session_property() -> str:

@@ -293,14 +293,22 @@ class Lake:
         files += self._new_file(table, inserted, updated)
         return self.commit(table, branch, operation, {**summary, **counts}, files)
 
-    def rewrite(self, table: Table) -> Commit | None:
-        """``rewrite_data_files``: one file with all live rows, each as old as it was."""
+    def rewrite(self, table: Table, takes: Callable[[File], bool] = lambda file: True) -> Commit | None:
+        """``rewrite_data_files``: one file with all live rows, each as old as it was.
+
+        :param takes: which files may have rows that meet the condition; the others stay as they are.
+        """
         parent = table.head
-        if parent is None or (len(parent.files) < 2 and not any(hidden for _, hidden in parent.files)):
+        before = () if parent is None else parent.files
+        taken = tuple(one for one in before if takes(one[0]))
+        if len(taken) < 2 and not any(hidden for _, hidden in taken):
             return None
-        rows = tuple(parent.rows())
-        files: Files = ((File(f"{table.location}/{uuid.uuid4().hex}", rows), frozenset()),) if rows else ()
-        counts = {"added-data-files": "1", "added-records": str(len(rows))}
+        rows = tuple(row for file, hidden in taken for row in file.rows if row.row_id not in hidden)
+        made: Files = ((File(f"{table.location}/{uuid.uuid4().hex}", rows), frozenset()),) if rows else ()
+        counts = {"deleted-data-files": str(len(taken))}
+        if rows:
+            counts.update({"added-data-files": "1", "added-records": str(len(rows))})
+        files = tuple(one for one in before if not takes(one[0])) + made
         return self.commit(table, MAIN, "replace", counts, files)
 
     def _new_file(

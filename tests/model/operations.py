@@ -97,6 +97,18 @@ def _compact(story: Story, operation: Operation) -> None:
     story.compact(_table(story, operation), grace, _trouble(story, operation))
 
 
+def _minor(story: Story, operation: Operation) -> None:
+    story.put_together("minor", _table(story, operation), _trouble(story, operation))
+
+
+def _full(story: Story, operation: Operation) -> None:
+    story.put_together("full", _table(story, operation), _trouble(story, operation))
+
+
+def _trim(story: Story, operation: Operation) -> None:
+    story.put_together("trim", _table(story, operation), _trouble(story, operation))
+
+
 def _undo(story: Story, operation: Operation) -> None:
     table = _table(story, operation)
     if table.shown is not None and table.shown.previous is not None:
@@ -162,6 +174,9 @@ _DO: dict[str, Any] = {
     "replace_day": _replace_day,
     "roll_back": _roll_back,
     "compact": _compact,
+    "minor": _minor,
+    "full": _full,
+    "trim": _trim,
     "undo": _undo,
     "restore": _restore,
     "pull": _pull,
@@ -185,6 +200,9 @@ INTERRUPTIBLE = frozenset(
         "replace_day",
         "roll_back",
         "compact",
+        "minor",
+        "full",
+        "trim",
         "undo",
         "pull",
         "savepoint",

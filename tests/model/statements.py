@@ -12,7 +12,7 @@ from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo
 from tests.model.duck import Duck, QueryFailed, duck_type, unescape
-from tests.model.lake import MAIN, Commit, Field, Lake, Refused, Table, View
+from tests.model.lake import MAIN, Commit, Field, File, Lake, Refused, Table, View
 
 _PART = r"`(?:[^`]|``)+`"
 _NAME = rf"{_PART}\.{_PART}\.{_PART}"
@@ -352,7 +352,7 @@ def _call(session: Interpreter, found: re.Match[str]) -> int:
     elif procedure == "cherrypick_snapshot":
         session.lake.cherry_pick(table, int(arguments["snapshot_id"]))
     elif procedure == "rewrite_data_files":
-        session.lake.rewrite(table)
+        session.lake.rewrite(table, _takes(table, unescape(arguments.get("where", "''"))))
     elif procedure == "expire_snapshots":
         older = re.fullmatch(r"timestamp_millis\((\d+)\)", arguments["older_than"])
         assert older is not None, arguments
@@ -360,6 +360,20 @@ def _call(session: Interpreter, found: re.Match[str]) -> int:
     else:
         raise NotImplementedError(procedure)
     return -1
+
+
+def _takes(table: Table, condition: str) -> Callable[[File], bool]:
+    """Which files a rewrite takes: by the bounds of ``_txn``, where the condition is about that."""
+    if condition != "`_txn` > 0":
+        assert not condition or ".system.bucket(" in condition, condition
+        return lambda file: True  # there is one bucket
+    txn = table.field_named("_txn").field_id
+
+    def takes(file: File) -> bool:
+        high = file.bounds(txn)[1]
+        return high is None or high > 0
+
+    return takes
 
 
 @statement(

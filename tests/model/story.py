@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.compaction.major import compact_major
+from dbt_arctic.compaction.major import compact_major, trim_settled
+from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.errors import (
     ArcticError,
     CommitStateUnknown,
@@ -299,6 +300,19 @@ class Story:
         done = self._attempt(f"compact {table.name.identifier} {grace_s}", run, disturbance)
         self.readers = self.readers if patient else []
         return done
+
+    def put_together(self, kind: str, table: TableLog, disturbance: Disturbance | None = None) -> bool:
+        """Compaction of another kind: ``minor``, ``full`` or ``trim``."""
+        kinds: dict[str, Callable[[Process], object]] = {
+            "minor": lambda process: compact_minor(process.edge, table.name),
+            "full": lambda process: compact_full(process.edge, table.name),
+            "trim": lambda process: trim_settled(process.edge, table.name, GRACE_S),
+        }
+
+        def run(process: Process) -> None:
+            kinds[kind](process)
+
+        return self._attempt(f"{kind} of {table.name.identifier}", run, disturbance)
 
     def undo_full_refresh(
         self, table: TableLog, disturbance: Disturbance | None = None, number: int | None = None

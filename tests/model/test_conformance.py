@@ -86,6 +86,14 @@ SCRIPT = [
     "ALTER TABLE {t} DROP COLUMNS (`extra`)",
     "!ALTER TABLE {t} DROP COLUMNS (`extra`)",
     "CALL `lake`.system.rewrite_data_files(table => {argument}, options => map('rewrite-all', 'true'))",
+    insert(5008, (31, 1, "U")),
+    insert(0, (32, 1, "-U")),
+    "CALL `lake`.system.rewrite_data_files(table => {argument}, where => '`_txn` > 0', "
+    "options => map('min-input-files', '2'))",
+    "DELETE FROM {t}\nWHERE `_txn` IN (5008)",
+    "CALL `lake`.system.rewrite_data_files(table => {argument}, strategy => 'sort', "
+    "sort_order => '`id` ASC NULLS FIRST', where => '`lake`.system.bucket(1, `id`) IN (0)', "
+    "options => map('rewrite-all', 'true'))",
     "DELETE FROM {t}\nWHERE `_txn` IN (5007)",
     "ALTER TABLE {t} SET TBLPROPERTIES ('color' = 'it\\'s blue')",
     "CALL `lake`.system.expire_snapshots(table => {argument}, older_than => timestamp_millis(@now), "

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.impl import visible
+from dbt_arctic.compaction.major import trim_settled
+from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
 
@@ -145,6 +147,35 @@ def test_a_compaction(shop: Any, until_it_ends: Any, way: str) -> None:
             assert amounts(orders) == model
 
     assert until_it_ends(run, way) >= 7
+    orders.compact()
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+
+@EITHER_WAY
+def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, way: str) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    model = amounts(orders)
+
+    def run(at: int, session: Any) -> None:
+        for turn in range(2):
+            orders.apply([{"id": at, "amount": 100 + turn}, {"id": 50, "amount": at}], [{"id": at - 1}])
+        model.update({at: 101, 50: at})
+        model.pop(at - 1, None)
+        orders.compact(grace=3600)
+        orders.upsert([{"id": 51, "amount": at}])
+        model[51] = at
+        try:
+            compact_minor(session.edge, orders.name)
+            compact_full(session.edge, orders.name)
+            trim_settled(session.edge, orders.name, 0)
+        finally:
+            assert amounts(orders) == model
+            orders.upsert([{"id": 52, "amount": at}])
+            model[52] = at
+            assert amounts(orders) == model
+
+    assert until_it_ends(run, way) == 3
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 
