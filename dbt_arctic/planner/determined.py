@@ -76,11 +76,7 @@ def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
     """Functions that no data determine, wherever they stand."""
     for part in walk(node):
         if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
-            yield CannotPlan(
-                "limit",
-                "a LIMIT: which rows are the first depends on all rows",
-                "rank the rows with a window function over a PARTITION BY, or leave the LIMIT to the reader",
-            )
+            yield CannotPlan("ties", "a LIMIT whose ORDER BY leaves rows equal", f"{_UNIQUE}, or accept it")
         for expression in _all_expressions(part):
             ordered_is_fine = isinstance(part, Window)
             for found in expression.walk():

@@ -34,7 +34,7 @@ AFFECTED = "affected_keys"
 
 _KEYS = "\0affected"
 
-_LARGEST = 600
+LARGEST = 600
 """Operators of a statement that Spark still plans in a few seconds."""
 
 
@@ -122,7 +122,7 @@ def plan_incremental(
         raise CannotPlan("no-key", f"the key column {missing[0]} is not a column of the result")
     wanted = tuple(by_name[name.lower()] for name in key)
     found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
-    guards = tuple(_guards(query.node, facts))
+    guards = tuple(guards_of(query.node, facts))
     if not found:
         # Nothing changed, or nothing but what the guards compare.
         return Incremental(tuple(key), None, None, query.columns, guards)
@@ -131,7 +131,7 @@ def plan_incremental(
     affected = Aggregate(
         everything, tuple((name, column(identifier)) for name, identifier in zip(names, wanted, strict=True))
     )
-    if sum(1 for _ in walk(affected)) > _LARGEST:
+    if sum(1 for _ in walk(affected)) > LARGEST:
         raise CannotPlan(
             "too-large",
             "aggregates of aggregates of aggregates: their changed values would take too large a statement",
@@ -148,7 +148,7 @@ def plan_incremental(
     )
 
 
-def _guards(node: Node, facts: Facts) -> list[Guard]:
+def guards_of(node: Node, facts: Facts) -> list[Guard]:
     """What is compared as a whole, because nothing links it to a row of the query around it."""
     found = []
     for part in walk(node):
@@ -252,6 +252,7 @@ __all__ = [
     "affected_sql",
     "full_sql",
     "guard_sql",
+    "guards_of",
     "plan_incremental",
     "rows_sql",
     "rules",

@@ -21,6 +21,8 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.parse import named, parse, relations, spelled
 from dbt_arctic.planner.plan import Incremental, Query, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.split import Split
+from dbt_arctic.planner.sums import Sums, plan_sums
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
@@ -75,6 +77,10 @@ class AutoPlan:
     consumed: Mapping[str, Consumed]
     query: Query | None = None
     incremental: Incremental | None = None
+    sums: Sums | None = None
+    """Instead of ``incremental``, where the stored rows and the changes tell the new ones."""
+    state: StatePlan | None = None
+    """Where the model is a query over a state of its own: what becomes of that first."""
 
     @property
     def sources(self) -> Sources:
@@ -83,6 +89,25 @@ class AutoPlan:
     @property
     def changed(self) -> list[Upstream]:
         return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
+
+
+@dataclass(frozen=True)
+class StatePlan:
+    """The state of a model, which is refreshed before it.
+
+    :param model_sql: the model's own SQL, for when it has to do without.
+    """
+
+    name: Name
+    config: KeyedConfig
+    split: Split
+    plan: AutoPlan
+    model_sql: str
+    settings: str
+
+
+SMALL = 100_000
+"""Rows of a state that are read whole rather than looked up."""
 
 
 def plan_auto(
@@ -96,6 +121,7 @@ def plan_auto(
     settings: str = "",
     until: Callable[[Name], Consumed | None] = lambda name: None,
     columns: Callable[[str], list[tuple[str, str]]] | None = None,
+    of_state: bool = False,
 ) -> AutoPlan:
     """Decide how a model is refreshed, from metadata alone.
 
@@ -103,6 +129,7 @@ def plan_auto(
     :param expected: what its last commit had consumed.
     :param until: the version at which a relation is read, where it is not the newest.
     :param settings: the session's settings that change what SQL means.
+    :param of_state: whether the query is one over the model's state, which is read whole where it is small.
     :param columns: name and type of a query's columns, by analysis; without it, as the SQL reads.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until)
@@ -137,6 +164,8 @@ def plan_auto(
     for upstream in changed:
         if upstream.lost:
             return plan("full", Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
+    if of_state and all(0 <= upstream.rows < SMALL for upstream in reading.upstreams.values()):
+        return plan("full", Reason("small", "its state is small"))
     for upstream in changed:
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
@@ -149,6 +178,9 @@ def plan_auto(
                 for name, upstream in reading.upstreams.items()
             }
         )
+        sums = plan_sums(query, config.unique_key, facts, config.accept)
+        if sums is not None:
+            return plan("incremental", None, query=query, sums=sums)
         incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
         return plan("full", error.reason)
@@ -236,4 +268,4 @@ def _fingerprint(sql: str, reading: Reading, config: KeyedConfig, settings: str)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-__all__ = ["AutoPlan", "Reading", "full_name", "pinned_text", "plan_auto", "read"]
+__all__ = ["AutoPlan", "Reading", "StatePlan", "full_name", "pinned_text", "plan_auto", "read"]

@@ -13,12 +13,15 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
 from dbt_arctic.refresh.auto_run import refresh_auto
+from dbt_arctic.refresh.auto_state import drop_lost_state, owner_of_state, plan_state, run_over_state
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
 from dbt_arctic.refresh.upsert import check_unchanged_config
+
+Until = Callable[[Name], Consumed | None]
 
 
 def plan_refresh(
@@ -29,13 +32,29 @@ def plan_refresh(
     *,
     rebuild: bool = False,
     settings: str = "",
-    until: Callable[[Name], Consumed | None] = lambda name: None,
+    until: Until = lambda name: None,
 ) -> AutoPlan:
     """What a refresh would do. A table with other columns than the model's is built anew.
 
     :param settings: the session's settings that change what SQL means.
     :param until: the version at which a relation is read, where it is not the newest.
     """
+    plan = _plan(edge, name, config, sql, rebuild=rebuild, settings=settings, until=until)
+    state = plan_state(edge, name, config, sql, plan, _plan, settings=settings, until=until)
+    return plan if state is None else state
+
+
+def _plan(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    *,
+    rebuild: bool = False,
+    settings: str = "",
+    until: Until = lambda name: None,
+    of_state: bool = False,
+) -> AutoPlan:
     table = None if rebuild else find_keyed(edge.catalog, name)
     expected = consumed_versions(load_change(edge.catalog, table).history()) if table is not None else {}
     if table is not None:
@@ -52,6 +71,7 @@ def plan_refresh(
         settings=settings,
         until=until,
         columns=lambda text: [(column.name, column.type) for column in edge.query_schema(text)],
+        of_state=of_state,
     )
 
 
@@ -66,16 +86,26 @@ def run_refresh(
     column_comments: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Carry a plan out: a build, a full refresh, an incremental one, or nothing."""
-    if plan.action != "build":
-        return refresh_auto(edge, name, load_keyed(edge.catalog, name), config, plan)
-    _, outcome = build_generation(
-        edge,
-        name,
-        config,
-        plan.sql,
-        plan.consumed,
-        owner=owner,
-        comment=comment,
-        column_comments=column_comments,
-    )
-    return replace(outcome, message=f"FULL ({outcome.message})")
+
+    def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
+        if one.action != "build":
+            return refresh_auto(edge, of, load_keyed(edge.catalog, of), with_config, one)
+        mine = of == name
+        _, outcome = build_generation(
+            edge,
+            of,
+            with_config,
+            one.sql,
+            one.consumed,
+            owner=owner if mine else owner_of_state(name),
+            comment=comment if mine else f"The state of {name.identifier}, kept by its refresh",
+            column_comments=column_comments if mine else None,
+        )
+        return replace(outcome, message=f"FULL ({outcome.message})")
+
+    if plan.state is None:
+        outcome = run(name, config, plan)
+        if plan.action == "build":
+            drop_lost_state(edge, name)
+        return outcome
+    return run_over_state(edge, name, config, plan, _plan, run)

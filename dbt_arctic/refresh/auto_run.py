@@ -7,7 +7,7 @@ there already, only rows that differ are written, so that models downstream see 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +17,11 @@ from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.sums import added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
-from dbt_arctic.planner.plan import affected_sql, guard_sql, rows_sql
+from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -48,7 +50,8 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
         return Outcome("SKIP (no upstream change)", 0, "")
     if plan.action == "incremental":
         try:
-            return _incrementally(edge, name, table, config, plan)
+            refresh = _by_keys if plan.sums is None else _by_sums
+            return refresh(edge, name, table, config, plan)
         except StatementError as error:
             # The affected keys are found with fewer conditions than the query has, so a value that it never
             # computes may have failed. If the query itself fails, the full refresh says so.
@@ -57,9 +60,34 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     return _full(edge, name, table, config, plan)
 
 
-def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+    """Add what changed to the stored sums: one statement over the changes and these."""
+    sums = plan.sums
+    assert sums is not None
+    if changed := _changed_guard(edge, plan, sums.guards):
+        return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
+    if sums.changes is None:
+        return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (sums)")
+    changes = changes_sql(sums, plan.sources)
+
+    def difference(attempt: Attempt) -> str:
+        return added(
+            table,
+            changes,
+            attempt.pinned,
+            attempt.known,
+            rows=sums.rows,
+            counts=sums.counts,
+            counted=sums.counted,
+            whole=sums.whole,
+        )
+
+    return _write(edge, name, table, config, plan, difference, "INCREMENTAL (sums)")
+
+
+def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     assert plan.incremental is not None
-    if changed := _changed_guard(edge, plan):
+    if changed := _changed_guard(edge, plan, plan.incremental.guards):
         return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
     if plan.incremental.affected is None:
         return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
@@ -74,7 +102,7 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
 
 
 def _instead(plan: AutoPlan, reason: Reason) -> AutoPlan:
-    return replace(plan, action="full", reason=reason, incremental=None)
+    return replace(plan, action="full", reason=reason, incremental=None, sums=None)
 
 
 def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
@@ -90,10 +118,9 @@ def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
         )
 
 
-def _changed_guard(edge: Edge, plan: AutoPlan) -> str:
+def _changed_guard(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> str:
     """What is compared as a whole and differs; empty where nothing does."""
-    assert plan.incremental is not None
-    for guard in plan.incremental.guards:
+    for guard in guards:
         if edge.query(guard_sql(guard, plan.sources))[0][0]:
             return guard.what
     return ""

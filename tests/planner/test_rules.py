@@ -179,7 +179,7 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT id, v FROM a JOIN (SELECT aid, lag(v) OVER (ORDER BY v) AS v FROM b) ON aid = x", "ties", 1),
         ("SELECT a.id, row_number() OVER (ORDER BY a.id) AS n FROM a JOIN b ON aid = x", "ties", 1),
         ("SELECT id FROM a ORDER BY id LIMIT 3", "limit", 0),
-        ("SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY aid LIMIT 1)", "limit", 0),
+        ("SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY aid LIMIT 1)", "ties", 0),
         ("SELECT id FROM a WHERE (x, y) IN (SELECT v, aid FROM b)", "unsupported", 1),
         ("SELECT id FROM a TABLESAMPLE (10 PERCENT)", "unsupported", 1),
         ("SELECT id, explode(array(x)) AS e FROM a", "unsupported", 1),

@@ -1,0 +1,217 @@
+"""A query as a state that is cheap to keep up to date, and a cheap query over it.
+
+Where a query ends in sums, counts and averages over many rows, the state has the sums and counts of each
+group, and whatever stands above them (an average, a share, HAVING, the first rows of an order) is computed
+from these few. Where it ends in the first rows of an order, the state has all rows: which are the first
+depends on all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    State,
+    column,
+    plain,
+    scans,
+)
+from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.render import Renderer, quoted
+from dbt_arctic.planner.types import Sort, sort_of, sorts
+
+ROWS = "_rows"
+"""The column of a state of sums that counts the rows of a group."""
+
+ONE = "_one"
+"""The key of a state that has one row."""
+
+_STATE = "\0state"
+_EXACT = ("whole", "big", "decimal")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_ROWS_OF_AN_AVERAGE = 9
+"""Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """:param state: the state's query; its columns are named as its output.
+    :param key: what identifies a row of the state.
+    :param above: the operators over it, the outermost first.
+    :param parts: of a state of sums, for each aggregate what it is, and the columns of its sum and its count.
+    :param is_small: whether it has, as far as its groups tell, few rows.
+    """
+
+    state: Node
+    key: tuple[str, ...]
+    above: tuple[Project | Filter | Limit, ...]
+    columns: tuple[tuple[str, str], ...]
+    parts: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    is_small: bool = False
+
+
+class NoState(Exception):
+    """Why a query over a state would not give what the query itself does."""
+
+
+def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]) -> Split | None:
+    """:param key: the model's key. :param keys_of: the keys of upstreams, as stored.
+
+    :returns: ``None`` where a state would be of no use.
+    """
+    above: list[Project | Filter | Limit] = []
+    node = query.node
+    while isinstance(node, Project | Filter | Limit) and not getattr(node, "subqueries", ()):
+        above.append(node)
+        node = node.child
+    limited = any(isinstance(part, Limit) for part in above)
+    if isinstance(node, Aggregate):
+        fine = _is_fine(node, keys_of)
+        made = _of_sums(query, node, above) if limited or not fine else None
+        if made is not None:
+            return replace(made, is_small=not fine)
+    return _unlimited(query, key, above) if limited else None
+
+
+def state_sql(made: Split, names: Mapping[str, str]) -> str:
+    """:param names: what stands for an upstream: its name, quoted."""
+    return Renderer(_Named(names)).query(made.state)
+
+
+def outer_sql(made: Split, name: str, types: Mapping[str, str]) -> str:
+    """The query over the state.
+
+    :param name: the state's name, quoted. :param types: the types of its columns.
+    :raises NoState: it would not give the same.
+    """
+    node: Node = Scan(_STATE, "state", tuple((column_, column_) for column_ in made.state.output))
+    if made.parts:
+        groups = [name for name in made.key if name != ONE]
+        items: list[tuple[str, exp.Expression]] = [(name, column(name)) for name in groups]
+        items += [
+            (name, _value(call, total, count, types)) for name, (call, total, count) in made.parts.items()
+        ]
+        node = Project(node, tuple(items))
+    for part in reversed(made.above):
+        node = replace(part, child=node)
+    inner = Renderer(_Named({_STATE: name})).query(node, tuple(dict.fromkeys(one for _, one in made.columns)))
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(shown)}" for shown, identifier in made.columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+@dataclass(frozen=True)
+class _Named:
+    names: Mapping[str, str]
+
+    def relation(self, source: str, state: State) -> str:
+        return self.names[source]
+
+
+def _is_fine(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the groups are so small that to compute those anew which a change touches costs little."""
+    groups = {plain(value) for _, value in node.groups}
+    for scan in scans(node.child):
+        stored = {own: name for name, own in scan.columns}
+        key = keys_of.get(scan.source, ())
+        # The first column of a key: the lines of an order are a small group.
+        if key and stored.get(key[0]) in groups:
+            return True
+    return False
+
+
+def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit]) -> Split | None:
+    if node.grouping_sets is not None or not node.aggregates:
+        return None
+    known = sorts(query.node, query.types)
+    counts: dict[str, str] = {}
+    totals: dict[str, str] = {}
+    aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
+    parts = {}
+
+    def counted(value: exp.Expression) -> str:
+        text = to_sql(value)
+        if text not in counts:
+            counts[text] = f"_count_{len(counts) + 1}"
+            aggregates.append((counts[text], exp.Count(this=value)))
+        return counts[text]
+
+    for name, call in node.aggregates:
+        if not isinstance(call, exp.Count | exp.Sum | exp.Avg) or call.args.get("expressions"):
+            return None
+        value = call.this
+        if isinstance(value, exp.Distinct):
+            return None
+        if isinstance(call, exp.Count):
+            constant = isinstance(value, exp.Star | exp.Literal)
+            parts[name] = ("count", "", ROWS if constant else counted(value))
+            continue
+        if not _sums_exactly(call, sort_of(value, known)):
+            return None
+        text = to_sql(value)
+        if text not in totals:
+            totals[text] = f"_sum_{len(totals) + 1}"
+            aggregates.append((totals[text], exp.Sum(this=value)))
+        parts[name] = ("sum" if isinstance(call, exp.Sum) else "avg", totals[text], counted(value))
+    state: Node = replace(node, aggregates=tuple(aggregates))
+    key = tuple(name for name, _ in node.groups)
+    if not key:
+        shown = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
+        state, key = Project(state, shown), (ONE,)
+    return Split(state, key, tuple(above), query.columns, parts)
+
+
+def _sums_exactly(call: exp.Expression, sort: Sort) -> bool:
+    return sort in (("whole", "decimal") if isinstance(call, exp.Avg) else _EXACT)
+
+
+def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | Limit]) -> Split | None:
+    """All rows of which the outermost LIMIT shows the first, by the model's key."""
+    place = next(place for place, part in enumerate(above) if isinstance(part, Limit))
+    shown = {name.lower(): identifier for name, identifier in query.columns}
+    names = [shown.get(name.lower()) for name in key]
+    for part in above[:place]:
+        if isinstance(part, Project):
+            items = dict(part.items)
+            names = [None if name is None else plain(items[name]) for name in names]
+    state = above[place].child
+    if any(name is None or name not in state.output for name in names):
+        return None
+    return Split(state, tuple(str(name) for name in names), tuple(above[: place + 1]), query.columns)
+
+
+def _value(call: str, total: str, count: str, types: Mapping[str, str]) -> exp.Expression:
+    """An aggregate from its sum and its count, as Spark computes it."""
+    if call == "count":
+        return column(count)
+    if call == "sum":
+        return column(total)
+    found = _DECIMAL.fullmatch(types[total])
+    if found is None:
+        return exp.Var(this=f"try_divide(CAST({quoted(total)} AS DOUBLE), CAST({quoted(count)} AS DOUBLE))")
+    precision, scale = int(found[1]), int(found[2])
+    # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
+    if precision == 38 or scale + 4 > 38:
+        raise NoState(f"the type of {total} does not tell that of the average")
+    kept = max(38 - (precision - scale), min(scale + 21, 6))
+    kept = min(kept, scale + 21)
+    if kept - (scale + 4) < _ROWS_OF_AN_AVERAGE:
+        raise NoState(f"an average of {types[total]} could be rounded twice")
+    average = f"decimal({min(38, precision - 6)},{scale + 4})"
+    divided = f"CAST({quoted(total)} / CAST({quoted(count)} AS decimal(20,0)) AS {average})"
+    many = 10**_ROWS_OF_AN_AVERAGE
+    told = "'an average of so many rows is not computed from their sum'"
+    return exp.Var(
+        this=f"CASE WHEN {quoted(count)} >= {many} THEN raise_error({told}) "
+        f"WHEN {quoted(count)} > 0 THEN {divided} END"
+    )

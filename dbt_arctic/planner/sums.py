@@ -1,0 +1,162 @@
+"""Sums and counts that follow from their stored values and what a query's rows have gained and lost.
+
+A query is of this kind if it shows, for each group, ``count(*)`` and besides nothing but ``sum`` and
+``count``, and for each ``sum(x)`` also ``count(x)``: then its stored result knows all that its next one
+depends on. Where a group has no row left it is gone; where a sum has no value left it is NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, UnionAll, column, columns_of, plain, walk
+from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
+from dbt_arctic.planner.render import Renderer, Sources
+from dbt_arctic.planner.signed import SIGN, NotSigned, signed
+from dbt_arctic.planner.types import sort_of, sorts
+
+_EXACT = ("whole", "big", "decimal")
+
+
+@dataclass(frozen=True)
+class Sums:
+    """:param changes: what to add to each group: the key, and for each other column a signed number.
+    ``None`` where nothing changed.
+    :param rows: the column that counts rows; without a row a group is gone, unless it is the only one.
+    :param counts: all columns that count.
+    :param counted: for each sum the column that counts its values.
+    """
+
+    key: tuple[str, ...]
+    changes: Node | None
+    rows: str
+    counts: tuple[str, ...]
+    counted: dict[str, str]
+    whole: bool
+    guards: tuple[Guard, ...]
+
+
+def plan_sums(
+    query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str] = frozenset()
+) -> Sums | None:
+    """:returns: ``None`` where a query is not of this kind, or nothing confines its changes.
+
+    :raises CannotPlan: its rows do not determine its result.
+    """
+    found = _roles(query, key)
+    if found is None:
+        return None
+    check_determined(query.node, query.types, facts, accept)
+    aggregate, keys, values = found
+    known = sorts(query.node, query.types)
+    arguments = {name: _argument(value) for name, value in values.items()}
+    counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
+    rows = next((name for name, argument in counts.items() if argument is None), None)
+    if rows is None:
+        return None
+    counted = {}
+    for name, argument in arguments.items():
+        if name in counts:
+            continue
+        counter = next((other for other, value in counts.items() if value == argument), None)
+        if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
+            return None
+        counted[name] = counter
+    items = list(keys.items())
+    for name, argument in arguments.items():
+        items.append((name, _signed_value(argument, is_count=name in counts)))
+    used = columns_of(*keys.values(), *(one for one in arguments.values() if one is not None))
+    wanted = tuple(name for name in aggregate.child.output if name in used)
+    try:
+        parts = signed(aggregate.child, wanted, facts)
+    except NotSigned:
+        return None
+    changes = [Project(part, tuple(items)) for part in parts]
+    names = tuple(name for name, _ in items)
+    if sum(1 for part in changes for _ in walk(part)) > LARGEST:
+        return None
+    return Sums(
+        key=tuple(keys),
+        changes=None if not changes else changes[0] if len(changes) == 1 else UnionAll(tuple(changes), names),
+        rows=rows,
+        counts=tuple(counts),
+        counted=counted,
+        whole=not aggregate.groups,
+        guards=tuple(guards_of(aggregate.child, facts)),
+    )
+
+
+def changes_sql(sums: Sums, sources: Sources) -> str:
+    """SQL of what to add to each group, as columns of the model."""
+    assert sums.changes is not None
+    return Renderer(sources).query(sums.changes)
+
+
+def _roles(
+    query: Query, key: Sequence[str]
+) -> tuple[Aggregate, dict[str, exp.Expression], dict[str, exp.Expression]] | None:
+    """The aggregate, what its key columns are in its input, and the calls of the other columns."""
+    shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
+    node = query.node
+    while isinstance(node, Project) and not node.subqueries:
+        items = dict(node.items)
+        shown = {
+            name: items[str(plain(value))] if plain(value) is not None else value
+            for name, value in shown.items()
+        }
+        node = node.child
+    if not isinstance(node, Aggregate) or node.grouping_sets is not None:
+        return None
+    groups, calls = dict(node.groups), dict(node.aggregates)
+    wanted = {name.lower() for name in key}
+    keys: dict[str, exp.Expression] = {}
+    values: dict[str, exp.Expression] = {}
+    named = set()
+    for name, value in shown.items():
+        below = plain(value)
+        if name.lower() in wanted:
+            if below in groups:
+                named.add(below)
+                keys[name] = groups[str(below)]
+            elif isinstance(value, exp.Literal) and not groups:
+                keys[name] = value
+            else:
+                return None
+        elif below in calls:
+            values[name] = calls[str(below)]
+        else:
+            return None
+    if named != set(groups) or len(keys) != len(wanted):
+        return None
+    if any(_is_other(call) for call in values.values()):
+        return None
+    return node, keys, values
+
+
+def _is_other(call: exp.Expression) -> bool:
+    plain_call = isinstance(call, exp.Count | exp.Sum) and not call.args.get("expressions")
+    return not plain_call or isinstance(call.this, exp.Distinct) or call.find(exp.Filter) is not None
+
+
+def _argument(call: exp.Expression) -> exp.Expression | None:
+    """What a call counts or sums; ``None`` for ``count(*)`` and the like."""
+    value = call.this
+    return None if isinstance(value, exp.Star | exp.Literal) and isinstance(call, exp.Count) else value
+
+
+def _signed_value(argument: exp.Expression | None, *, is_count: bool) -> exp.Expression:
+    sign = column(SIGN)
+    if argument is None:
+        return sign
+    if is_count:
+        missing = exp.Is(this=exp.Paren(this=argument), expression=exp.Null())
+        zero = exp.Literal.number(0)
+        return exp.Case(ifs=[exp.If(this=missing, true=zero)], default=sign)
+    gained = exp.GT(this=sign, expression=exp.Literal.number(0))
+    lost = exp.Neg(this=exp.Paren(this=argument))
+    return exp.Case(ifs=[exp.If(this=gained, true=argument)], default=lost)

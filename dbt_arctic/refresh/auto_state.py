@@ -1,0 +1,192 @@
+"""Automatic models over a state of their own: a keyed table beside the model, refreshed right before it.
+
+The state is an automatic model like any other, with a query of the planner's; so is the model, over its
+state. Each has its own commit with what it consumed, so a run that ends in between is finished by the next.
+A state that is lost, or cannot be kept, costs time: then the model is refreshed as if there was none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from dbt_arctic.errors import StatementError
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
+from dbt_arctic.refresh.auto import AutoPlan, Reading, StatePlan, understood
+from dbt_arctic.refresh.build import drop_keyed
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
+
+Until = Callable[[Name], Consumed | None]
+Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
+
+
+class Plan(Protocol):
+    """How a model without a state is planned."""
+
+    def __call__(
+        self,
+        edge: Edge,
+        name: Name,
+        config: KeyedConfig,
+        sql: str,
+        *,
+        rebuild: bool = ...,
+        settings: str = ...,
+        until: Until = ...,
+        of_state: bool = ...,
+    ) -> AutoPlan: ...
+
+
+def state_name(name: Name) -> Name:
+    return name.sibling(f"{name.identifier}__state")
+
+
+def plan_state(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    alone: AutoPlan,
+    plan: Plan,
+    *,
+    settings: str,
+    until: Until,
+) -> AutoPlan | None:
+    """The plan of a model over its state; ``None`` where it has none, and gets none.
+
+    :param alone: its plan without a state. A model that is there gets a state when it is next built.
+    """
+    if alone.sums is not None or alone.reading.reason is not None:
+        return None
+    builds = alone.action == "build"
+    stored = find_keyed(edge.catalog, state_name(name))
+    if (not builds and stored is None) or not _is_free(edge, name, stored):
+        return None
+    made = _split(alone.reading, config)
+    if made is None:
+        return None
+    names = {key: upstream.name.sql for key, upstream in alone.reading.upstreams.items()}
+    text = state_sql(made, names)
+    if builds and not _is_the_same(edge, sql, text, made):
+        return None
+    own = KeyedConfig(
+        model=f"{config.model} (its state)",
+        unique_key=made.key,
+        buckets=1 if made.is_small else config.buckets,
+        auto=config.auto,
+        accept=config.accept,
+        full_refresh_above=config.full_refresh_above,
+        lease_timeout_s=config.lease_timeout_s,
+    )
+    found = plan(edge, state_name(name), own, text, rebuild=builds, settings=settings, until=until)
+    state = StatePlan(state_name(name), own, made, found, sql, settings)
+    if builds:
+        return replace(alone, state=state)
+    if found.action == "nothing" and not _has_consumed(edge, name, state.name):
+        return replace(alone, action="incremental", reason=None, state=state, incremental=None)
+    return replace(
+        alone,
+        action="full" if found.action == "build" else found.action,
+        reason=found.reason,
+        reading=found.reading,
+        incremental=found.incremental,
+        sums=found.sums,
+        state=state,
+    )
+
+
+def run_over_state(
+    edge: Edge, name: Name, config: KeyedConfig, plan: AutoPlan, planned: Plan, run: Run
+) -> Outcome:
+    """Refresh the state, and the model from it."""
+    state = plan.state
+    assert state is not None
+    builds = plan.action == "build"
+    try:
+        kept = run(state.name, state.config, state.plan)
+        types = _types(edge, state.name)
+        over = outer_sql(state.split, state.name.sql, types)
+        # Its own consumed version is that of the state; strictness is about the state.
+        own = replace(config, auto="")
+        outer = planned(edge, name, own, over, rebuild=builds, settings=state.settings, of_state=True)
+        outcome = run(name, own, outer)
+    except (StatementError, NoState):
+        # A group without a value, a sum that is too large: whatever it is, the model itself may do without.
+        lost = find_keyed(edge.catalog, state.name)
+        if lost is not None:
+            drop_keyed(edge, lost)
+        alone = planned(edge, name, config, state.model_sql, rebuild=builds, settings=state.settings)
+        return run(name, config, alone)
+    if builds:
+        return outcome
+    # A run that ended between the two has left nothing to do but the second.
+    word = "INCREMENTAL (state)" if kept.message.startswith("SKIP") else kept.message.split(",")[0]
+    rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
+    return replace(outcome, message=f"{word}{rows}")
+
+
+def drop_lost_state(edge: Edge, name: Name) -> None:
+    """After a build without a state: the one that an earlier query had goes."""
+    stored = find_keyed(edge.catalog, state_name(name))
+    if stored is not None and stored.owner == owner_of_state(name):
+        drop_keyed(edge, stored)
+
+
+def owner_of_state(name: Name) -> str:
+    """What tells a state from a model that happens to have such a name."""
+    return f"the state of {name.dotted}"
+
+
+def _is_free(edge: Edge, name: Name, stored: KeyedTable | None) -> bool:
+    if stored is not None:
+        return stored.owner == owner_of_state(name)
+    state = state_name(name)
+    catalog = edge.catalog
+    return (
+        catalog.load_table(state.schema, state.identifier) is None
+        and catalog.load_view(state.schema, state.identifier) is None
+    )
+
+
+def _split(reading: Reading, config: KeyedConfig) -> Split | None:
+    try:
+        query = understood(reading, None)
+        facts = Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
+        check_determined(query.node, query.types, facts, config.accept)
+        return split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
+    except CannotPlan:
+        return None
+
+
+def _is_the_same(edge: Edge, sql: str, text: str, made: Split) -> bool:
+    """Whether the query over a state has the columns and types of the model's own."""
+    types = {column.name: column.type for column in edge.query_schema(text)}
+    try:
+        over = outer_sql(made, f"(\n{text}\n)", types)
+    except NoState:
+        return False
+    return edge.query_schema(over) == edge.query_schema(sql)
+
+
+def _types(edge: Edge, name: Name) -> Mapping[str, str]:
+    return load_keyed(edge.catalog, name).types
+
+
+def _has_consumed(edge: Edge, name: Name, state: Name) -> bool:
+    """Whether a model was computed from what its state is now."""
+    model, kept = find_keyed(edge.catalog, name), load_keyed(edge.catalog, state)
+    if model is None:
+        return False
+    consumed = consumed_versions(load_change(edge.catalog, model).history()).get(state.dotted)
+    version = current_version(edge.catalog, kept).token
+    return consumed == Consumed(kept.generation.change_id, version)

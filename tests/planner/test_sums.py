@@ -1,0 +1,91 @@
+"""Sums over random queries: the stored ones, with what changed added to them, are those of the full query."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.plan import guard_sql, understand
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.sums import changes_sql, plan_sums
+from tests.planner.oracle import Database, InDuckDB, Prepared, prepare
+from tests.planner.random_queries import Case, draw
+
+CASES = 200
+
+
+def summed(case: Case) -> Case:
+    """Sums over a random query, by one of its columns, or over all of it."""
+    group, value = case.columns[0], case.columns[-1]
+    numbers = f"count(*) AS n, sum({value}) AS s, count({value}) AS c"
+    if len(case.columns) % 3 == 0:
+        sql = f"SELECT 0 AS one, {numbers} FROM (\n{case.sql}\n) AS q"
+        return replace(case, sql=sql, key=("one",), columns=("one", "n", "s", "c"))
+    sql = f"SELECT {group} AS g, {numbers} FROM (\n{case.sql}\n) AS q GROUP BY {group}"
+    return replace(case, sql=sql, key=("g",), columns=("g", "n", "s", "c"))
+
+
+def added(database: Database, ready: Prepared) -> dict[object, list[object]] | None:
+    """The result of before, with the changes added in plain Python; ``None`` where there is no such plan."""
+    try:
+        sums = plan_sums(ready.query, ready.case.key, ready.facts)
+    except CannotPlan:
+        return None
+    if sums is None or any(database.rows(guard_sql(one, InDuckDB()))[0][0] for one in sums.guards):
+        return None
+    totals: dict[object, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for group, *numbers in ready.before:
+        totals[group] = [int(str(number or 0)) for number in numbers]
+    if sums.changes is not None:
+        for group, *numbers in database.rows(changes_sql(sums, InDuckDB())):
+            totals[group] = [
+                old + int(str(new or 0)) for old, new in zip(totals[group], numbers, strict=True)
+            ]
+    return {
+        group: [rows, total if values else None, values]
+        for group, (rows, total, values) in totals.items()
+        if rows or sums.whole
+    }
+
+
+def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query() -> None:
+    database, judged, changed = Database(), 0, 0
+    for seed in range(CASES):
+        ready = prepare(database, summed(draw(seed)))
+        if not isinstance(ready, Prepared):
+            continue
+        found = added(database, ready)
+        if found is None:
+            continue
+        expected = {group: numbers for group, *numbers in ready.expected}
+        assert found == expected, f"seed {seed}\n{ready.case.sql}"
+        judged, changed = judged + 1, changed + ready.changed
+    assert judged > 0.6 * CASES
+    assert changed > 0.3 * CASES
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_one"),
+    [
+        ("x, count(*) AS n", True),
+        ("x, count(*) AS n, sum(y) AS s, count(y) AS c", True),
+        ("x, count(1) AS n, sum(y * 2) AS s, count(y * 2) AS c", True),
+        ("x, sum(y) AS s, count(y) AS c", False),
+        ("x, count(*) AS n, sum(y) AS s", False),
+        ("x, count(*) AS n, sum(y) AS s, count(id) AS c", False),
+        ("x, count(*) AS n, sum(z) AS s, count(z) AS c", False),
+        ("x, count(*) AS n, max(y) AS m", False),
+        ("x, count(*) AS n, count(DISTINCT y) AS d", False),
+        ("x, count(*) AS n, sum(DISTINCT y) AS s, count(y) AS c", False),
+        ("x, count(*) AS n, sum(y) FILTER (WHERE y > 1) AS s, count(y) AS c", False),
+        ("x, count(*) + 1 AS n", False),
+    ],
+)
+def test_what_can_be_added_to(columns: str, is_one: bool) -> None:
+    schemas = {"a": [("id", "int"), ("x", "int"), ("y", "bigint"), ("z", "double")]}
+    query = understand(f"SELECT {columns} FROM a GROUP BY x", schemas)
+    facts = Facts({"a": UpstreamFacts(True, ("id",))})
+    assert (plan_sums(query, ["x"], facts, frozenset({"float_sum"})) is not None) == is_one
