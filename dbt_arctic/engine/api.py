@@ -13,6 +13,13 @@ class ColumnInfo(NamedTuple):
     type: str
 
 
+class Traffic(NamedTuple):
+    """Bytes of the files that statements opened, and of those that they added; see ``traffic.py``."""
+
+    read: int
+    written: int
+
+
 class Cursor(Protocol):
     """A DB-API-like cursor. One statement at a time; errors always surface."""
 
@@ -74,6 +81,13 @@ class Connection(Protocol):
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A temporary view over literal rows, every column a string (or NULL)."""
+        ...
+
+    def traffic(self, statements: Sequence[str]) -> Traffic | None:
+        """What statements of this connection, named by their ids, read and wrote just now.
+
+        ``None`` where Spark does not tell (Connect).
+        """
         ...
 
     def cancel(self) -> None:

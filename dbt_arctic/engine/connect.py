@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.engine.api import ColumnInfo, Traffic
 from dbt_arctic.engine.connect_cursor import ConnectCursor
 from dbt_arctic.engine.connect_faults import connect_fault, is_lost
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
@@ -121,6 +121,9 @@ class ConnectConnection:
             if fault is None or fault.error is error:
                 raise
             raise fault.error from error
+
+    def traffic(self, statements: Sequence[str]) -> Traffic | None:
+        return None
 
     def cancel(self) -> None:
         """Stop the statement that runs now; it fails with ``StatementCancelled``."""

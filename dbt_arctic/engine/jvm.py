@@ -13,10 +13,11 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
@@ -28,6 +29,7 @@ from dbt_arctic.engine.settings import (
     session_conf,
 )
 from dbt_arctic.engine.startup import log_tail, start_error
+from dbt_arctic.engine.traffic import traffic_of
 from dbt_arctic.engine.warehouse import prepare_warehouse
 from dbt_arctic.errors import SparkStartError
 from dbt_arctic.secret import shown
@@ -71,6 +73,15 @@ class SparkProcess:
             return 0
         self.context._jsc.sc().listenerBus().waitUntilEmpty()
         return len(self.context.statusTracker().getJobIdsForGroup(group))
+
+    def traffic(self, groups: Sequence[str]) -> Traffic | None:
+        """Bytes that the statements of some groups read and wrote; see ``traffic.py``."""
+        if not self.is_alive():
+            return None
+        self.context._jsc.sc().listenerBus().waitUntilEmpty()
+        tracker = self.context.statusTracker()
+        jobs = {job for group in groups for job in tracker.getJobIdsForGroup(group)}
+        return traffic_of(self.root._jsparkSession.sharedState().statusStore(), jobs)
 
     def close_catalog(self, session: Any, name: str) -> None:
         """Close what a session's catalog holds open (database connections), if it was ever used."""

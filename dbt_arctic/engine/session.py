@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dbt_arctic.engine import jvm
-from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.engine.api import ColumnInfo, Traffic
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.statement import RunningStatement
@@ -90,6 +90,9 @@ class SessionConnection:
         session = self.session
         with translated(f"temporary view {name}", self.process):
             create_temp_view(session, name, columns, rows)
+
+    def traffic(self, statements: Sequence[str]) -> Traffic | None:
+        return self._process.traffic(statements) if self._process is not None else None
 
     def cancel(self) -> None:
         """Stop the statement that runs now; it fails with ``StatementCancelled``."""

@@ -217,3 +217,17 @@ def test_a_naive_datetime_is_a_timestamp_of_the_session(sql: Sql) -> None:
     assert sql("SELECT typeof(%s), %s", [moment, moment]) == [
         ("timestamp", moment.replace(tzinfo=dt.timezone.utc))
     ]
+
+
+def test_bytes_of_opened_and_added_files_are_told(connection: SessionConnection, schema: str) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f"CREATE TABLE lake.{schema}.t (id BIGINT) USING iceberg")
+    assert connection.traffic([cursor.statement_id]) == (0, 0)
+    cursor.execute(f"INSERT INTO lake.{schema}.t SELECT * FROM range(1000)")
+    inserted = cursor.statement_id
+    read, size = connection.traffic([inserted]) or (-1, -1)
+    assert read == 0
+    assert size > 1000
+    cursor.execute(f"SELECT id FROM lake.{schema}.t WHERE id = (SELECT max(id + 1) FROM lake.{schema}.t)")
+    assert connection.traffic([cursor.statement_id]) == (2 * size, 0)
+    assert connection.traffic([inserted, cursor.statement_id]) == (2 * size, size)

@@ -1,0 +1,54 @@
+"""How many bytes the scans of statements opened and their writes added, as Iceberg tells Spark: no job.
+
+Spark's own counters are no use here: they miss what Iceberg's Parquet reader reads. What is read is the
+size of the files that a scan was left with after pruning; columns and row groups that it passes over in
+these files are counted. Cached tables and shuffles are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Any
+
+from dbt_arctic.engine.api import Traffic
+
+_READ = ("TotalDataFileSize", "TotalDeleteFileSize")
+_WRITTEN = ("AddedFileSizeInBytes",)
+_SEPARATOR = "\x01"
+
+
+def traffic_of(store: Any, jobs: Set[int]) -> Traffic:
+    """The sums over the executions of SQL that ran some jobs.
+
+    :param store: Spark's ``SQLAppStatusStore`` (a py4j object), which has seen all of their events.
+    """
+    read = written = 0
+    if jobs:
+        # The newest are the last, and an execution's jobs come after those of earlier statements.
+        for place in range(store.executionsCount() - 1, -1, -1):
+            execution = store.executionsList(place, 1).head()
+            own = {int(job) for job in execution.jobs().keySet().mkString(",").split(",") if job}
+            if own and max(own) < min(jobs):
+                break
+            if own & jobs:
+                sizes = _sizes(store, execution)
+                read += sum(sizes.get(name, 0) for name in _READ)
+                written += sum(sizes.get(name, 0) for name in _WRITTEN)
+    return Traffic(read, written)
+
+
+def _sizes(store: Any, execution: Any) -> dict[str, int]:
+    """An execution's metrics of Iceberg that are numbers of bytes, by the last part of their class."""
+    wanted = {}
+    for metric in execution.metrics().mkString(_SEPARATOR).split(_SEPARATOR):
+        # SQLPlanMetric(total data file size (bytes),34,v2Custom_org.apache...TotalDataFileSize)
+        if "v2Custom_org.apache.iceberg" in metric:
+            _, accumulator, kind = metric.rstrip(")").rsplit(",", 2)
+            wanted[accumulator] = kind.rsplit(".", 1)[-1]
+    found: dict[str, int] = {}
+    for entry in store.executionMetrics(execution.executionId()).mkString(_SEPARATOR).split(_SEPARATOR):
+        accumulator, _, value = entry.partition(" -> ")
+        name = wanted.get(accumulator)
+        if name in (*_READ, *_WRITTEN) and value.isdigit():
+            found[name] = found.get(name, 0) + int(value)
+    return found
