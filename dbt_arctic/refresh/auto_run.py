@@ -26,7 +26,7 @@ from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 """Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
@@ -47,7 +47,8 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
     """
     if plan.action == "nothing":
-        return Outcome("SKIP (no upstream change)", 0, "")
+        choice = Choice("skip", "unchanged", how="no upstream change")
+        return Outcome(str(choice), 0, "", choice)
     if plan.action == "incremental":
         try:
             refresh = _by_keys if plan.sums is None else _by_sums
@@ -67,7 +68,7 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
     if changed := _changed_guard(edge, plan, sums.guards):
         return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
     if sums.changes is None:
-        return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (sums)")
+        return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", how="sums"))
     changes = changes_sql(sums, plan.sources)
 
     def difference(attempt: Attempt) -> str:
@@ -82,7 +83,7 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
             whole=sums.whole,
         )
 
-    return _write(edge, name, table, config, plan, difference, "INCREMENTAL (sums)")
+    return _write(edge, name, table, config, plan, difference, Choice("incremental", how="sums"))
 
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
@@ -90,14 +91,14 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
     if changed := _changed_guard(edge, plan, plan.incremental.guards):
         return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
     if plan.incremental.affected is None:
-        return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
+        return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
     with _staged(edge, table, plan) as keys:
         stored = plan_rows(edge, table)
         if stored > 0 and keys.count > config.full_refresh_above * stored:
             reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
             return _full(edge, name, table, config, _instead(plan, reason))
         if keys.count == 0:
-            return _write(edge, name, table, config, plan, _nothing(table), "INCREMENTAL (0 keys)")
+            return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
         return _incremental(edge, name, table, config, plan, keys)
 
 
@@ -187,7 +188,7 @@ def _incremental(
     def difference(attempt: Attempt) -> str:
         return difference_from(table, rows, attempt.pinned, attempt.known, affected, between)
 
-    return _write(edge, name, table, config, plan, difference, f"INCREMENTAL ({keys.count} keys)")
+    return _write(edge, name, table, config, plan, difference, Choice("incremental", keys=keys.count))
 
 
 def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
@@ -198,7 +199,7 @@ def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: 
     def difference(attempt: Attempt) -> str:
         return difference_from(table, plan.sql, attempt.pinned, attempt.known)
 
-    return _write(edge, name, table, config, plan, difference, f"FULL ({reason})")
+    return _write(edge, name, table, config, plan, difference, Choice("full", reason))
 
 
 def _nothing(table: KeyedTable) -> Any:
@@ -222,7 +223,7 @@ def _write(
     config: KeyedConfig,
     plan: AutoPlan,
     difference: Any,
-    word: str,
+    choice: Choice,
 ) -> Outcome:
     """One commit: the difference, and what it was computed from."""
     consumption = Consumption(plan.expected, plan.consumed)
@@ -247,4 +248,4 @@ def _write(
         check=lambda change: consumption.check(change, config.model, name),
     )
     told = f", {written.rows} rows" if written.rows >= 0 else ""
-    return Outcome(f"{word}{told}", written.rows, written.sql)
+    return Outcome(f"{choice}{told}", written.rows, written.sql, choice)

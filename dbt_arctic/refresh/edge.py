@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
@@ -45,9 +45,29 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """How an automatic model was refreshed.
+
+    :param reason: the code of a reason, where one was given.
+    :param keys: how many keys were computed anew; ``None`` where it was not done by keys.
+    :param how: in brackets, where there is neither.
+    """
+
+    strategy: Literal["incremental", "full", "skip"]
+    reason: str = ""
+    keys: int | None = None
+    how: str = ""
+
+    def __str__(self) -> str:
+        told = self.how or self.reason if self.keys is None else f"{self.keys} keys"
+        return f"{self.strategy.upper()} ({told})" if told else self.strategy.upper()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What a refresh did, for dbt's log and ``run_results.json``."""
 
     message: str
     rows: int
     sql: str
+    choice: Choice | None = None
