@@ -20,6 +20,7 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn
+from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
 from dbt_arctic.adapter.freshness import FreshnessApi
@@ -72,6 +73,7 @@ class ArcticConfig(AdapterConfig):
     overwrite: str | None = None
     auto: str | dict[str, Any] | None = None
     full_refresh_above: float | None = None
+    compaction: dict[str, Any] | None = None
     submission_method: str | None = None
 
 
@@ -81,6 +83,7 @@ class ArcticAdapter(
     FreshnessApi,
     MicrobatchApi,
     AutoApi,
+    CompactionApi,
     ModifyApi,
     ModelApi,
     CloneApi,

@@ -27,7 +27,7 @@ from dbt_arctic.adapter.pulls import ModelPulls
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
+from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.keyed import create, read
 from dbt_arctic.keyed.log import consumed_versions
@@ -113,6 +113,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             }
             settings = list(model["config"])
             reject_misspelled(model["name"], settings, sorted(known))
+            parse_settings(model["name"], model["config"].get("compaction"))
             refuse_grants(model)
 
     @available.parse(lambda *a, **k: "")
@@ -245,17 +246,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """The strategy of a model: as configured, else by whether it has a key."""
         with as_dbt_errors():
             return choose_strategy(model["name"], model["config"])
-
-    # Operations
-
-    @available.parse(lambda *a, **k: None)
-    def compact_table(
-        self, relation: ArcticRelation, trim_grace_seconds: float | None = None
-    ) -> dict[str, Any]:
-        """Major compaction of one keyed table."""
-        grace = DEFAULT_TRIM_GRACE_SECONDS if trim_grace_seconds is None else trim_grace_seconds
-        with as_dbt_errors():
-            return vars(compact_major(self.edge(), relation.name_parts, grace))
 
     # Swaps between a table and a view of one name
 

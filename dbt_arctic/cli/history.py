@@ -8,6 +8,8 @@ import click
 from rich.table import Table
 
 from dbt_arctic.cli.options import json_option, print_json, project_options, shown_time, wide_console
+from dbt_arctic.compaction.run import FAILED
+from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.maintenance import timeline
 from dbt_arctic.maintenance.versions import resolve
@@ -15,22 +17,29 @@ from dbt_arctic.refresh.pull import plan_changes
 from dbt_arctic.refresh.state import load_keyed
 
 if TYPE_CHECKING:
+    from dbt_arctic.adapter.operator import Operator
     from dbt_arctic.adapter.project import Target
 
 
 @click.command()
-@click.argument("table")
-@click.option("--limit", default=20, show_default=True, help="How many commits, newest first; 0 for all.")
+@click.argument("table", required=False)
+@click.option("--limit", default=20, show_default=True, help="How many, newest first; 0 for all.")
+@click.option("--compaction", is_flag=True, help="What compaction did, with this table or with all.")
 @json_option
 @project_options
-def history(target: Target, table: str, limit: int, as_json: bool) -> None:
+def history(target: Target, table: str | None, limit: int, compaction: bool, as_json: bool) -> None:
     """List the versions of a keyed table: when, by what, how many rows. Reads metadata only.
 
     What stands under VERSION can be given to rollback, savepoint and changes, and to the macro at_version().
     """
     from dbt_arctic.adapter.operator import operating
 
+    if table is None and not compaction:
+        raise click.UsageError("name a table, or add --compaction")
     with operating(target, "history") as operator:
+        if compaction or table is None:
+            _operations(operator, table, limit, as_json)
+            return
         entries = timeline.history(operator.catalog, operator.name(table))
     shown = entries[: limit or None]
     if as_json:
@@ -114,6 +123,41 @@ def print_rows(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
         printed.add_row(*("NULL" if value is None else str(value) for value in row))
     wide_console().print(printed)
     click.echo(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+
+
+def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:
+    """What the table of operations has. Spark reads it."""
+    name = operator.name(operations.TABLE)
+    rows: list[tuple[Any, ...]] = []
+    columns = list(operations.COLUMNS)
+    if operator.catalog.load_table(name.schema, name.identifier) is not None:
+        of = "" if table is None else operator.name(table).dotted
+        columns, rows = operator.read(operations.newest(name, of, limit))
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        click.echo("Compaction has not done anything yet.")
+        return
+    printed = Table(box=None, pad_edge=False)
+    for heading in ("time (UTC)", "kind", "table", "scope", "outcome"):
+        printed.add_column(heading, overflow="fold")
+    for heading in ("took", "read cost", "files"):
+        printed.add_column(heading, justify="right", no_wrap=True)
+    for one in found:
+        failed = one["outcome"] == FAILED
+        printed.add_row(
+            shown_time(round(one["at"].timestamp() * 1000)),
+            one["kind"],
+            one["table_name"].partition(".")[2],
+            one["scope"],
+            str(one["detail"]).splitlines()[0] if failed else f"{one['outcome']}: {one['detail']}",
+            f"{one['seconds']:.1f} s",
+            "" if failed else f"{one['read_cost_before']:.1f} → {one['read_cost_after']:.1f}",
+            "" if failed else f"{one['files_before']} → {one['files_after']}",
+        )
+    wide_console().print(printed)
 
 
 def _as_json(entry: timeline.Entry) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import click
 from dbt_arctic.cli.adopt import adopt
 from dbt_arctic.cli.check import check
 from dbt_arctic.cli.clean import clean
+from dbt_arctic.cli.compact import compact
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.erase import erase
 from dbt_arctic.cli.history import changes, history
@@ -60,6 +61,7 @@ for command in (
     changes,
     check,
     clean,
+    compact,
     erase,
     history,
     plan,

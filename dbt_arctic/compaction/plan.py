@@ -13,6 +13,7 @@ from typing import Literal
 from dbt_arctic.compaction.metrics import OPEN_COST_BYTES, BucketMetrics, SideMetrics, read_cost_bytes
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 
@@ -88,7 +89,7 @@ def plan_table(
     :param buckets: where its weight lies; ``None`` where nothing was read because ``needs_buckets`` is false.
     """
     trigger = settings.trigger
-    if trigger is None:
+    if trigger is None or settings.shed:
         return []
     if status.table is None:
         return _plan_plain(status, buckets, trigger, settings)
@@ -102,6 +103,27 @@ def plan_table(
     if buckets:
         operations += _plan_full(status, status.table, buckets, trigger, settings)
     return operations
+
+
+def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> Operation:
+    """What a person wants done, due or not.
+
+    :raises ConfigError: that kind is not for such a table.
+    """
+    if (kind == "merge") == (status.table is not None):
+        raise ConfigError(
+            f"{status.name} has {'a' if status.table else 'no'} key: {kind} is not for it",
+            where=status.name.dotted,
+            fix="minor, major, full and trim are for keyed tables, merge is for others",
+        )
+    changes = status.change.size_bytes
+    seconds = {
+        "trim": 0.0,
+        "minor": changes / WRITE_BYTES_PER_S,
+        "major": status.size_bytes / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S,
+    }.get(kind, status.base.size_bytes / READ_BYTES_PER_S + status.base.size_bytes / WRITE_BYTES_PER_S)
+    saved = read_cost_bytes(SideMetrics(), status.change) if kind in ("trim", "minor", "major") else 0.0
+    return _made(kind, status, "asked for", seconds, saved, settings)
 
 
 def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:

@@ -36,12 +36,14 @@ class Trigger:
 @dataclass(frozen=True)
 class CompactionSettings:
     """:param trigger: ``None``: only what a person asks for.
-    :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None`` for no limit.
+    :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None``: nothing is said.
+    :param shed: nothing for now, the load is high. Nothing is lost: it stays due.
     """
 
     trigger: Trigger | None = field(default_factory=Trigger)
     budget_s: int | None = None
     target_file_bytes: int = TARGET_FILE_BYTES
+    shed: bool = False
 
 
 def parse_settings(model: str, value: object) -> CompactionSettings:
@@ -54,12 +56,13 @@ def parse_settings(model: str, value: object) -> CompactionSettings:
             where=model,
             fix="a mapping, for instance compaction={'trigger': {'pending': 0.05}, 'budget': '5 minutes'}",
         )
-    _require_known(model, "compaction", value, ("trigger", "budget", "target_file_size"))
+    _require_known(model, "compaction", value, ("trigger", "budget", "target_file_size", "shed"))
     budget = value.get("budget")
     return CompactionSettings(
         trigger=_trigger(model, value.get("trigger")),
         budget_s=None if budget is None else parse_duration(model, "budget", budget, 0),
         target_file_bytes=_size(model, value.get("target_file_size")),
+        shed=_flag(model, value.get("shed", False)),
     )
 
 
@@ -90,6 +93,12 @@ def _number(model: str, name: str, value: Mapping[str, Any], default: float, lea
     if isinstance(given, bool) or not isinstance(given, int | float) or given < least:
         raise ConfigError(f"{name} is {given!r}", where=model, fix=f"a number, {least} or greater")
     return float(given)
+
+
+def _flag(model: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"shed is {value!r}", where=model, fix="true or false")
+    return value
 
 
 def _size(model: str, value: object) -> int:

@@ -132,3 +132,40 @@ def test_status_shows_what_is_there_pending_and_due(shop: Shop, type_in: Termina
     assert "orders, by partition and bucket" in shown
     assert "major" in type_in("status", "--due", code=1)
     assert "there is no table" in type_in("status", "nothing", code=2)
+
+
+def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Terminal) -> None:
+    often = "compaction={'trigger': {'pending': 0.4, 'deleted': 1}, 'budget': '1 hour'}"
+    shop.source("raw_orders", "select id, 10 amount, false gone from range(2)")
+    shop.model("orders", ORDERS.replace("buckets=2", f"buckets=2, {often}"))
+    shop.model("calm", ORDERS.replace("buckets=2", "buckets=2, compaction={'trigger': 'never'}"))
+    shop.dbt("run")
+    assert "Nothing is due" in type_in("compact")
+    shop.dbt("run")
+    (planned,) = type_in.json("compact", "--plan")
+    assert (planned["kind"], planned["why"]) == ("major", "100% of the rows are pending")
+    assert "saves with each read" in type_in("compact", "--plan")
+    assert "no time left" in type_in("compact", "--budget", "1s")
+    assert "orders: compacted (1 commits merged, 2 rows; 0 trimmed)" in type_in("compact")
+    assert type_in.json("compact") == []
+    assert "1 trimmed" in type_in("compact", "orders", "--kind", "trim", "--trim-grace", "0s")
+    assert "2 commits" not in type_in("compact", "calm", "orders", "--kind", "full")
+    assert "key: merge is not for it" in type_in("compact", "calm", "--kind", "merge", code=2)
+    assert "--kind needs" in type_in("compact", "--kind", "full", code=2)
+    assert shop.rows("orders", "id, amount") == [(0, 10), (1, 10)]
+    done = type_in.json("history", "--compaction")
+    assert [one["kind"] for one in done] == ["full", "full", "trim", "major"]
+    assert (done[-1]["outcome"], done[-1]["why"]) == ("compacted", "100% of the rows are pending")
+    assert done[-2]["read_cost_after"] < done[-2]["read_cost_before"]
+    assert "compacted" in type_in("history", "orders", "--compaction")
+
+    project = (shop.folder / "dbt_project.yml").read_text(encoding="utf-8")
+    hook = "\non-run-end: \"{{ compact_due(budget='1 hour', shed=var('shed', false)) }}\"\n"
+    shop.file("dbt_project.yml", project + hook)
+    shop.dbt("run", "--vars", "{shed: true}")
+    assert [due["kind"] for due in type_in.json("compact", "--plan")] == ["major"]
+    shop.dbt("run")
+    assert type_in.json("compact", "--plan") == []
+    assert type_in.json("history", "orders", "--compaction")[0]["run"].endswith(":compact_due")
+    shop.model("wrong", ORDERS.replace("buckets=2", "compaction={'triger': 1}"))
+    assert "compaction has no setting 'triger'" in shop.fail("run", "--select", "wrong")

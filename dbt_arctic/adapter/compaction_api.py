@@ -1,0 +1,79 @@
+"""What macros may ask of compaction: one table now, or what is due of the project's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbt.adapters.base.meta import available
+
+from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
+from dbt_arctic.compaction.plan import most_valuable_first
+from dbt_arctic.compaction.run import Done, record, run_operations
+from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance.look import look
+from dbt_arctic.refresh.duration import parse_duration
+
+DEFAULT_BUDGET_S = 300
+
+
+class CompactionApi(ModelApi):
+    @available.parse(lambda *a, **k: None)
+    def compact_table(
+        self, relation: ArcticRelation, trim_grace_seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Major compaction of one keyed table."""
+        grace = DEFAULT_TRIM_GRACE_SECONDS if trim_grace_seconds is None else trim_grace_seconds
+        with as_dbt_errors():
+            return vars(compact_major(self.edge(), relation.name_parts, grace))
+
+    @available.parse(lambda *a, **k: [])
+    def compact_due(
+        self, models: Sequence[Mapping[str, Any]], budget: str | int | None = None, shed: bool = False
+    ) -> list[str]:
+        """Do what is due of the project's tables, the most valuable first. Returns a line for each.
+
+        :param models: name, schema and setting ``compaction`` of each.
+        :param budget: the greatest that a model declares, or five minutes, if nothing is said here.
+        """
+        with as_dbt_errors():
+            settings = _settings(self.config.credentials.database, models)
+            if shed or not settings:
+                return ["compaction: left out, shed is set"] if shed else []
+            declared = max((one.budget_s or 0 for one in settings.values()), default=0)
+            budget_s = parse_duration("compact_due", "budget", budget, declared or DEFAULT_BUDGET_S)
+            edge = self.edge(self._run_id("compact_due"))
+            found = look(
+                self.catalog,
+                self.config.credentials.database,
+                sorted({name.schema for name in settings}),
+                edge.now_ms(),
+                lambda name: settings[name],
+                frozenset(settings),
+                with_lags=False,
+            )
+            due = most_valuable_first([operation for seen in found for operation in seen.due])
+            done = run_operations(edge, due, budget_s)
+            own = Name(self.config.credentials.database, self.config.credentials.schema, "any")
+            record(edge, own, done)
+        return [f"compaction: {_told(one)}" for one in done]
+
+
+def _settings(catalog: str, models: Sequence[Mapping[str, Any]]) -> dict[Name, CompactionSettings]:
+    return {
+        Name(catalog, str(model["schema"]), str(model["identifier"])): parse_settings(
+            str(model["identifier"]), model.get("compaction")
+        )
+        for model in models
+    }
+
+
+def _told(done: Done) -> str:
+    operation = done.operation
+    detail = f" ({done.detail})" if done.detail else ""
+    taken = f", {done.seconds:.1f} s" if done.was_tried else ""
+    return f"{operation.kind} of {operation.name.identifier}: {done.outcome}{detail}{taken}"

@@ -1,0 +1,140 @@
+"""``dbt-arctic compact``: does what is due, the most valuable first, within a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from dbt_arctic.cli.options import (
+    duration_ms,
+    json_option,
+    print_json,
+    project_options,
+    schema_options,
+    wide_console,
+)
+from dbt_arctic.cli.status import look_at, operation_as_dict
+from dbt_arctic.compaction.plan import Kind, Operation, asked_for, most_valuable_first, shown_seconds
+from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, record, run_operations
+from dbt_arctic.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.operator import Operator
+    from dbt_arctic.adapter.project import Target
+
+
+def _optional_ms(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    return None if value is None else duration_ms(context, param, value)
+
+
+@click.command()
+@click.argument("tables", nargs=-1)
+@schema_options
+@click.option("--plan", "only_plan", is_flag=True, help="Only show what would be done. Reads metadata only.")
+@click.option(
+    "--kind",
+    type=click.Choice(["minor", "major", "full", "trim", "merge"]),
+    help="Do this with the named tables, due or not.",
+)
+@click.option("--budget", callback=_optional_ms, help="Begin nothing that would not end in time: 90s, 5m.")
+@click.option(
+    "--trim-grace",
+    default="10m",
+    callback=duration_ms,
+    help="How long merged changes stay readable where they were [10m].",
+)
+@json_option
+@project_options
+@click.pass_context
+def compact(
+    context: click.Context,
+    target: Target,
+    tables: tuple[str, ...],
+    schemas: tuple[str, ...],
+    everything: bool,
+    only_plan: bool,
+    kind: Kind | None,
+    budget: int | None,
+    trim_grace: int,
+    as_json: bool,
+) -> None:
+    """Put files together and merge pending changes, as far as that is due (all tables, or those named)."""
+    from dbt_arctic.adapter.operator import operating
+
+    if kind is not None and not tables:
+        raise click.UsageError("--kind needs the names of the tables")
+    with operating(target, "compact") as operator:
+        operations = _planned(operator, tables, schemas, everything, kind)
+        if only_plan:
+            _show_plan(operations, as_json)
+            return
+        if not operations:
+            click.echo("[]" if as_json else "Nothing is due.")
+            return
+        done = run_operations(
+            operator.edge,
+            operations,
+            None if budget is None else budget / 1000,
+            trim_grace / 1000,
+            told=lambda one: click.echo(described(one), err=as_json),
+        )
+        record(operator.edge, operator.name("any"), done)
+    if as_json:
+        print_json([_as_dict(one) for one in done])
+    if any(one.outcome == FAILED for one in done):
+        context.exit(2)
+
+
+def _planned(
+    operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool, kind: Kind | None
+) -> list[Operation]:
+    found = look_at(operator, tables, schemas, everything)
+    if kind is None:
+        return most_valuable_first([operation for seen in found for operation in seen.due])
+    broken = [seen for seen in found if seen.status is None]
+    if broken:
+        raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify says more")
+    return [asked_for(kind, seen.status, operator.compaction_of(seen.name)) for seen in found if seen.status]
+
+
+def _show_plan(operations: list[Operation], as_json: bool) -> None:
+    if as_json:
+        print_json([operation_as_dict(operation) for operation in operations])
+        return
+    if not operations:
+        click.echo("Nothing is due.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("kind", "table", "scope", "why"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("takes about", "saves with each read"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in operations:
+        name = f"{one.name.schema}.{one.name.identifier}"
+        table.add_row(one.kind, name, one.scope, one.why, shown_seconds(one.cost_s), f"{one.gain_s:.2g} s")
+    wide_console().print(table)
+    click.echo(f"In this order, about {shown_seconds(sum(one.cost_s for one in operations))}.")
+
+
+def described(done: Done) -> str:
+    """One line for a person."""
+    operation = done.operation
+    what = f"{operation.kind:<5}  {operation.name.schema}.{operation.name.identifier}"
+    if done.outcome == OVER_BUDGET:
+        return f"{what}: {OVER_BUDGET}, stays due"
+    detail = f" ({done.detail})" if done.detail and done.outcome != FAILED else ""
+    told = f"{what}: {done.outcome}{detail}, {done.seconds:.1f} s"
+    return f"{told}\n{done.detail}" if done.outcome == FAILED else told
+
+
+def _as_dict(done: Done) -> dict[str, Any]:
+    return {
+        **operation_as_dict(done.operation),
+        "outcome": done.outcome,
+        "detail": done.detail,
+        "seconds": round(done.seconds, 2),
+        "read_cost_before": round(done.before.read_amplification, 2) if done.before else None,
+        "read_cost_after": round(done.after.read_amplification, 2) if done.after else None,
+    }

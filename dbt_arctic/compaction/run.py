@@ -1,0 +1,161 @@
+"""Operations one after the other, within a budget of time. Each is recorded, whatever came of it.
+
+An operation that others overtake, or that fails, stops no other: each is a commit of its own, and what was
+not done is due again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_settled
+from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_minor, merge_small_files
+from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed import operations as sql
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import Record
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import find_keyed, load_base, load_change
+
+FAILED = "failed"
+OVER_BUDGET = "no time left"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of an operation. ``detail`` says how much, or why not.
+
+    :param before: and :param after: what the table was like, where that could be told.
+    """
+
+    operation: Operation
+    outcome: str
+    detail: str = ""
+    began_ms: int = 0
+    seconds: float = 0.0
+    before: TableStatus | None = None
+    after: TableStatus | None = None
+
+    @property
+    def was_tried(self) -> bool:
+        return self.outcome != OVER_BUDGET
+
+
+def run_operations(
+    edge: Edge,
+    operations: Sequence[Operation],
+    budget_s: float | None = None,
+    grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
+    told: Callable[[Done], None] = lambda done: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Done]:
+    """Do what fits into the budget, in the given order.
+
+    What operations have taken so far corrects the estimates of those to come: on a slow machine the budget
+    ends earlier in the list, not later in time.
+
+    :param told: called after each.
+    """
+    began, spent, estimated = clock(), 0.0, 0.0
+    found = []
+    for operation in operations:
+        slower = max(1.0, spent / estimated) if estimated else 1.0
+        left = None if budget_s is None else budget_s - (clock() - began)
+        if left is not None and operation.cost_s * slower > left:
+            done = Done(operation, OVER_BUDGET, began_ms=edge.now_ms())
+        else:
+            done = run_operation(edge, operation, grace_s, clock)
+            spent += done.seconds
+            estimated += operation.cost_s
+        told(done)
+        found.append(done)
+    return found
+
+
+def run_operation(
+    edge: Edge,
+    operation: Operation,
+    grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Done:
+    began, began_ms = clock(), edge.now_ms()
+    before: TableStatus | None = None
+    try:
+        before = _measure(edge, operation.name)
+        outcome, detail = _execute(edge, operation, grace_s)
+        after = _measure(edge, operation.name)
+    except ArcticError as error:
+        return Done(operation, FAILED, str(error), began_ms, clock() - began, before)
+    return Done(operation, outcome, detail, began_ms, clock() - began, before, after)
+
+
+def _execute(edge: Edge, operation: Operation, grace_s: float) -> tuple[str, str]:
+    """The outcome, and how much it was."""
+    name, target = operation.name, operation.target_file_bytes
+    if operation.kind in ("major", "trim"):
+        if operation.kind == "major":
+            merged = compact_major(edge, name, grace_s)
+        else:
+            merged = trim_settled(edge, name, grace_s)
+        rows = f", {merged.merged_rows} rows" if merged.merged_rows >= 0 and merged.merged else ""
+        return merged.outcome, f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
+    if operation.kind == "minor":
+        result = compact_minor(edge, name, target)
+    elif operation.kind == "full":
+        result = compact_full(edge, name, operation.buckets, target)
+    else:
+        result = merge_small_files(edge, name, target)
+    return result.outcome, _files(result)
+
+
+def _files(result: RewriteResult) -> str:
+    return f"{result.files_before} files into {result.files_after}"
+
+
+def _measure(edge: Edge, name: Name) -> TableStatus | None:
+    table = find_keyed(edge.catalog, name)
+    if table is not None:
+        base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
+        return measure_keyed(edge.catalog, table, base, change, edge.now_ms())
+    state = edge.catalog.load_table(name.schema, name.identifier)
+    return None if state is None else measure_plain(edge.catalog, name, state, edge.now_ms())
+
+
+def record(edge: Edge, schema: Name, done: Sequence[Done]) -> None:
+    """Write down what was tried, in one commit. Nothing was tried: nothing is written.
+
+    :param schema: any name of the schema that has the table of operations.
+    """
+    tried = [one for one in done if one.was_tried]
+    if not tried:
+        return
+    name = schema.sibling(sql.TABLE)
+    if edge.catalog.load_table(name.schema, name.identifier) is None:
+        edge.run("create_operations", sql.create_table(name))
+    edge.run("record_operations", sql.insert(name, [_record(edge, one) for one in tried]))
+
+
+def _record(edge: Edge, done: Done) -> Record:
+    operation, before, after = done.operation, done.before, done.after
+    return Record(
+        at_ms=done.began_ms,
+        run=edge.run_id,
+        kind=operation.kind,
+        table_name=operation.name.dotted,
+        scope=operation.scope,
+        why=operation.why,
+        outcome=done.outcome,
+        detail=done.detail,
+        estimated_s=operation.cost_s,
+        seconds=done.seconds,
+        read_cost_before=before.read_amplification if before else 0.0,
+        read_cost_after=after.read_amplification if after else 0.0,
+        files_before=before.files if before else 0,
+        files_after=after.files if after else 0,
+        bytes_before=before.size_bytes if before else 0,
+        bytes_after=after.size_bytes if after else 0,
+    )

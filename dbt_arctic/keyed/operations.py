@@ -1,0 +1,84 @@
+"""The table of compaction's operations as SQL text: what was done, what it cost, and what it gained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+
+TABLE = "arctic_operations"
+"""Its name, in the target's schema."""
+
+COLUMNS = {
+    "at": "timestamp",
+    "run": "string",
+    "kind": "string",
+    "table_name": "string",
+    "scope": "string",
+    "why": "string",
+    "outcome": "string",
+    "detail": "string",
+    "estimated_s": "double",
+    "seconds": "double",
+    "read_cost_before": "double",
+    "read_cost_after": "double",
+    "files_before": "bigint",
+    "files_after": "bigint",
+    "bytes_before": "bigint",
+    "bytes_after": "bigint",
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """One operation. Times in milliseconds since the epoch and in seconds, sizes of the whole table in bytes;
+    ``read_cost`` is what a read costs over what it would cost in fresh files.
+    """
+
+    at_ms: int
+    run: str
+    kind: str
+    table_name: str
+    scope: str
+    why: str
+    outcome: str
+    detail: str
+    estimated_s: float
+    seconds: float
+    read_cost_before: float
+    read_cost_after: float
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+
+    def values(self) -> str:
+        texts = (self.run, self.kind, self.table_name, self.scope, self.why, self.outcome, self.detail)
+        numbers = (self.estimated_s, self.seconds, self.read_cost_before, self.read_cost_after)
+        counts = (self.files_before, self.files_after, self.bytes_before, self.bytes_after)
+        listed = (
+            f"timestamp_millis({self.at_ms})",
+            *(literal(text) for text in texts),
+            *(f"CAST({number:.3f} AS DOUBLE)" for number in numbers),
+            *(f"CAST({count} AS BIGINT)" for count in counts),
+        )
+        return f"({', '.join(listed)})"
+
+
+def create_table(name: Name) -> str:
+    columns = ",\n  ".join(f"{quote(column)} {type_}" for column, type_ in COLUMNS.items())
+    return f"CREATE TABLE IF NOT EXISTS {name.sql} (\n  {columns}\n)\nUSING iceberg"
+
+
+def insert(name: Name, records: Sequence[Record]) -> str:
+    """One commit for all operations of a run."""
+    rows = ",\n  ".join(record.values() for record in records)
+    return f"INSERT INTO {name.sql} ({quote_all(COLUMNS)})\nVALUES\n  {rows}"
+
+
+def newest(name: Name, table: str = "", limit: int = 20) -> str:
+    """:param table: a dotted name; empty for all. :param limit: 0 for no limit."""
+    where = f"\nWHERE {quote('table_name')} = {literal(table)}" if table else ""
+    last = f"\nLIMIT {limit}" if limit > 0 else ""
+    return f"SELECT {quote_all(COLUMNS)}\nFROM {name.sql}{where}\nORDER BY {quote('at')} DESC{last}"

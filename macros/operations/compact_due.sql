@@ -1,0 +1,20 @@
+{#
+  What compaction is due of the project's tables, the most valuable first, within a budget:
+
+    on-run-end: "{{ compact_due(budget='5 minutes') }}"
+
+  shed: true leaves it out, for instance while the load is high: shed=var('shed', false).
+#}
+{% macro compact_due(budget=none, shed=false) -%}
+  {%- if execute -%}
+    {%- set models = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type in ('model', 'seed', 'snapshot') -%}
+      {%- do models.append({
+        'schema': node.schema, 'identifier': node.alias, 'compaction': node.config.get('compaction')
+      }) -%}
+    {%- endfor -%}
+    {%- for line in adapter.compact_due(models, budget, shed) -%}
+      {%- do log(line, info=true) -%}
+    {%- endfor -%}
+  {%- endif -%}
+{%- endmacro %}
