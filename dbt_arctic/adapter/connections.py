@@ -28,6 +28,23 @@ class ArcticResponse(AdapterResponse):
     """The statement that wrote a keyed table, for `target/run`."""
 
 
+@dataclass
+class AutoResponse(ArcticResponse):
+    """What ``run_results.json`` tells of a refresh of an automatic model.
+
+    :param strategy: ``incremental``, ``full`` or ``skip``; ``reason``: the code that says why.
+    :param keys: how many keys were computed anew, where it was done by keys.
+    :param bytes_read: of the data files that its statements opened; ``bytes_written``: of those that they
+        added. Not told over Connect.
+    """
+
+    strategy: str = ""
+    reason: str | None = None
+    keys: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+
+
 class ArcticConnectionManager(SQLConnectionManager):
     TYPE = "arctic"
     _engines: ClassVar[dict[Any, Engine]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 
@@ -14,10 +15,11 @@ class ColumnInfo(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Bytes of the files that statements opened, and of those that they added; see ``traffic.py``."""
+    """Bytes of the files that statements opened and of those that they added, and how many jobs they ran."""
 
     read: int
     written: int
+    jobs: int
 
 
 class Cursor(Protocol):
@@ -81,6 +83,10 @@ class Connection(Protocol):
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A temporary view over literal rows, every column a string (or NULL)."""
+        ...
+
+    def noting(self) -> AbstractContextManager[list[str]]:
+        """The ids of the statements that are begun while the context lasts."""
         ...
 
     def traffic(self, statements: Sequence[str]) -> Traffic | None:

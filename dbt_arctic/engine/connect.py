@@ -11,7 +11,7 @@ import functools
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo, Traffic
@@ -121,6 +121,9 @@ class ConnectConnection:
             if fault is None or fault.error is error:
                 raise
             raise fault.error from error
+
+    def noting(self) -> AbstractContextManager[list[str]]:
+        return self.running.noting()
 
     def traffic(self, statements: Sequence[str]) -> Traffic | None:
         return None

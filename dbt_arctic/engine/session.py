@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from dbt_arctic.engine import jvm
@@ -90,6 +90,9 @@ class SessionConnection:
         session = self.session
         with translated(f"temporary view {name}", self.process):
             create_temp_view(session, name, columns, rows)
+
+    def noting(self) -> AbstractContextManager[list[str]]:
+        return self.running.noting()
 
     def traffic(self, statements: Sequence[str]) -> Traffic | None:
         return self._process.traffic(statements) if self._process is not None else None

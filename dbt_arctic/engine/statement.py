@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from dbt_arctic.engine.faults import Reaction
 from dbt_arctic.engine.lexer import first_word, without_leading_comments
@@ -61,9 +62,21 @@ class RunningStatement:
 
     def __init__(self) -> None:
         self._statement: Statement | None = None
+        self._noted: list[str] | None = None
+
+    @contextmanager
+    def noting(self) -> Iterator[list[str]]:
+        """The ids of the statements that are begun while the context lasts."""
+        before, self._noted = self._noted, []
+        try:
+            yield self._noted
+        finally:
+            self._noted = before
 
     def begin(self, statement: Statement) -> None:
         self._statement = statement
+        if self._noted is not None:
+            self._noted.append(statement.id)
 
     def end(self) -> None:
         statement, self._statement = self._statement, None

@@ -34,7 +34,7 @@ def traffic_of(store: Any, jobs: Set[int]) -> Traffic:
                 sizes = _sizes(store, execution)
                 read += sum(sizes.get(name, 0) for name in _READ)
                 written += sum(sizes.get(name, 0) for name in _WRITTEN)
-    return Traffic(read, written)
+    return Traffic(read, written, len(jobs))
 
 
 def _sizes(store: Any, execution: Any) -> dict[str, int]:

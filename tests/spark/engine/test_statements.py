@@ -221,13 +221,17 @@ def test_a_naive_datetime_is_a_timestamp_of_the_session(sql: Sql) -> None:
 
 def test_bytes_of_opened_and_added_files_are_told(connection: SessionConnection, schema: str) -> None:
     cursor = connection.cursor()
-    cursor.execute(f"CREATE TABLE lake.{schema}.t (id BIGINT) USING iceberg")
-    assert connection.traffic([cursor.statement_id]) == (0, 0)
-    cursor.execute(f"INSERT INTO lake.{schema}.t SELECT * FROM range(1000)")
-    inserted = cursor.statement_id
-    read, size = connection.traffic([inserted]) or (-1, -1)
-    assert read == 0
-    assert size > 1000
-    cursor.execute(f"SELECT id FROM lake.{schema}.t WHERE id = (SELECT max(id + 1) FROM lake.{schema}.t)")
-    assert connection.traffic([cursor.statement_id]) == (2 * size, 0)
-    assert connection.traffic([inserted, cursor.statement_id]) == (2 * size, size)
+    with connection.noting() as created:
+        cursor.execute(f"CREATE TABLE lake.{schema}.t (id BIGINT) USING iceberg")
+    assert connection.traffic(created) == (0, 0, 0)
+    with connection.noting() as noted:
+        cursor.execute(f"INSERT INTO lake.{schema}.t SELECT * FROM range(1000)")
+        read, size, jobs = connection.traffic(noted) or (-1, -1, -1)
+        assert (read, jobs) == (0, 1)
+        assert size > 1000
+        cursor.execute(f"SELECT id FROM lake.{schema}.t WHERE id = (SELECT max(id + 1) FROM lake.{schema}.t)")
+    assert noted[1:] == [cursor.statement_id]
+    queried = connection.traffic(noted[1:])
+    assert queried is not None
+    assert queried[:2] == (2 * size, 0)
+    assert connection.traffic(noted) == (2 * size, size, queried.jobs + 1)
