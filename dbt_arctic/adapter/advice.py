@@ -1,0 +1,86 @@
+"""What an automatic model's file should be told: why it cannot be refreshed incrementally, and on which line.
+
+dbt knows a model's SQL once it is compiled, so this is said by ``dbt compile``, by ``dbt-arctic plan`` and
+when the model is built; ``dbt parse`` has nothing to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.auto import Reading, read
+from dbt_arctic.refresh.auto_advice import Advice, advise
+from dbt_arctic.refresh.config import choose_strategy, parse_config
+
+
+def is_automatic(model: str, config: Mapping[str, Any]) -> bool:
+    """Whether a model's config says so."""
+    return config.get("materialized") == "incremental" and choose_strategy(model, config) == "auto"
+
+
+def advice_for(
+    catalog: CatalogReader, name: Name, node: Any, root: Path, reading: Reading | None = None
+) -> list[Advice]:
+    """What to tell of a compiled model; lines are those of its file.
+
+    :param node: dbt's node, compiled.
+    :param root: the project's folder.
+    """
+    config = parse_config(node.name, node.config.to_dict())
+    if reading is None:
+        reading = read(catalog, name, node.compiled_code, {})
+    text = _file_text(node, root)
+    found = []
+    for advice in advise(reading, config):
+        # A line of a view that the model reads is none of the model's.
+        line = 0 if reading.views else model_line(text, node.compiled_code, advice.reason.line)
+        found.append(replace(advice, reason=replace(advice.reason, line=line)))
+    return found
+
+
+def told(advice: Advice, node: Any) -> str:
+    """One sentence for a person."""
+    reason = advice.reason
+    at = f"line {reason.line} of {node.original_file_path}" if reason.line else node.original_file_path
+    what = "is never refreshed incrementally" if advice.always else "is at times refreshed in full"
+    fix = f" To change that: {reason.fix}." if reason.fix else ""
+    return f"{node.name} {what}: {reason.what} ({reason.code}, {at}).{fix}"
+
+
+def model_line(text: str, compiled: str, line: int) -> int:
+    """The line of a model's file from which a line of its compiled SQL comes; 0 where that is not known.
+
+    >>> model_line("{{ config(\\n  x=1) }}\\nselect a,\\n  rand()\\nfrom {{ ref('t') }}", "\\nselect a,\\n  rand()", 3)
+    4
+    """
+    if line <= 0:
+        return 0
+    theirs, ours = _lines(text), _lines(compiled)
+    matched = SequenceMatcher(None, theirs, ours, autojunk=False)
+    for tag, their_first, their_end, our_first, our_end in matched.get_opcodes():
+        if not our_first < line <= our_end:
+            continue
+        # Lines with a ref() in them differ; where as many stand against as many, each is that of the other.
+        if tag == "equal" or their_end - their_first == our_end - our_first:
+            return their_first + line - our_first
+    return 0
+
+
+def _lines(text: str) -> Sequence[str]:
+    return [line.strip() for line in text.splitlines()]
+
+
+def _file_text(node: Any, root: Path) -> str:
+    """The model's file as it is, since dbt drops its first empty lines; else the text that dbt has."""
+    path = root / node.original_file_path
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+        if str(node.raw_code).strip() in text:
+            return text
+    return str(node.raw_code)

@@ -1,0 +1,102 @@
+"""What of a query stands in the way of incremental refreshes, whatever changes: said before it is run.
+
+Looks at the query only, not at what has changed. It knows nothing of dbt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.planner.algebra import Node, scans, walk
+from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.plan import Guard, Query, plan_incremental
+from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
+from dbt_arctic.planner.split import split
+from dbt_arctic.planner.sums import plan_sums
+from dbt_arctic.refresh.auto import Reading, understood
+from dbt_arctic.refresh.config import KeyedConfig
+
+_OF_THE_MOMENT = ("unknown-relation",)
+"""What may be otherwise by the time that the model is run: an upstream that is yet to be built."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """:param always: whether each refresh is a full one; else those before which a value has changed."""
+
+    reason: Reason
+    always: bool
+
+
+def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
+    """:param reading: what the query reads; versions do not matter."""
+    if reading.reason is not None:
+        return [] if reading.reason.code in _OF_THE_MOMENT else [Advice(reading.reason, True)]
+    if not reading.upstreams:
+        return []
+    try:
+        query = understood(reading, None)
+        if not _has_state(query, reading, config):
+            reason = _in_the_way(query, reading, config)
+            if reason is not None:
+                return [Advice(reason, True)]
+        return [Advice(_of_guard(guard), False) for guard in _guards(query, reading, config)]
+    except CannotPlan as error:
+        return [Advice(error.reason, True)]
+
+
+def _facts(reading: Reading, changed: Sequence[str]) -> Facts:
+    return Facts({name: UpstreamFacts(name in changed, one.key) for name, one in reading.upstreams.items()})
+
+
+def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
+    """Whether it is a query over a state that is kept for it."""
+    everything = _facts(reading, list(reading.upstreams))
+    check_determined(query.node, query.types, everything, config.accept)
+    keys = {name: one.key for name, one in reading.upstreams.items()}
+    return split(query, config.unique_key, keys) is not None
+
+
+def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason | None:
+    """Why no change of any single upstream can be followed; ``None`` where one can."""
+    found: Reason | None = None
+    for name in reading.upstreams:
+        facts = _facts(reading, [name])
+        try:
+            if plan_sums(query, config.unique_key, facts, config.accept) is None:
+                plan_incremental(query, config.unique_key, facts, config.accept)
+        except CannotPlan as error:
+            found = found or error.reason
+        else:
+            return None
+    return found
+
+
+def _guards(query: Query, reading: Reading, config: KeyedConfig) -> tuple[Guard, ...]:
+    facts = _facts(reading, list(reading.upstreams))
+    sums = plan_sums(query, config.unique_key, facts, config.accept)
+    if sums is not None:
+        return tuple(sums.guards)
+    try:
+        return plan_incremental(query, config.unique_key, facts, config.accept).guards
+    except CannotPlan:
+        # Too much at once; each upstream by itself can be followed.
+        return ()
+
+
+def _of_guard(guard: Guard) -> Reason:
+    read = sorted({scan.source.rsplit(".", 1)[-1] for scan in scans(guard.new)})
+    return Reason(
+        "guard",
+        f"all rows depend on {guard.what} over {', '.join(read)}: where that changes, everything is computed",
+        "join with a relation that says which rows it means; NOT EXISTS for NOT IN",
+        _line(guard.new),
+    )
+
+
+def _line(node: Node) -> int:
+    lines = [line_of(expression) for part in walk(node) for expression in expressions(part)]
+    return min((line for line in lines if line), default=0)
