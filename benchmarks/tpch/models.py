@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field
 
@@ -12,12 +11,10 @@ from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Outcome
 
-_MESSAGE = re.compile(r"(INCREMENTAL|FULL|SKIP)(?: \((?:(\d+) keys|(.+?))\))?(?:, (\d+) rows)?$")
-
 
 @dataclass(frozen=True)
 class Refreshed:
-    """:param reason: the code of a full refresh; empty for an incremental one.
+    """:param reason: the code of a full refresh, or how an incremental one went if not by keys.
     :param read: bytes, ``None`` where nobody tells.
     """
 
@@ -48,9 +45,8 @@ class Model:
         of a model with ``materialized='table'``.
         """
         outcome, seconds, statements, read = self._timed(lake, lake.name(self.query))
-        found = _MESSAGE.match(outcome.message)
-        assert found is not None, outcome.message
-        strategy, keys, reason, _ = found.groups()
+        choice = outcome.choice
+        assert choice is not None
         full_seconds = full_read = None
         beside = f"SELECT * FROM {lake.name(f'{self.query}_full').sql}"
         if full == "keyed":
@@ -63,9 +59,9 @@ class Model:
         else:
             beside = self.sql
         refreshed = Refreshed(
-            strategy.lower(),
-            reason or "",
-            int(keys) if keys else None,
+            choice.strategy,
+            choice.reason or choice.how,
+            choice.keys,
             outcome.rows,
             seconds,
             statements,
@@ -85,7 +81,9 @@ class Model:
     def _run(self, lake: Lake, name: Name) -> Outcome:
         """As the adapter runs it; a name that ends in ``_full`` is always built anew."""
         rebuild = name.identifier != self.query
-        plan = plan_refresh(lake.edge, name, self.config, self.sql, rebuild=rebuild)
+        plan = plan_refresh(
+            lake.edge.catalog, name, self.config, self.sql, lake.edge.query_schema, rebuild=rebuild
+        )
         return run_refresh(lake.edge, name, self.config, plan, owner="benchmark")
 
     def _differing(self, lake: Lake, expected: str) -> str:

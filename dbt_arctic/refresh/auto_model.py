@@ -5,30 +5,36 @@ The adapter and the benchmarks call the same two functions. Nothing here knows d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
+from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
 from dbt_arctic.refresh.auto_run import refresh_auto
-from dbt_arctic.refresh.auto_state import drop_lost_state, owner_of_state, plan_state, run_over_state
+from dbt_arctic.refresh.auto_state import (
+    Schema,
+    Until,
+    drop_lost_state,
+    owner_of_state,
+    plan_state,
+    run_over_state,
+)
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
 from dbt_arctic.refresh.upsert import check_unchanged_config
 
-Until = Callable[[Name], Consumed | None]
-
 
 def plan_refresh(
-    edge: Edge,
+    catalog: CatalogReader,
     name: Name,
     config: KeyedConfig,
     sql: str,
+    schema: Schema | None,
     *,
     rebuild: bool = False,
     settings: str = "",
@@ -36,33 +42,39 @@ def plan_refresh(
 ) -> AutoPlan:
     """What a refresh would do. A table with other columns than the model's is built anew.
 
+    :param schema: the columns of a query, by analysis; without it, as far as the SQL tells.
     :param settings: the session's settings that change what SQL means.
     :param until: the version at which a relation is read, where it is not the newest.
     """
-    plan = _plan(edge, name, config, sql, rebuild=rebuild, settings=settings, until=until)
-    state = plan_state(edge, name, config, sql, plan, _plan, settings=settings, until=until)
+    plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until)
+    state = plan_state(catalog, name, config, sql, schema, plan, _plan, settings=settings, until=until)
     return plan if state is None else state
 
 
 def _plan(
-    edge: Edge,
+    catalog: CatalogReader,
     name: Name,
     config: KeyedConfig,
     sql: str,
+    schema: Schema | None,
     *,
     rebuild: bool = False,
     settings: str = "",
     until: Until = lambda name: None,
     of_state: bool = False,
 ) -> AutoPlan:
-    table = None if rebuild else find_keyed(edge.catalog, name)
-    expected = consumed_versions(load_change(edge.catalog, table).history()) if table is not None else {}
-    if table is not None:
+    table = None if rebuild else find_keyed(catalog, name)
+    expected = consumed_versions(load_change(catalog, table).history()) if table is not None else {}
+
+    def columns(text: str) -> list[tuple[str, str]]:
+        return [] if schema is None else [(column.name, column.type) for column in schema(text)]
+
+    if table is not None and schema is not None:
         check_unchanged_config(config, table)
-        if not same_columns(table.columns, [(column.name, column.type) for column in edge.query_schema(sql)]):
+        if not same_columns(table.columns, columns(sql)):
             table = None
     return plan_auto(
-        edge.catalog,
+        catalog,
         name,
         table,
         expected,
@@ -70,7 +82,7 @@ def _plan(
         sql,
         settings=settings,
         until=until,
-        columns=lambda text: [(column.name, column.type) for column in edge.query_schema(text)],
+        columns=None if schema is None else columns,
         of_state=of_state,
     )
 
@@ -101,7 +113,7 @@ def run_refresh(
             comment=comment if mine else f"The state of {name.identifier}, kept by its refresh",
             column_comments=column_comments if mine else None,
         )
-        return replace(outcome, message=f"FULL ({outcome.message})")
+        return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", "build"))
 
     if plan.state is None:
         outcome = run(name, config, plan)

@@ -7,11 +7,13 @@ A state that is lost, or cannot be kept, costs time: then the model is refreshed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from dbt_arctic.errors import StatementError
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.errors import NullKey, StatementError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -23,10 +25,11 @@ from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
 from dbt_arctic.refresh.auto import AutoPlan, Reading, StatePlan, understood
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
 
 Until = Callable[[Name], Consumed | None]
+Schema = Callable[[str], list[ColumnInfo]]
 Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
 
 
@@ -35,10 +38,11 @@ class Plan(Protocol):
 
     def __call__(
         self,
-        edge: Edge,
+        catalog: CatalogReader,
         name: Name,
         config: KeyedConfig,
         sql: str,
+        schema: Schema | None,
         *,
         rebuild: bool = ...,
         settings: str = ...,
@@ -52,10 +56,11 @@ def state_name(name: Name) -> Name:
 
 
 def plan_state(
-    edge: Edge,
+    catalog: CatalogReader,
     name: Name,
     config: KeyedConfig,
     sql: str,
+    schema: Schema | None,
     alone: AutoPlan,
     plan: Plan,
     *,
@@ -69,15 +74,15 @@ def plan_state(
     if alone.sums is not None or alone.reading.reason is not None:
         return None
     builds = alone.action == "build"
-    stored = find_keyed(edge.catalog, state_name(name))
-    if (not builds and stored is None) or not _is_free(edge, name, stored):
+    stored = find_keyed(catalog, state_name(name))
+    if (not builds and stored is None) or not _is_free(catalog, name, stored):
         return None
     made = _split(alone.reading, config)
     if made is None:
         return None
     names = {key: upstream.name.sql for key, upstream in alone.reading.upstreams.items()}
     text = state_sql(made, names)
-    if builds and not _is_the_same(edge, sql, text, made):
+    if builds and schema is not None and not _is_the_same(schema, sql, text, made):
         return None
     own = KeyedConfig(
         model=f"{config.model} (its state)",
@@ -88,11 +93,11 @@ def plan_state(
         full_refresh_above=config.full_refresh_above,
         lease_timeout_s=config.lease_timeout_s,
     )
-    found = plan(edge, state_name(name), own, text, rebuild=builds, settings=settings, until=until)
+    found = plan(catalog, state_name(name), own, text, schema, rebuild=builds, settings=settings, until=until)
     state = StatePlan(state_name(name), own, made, found, sql, settings)
     if builds:
         return replace(alone, state=state)
-    if found.action == "nothing" and not _has_consumed(edge, name, state.name):
+    if found.action == "nothing" and not _has_consumed(catalog, name, state.name):
         return replace(alone, action="incremental", reason=None, state=state, incremental=None)
     return replace(
         alone,
@@ -112,27 +117,47 @@ def run_over_state(
     state = plan.state
     assert state is not None
     builds = plan.action == "build"
+    if plan.action == "nothing":
+        return run(name, config, replace(plan, state=None))
     try:
         kept = run(state.name, state.config, state.plan)
-        types = _types(edge, state.name)
+        types = load_keyed(edge.catalog, state.name).types
         over = outer_sql(state.split, state.name.sql, types)
         # Its own consumed version is that of the state; strictness is about the state.
         own = replace(config, auto="")
-        outer = planned(edge, name, own, over, rebuild=builds, settings=state.settings, of_state=True)
+        outer = planned(
+            edge.catalog,
+            name,
+            own,
+            over,
+            edge.query_schema,
+            rebuild=builds,
+            settings=state.settings,
+            of_state=True,
+        )
         outcome = run(name, own, outer)
-    except (StatementError, NoState):
-        # A group without a value, a sum that is too large: whatever it is, the model itself may do without.
+    except (StatementError, NullKey, NoState) as error:
+        # Whatever it is, the model itself may do without. A state that cannot be kept is not tried again.
         lost = find_keyed(edge.catalog, state.name)
-        if lost is not None:
+        if lost is not None and not isinstance(error, StatementError):
             drop_keyed(edge, lost)
-        alone = planned(edge, name, config, state.model_sql, rebuild=builds, settings=state.settings)
+        alone = planned(
+            edge.catalog,
+            name,
+            config,
+            state.model_sql,
+            edge.query_schema,
+            rebuild=builds,
+            settings=state.settings,
+        )
         return run(name, config, alone)
     if builds:
         return outcome
     # A run that ended between the two has left nothing to do but the second.
-    word = "INCREMENTAL (state)" if kept.message.startswith("SKIP") else kept.message.split(",")[0]
+    done = kept.choice if kept.choice is not None and kept.choice.strategy != "skip" else None
+    choice = done or Choice("incremental", how="state")
     rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
-    return replace(outcome, message=f"{word}{rows}")
+    return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
 
 def drop_lost_state(edge: Edge, name: Name) -> None:
@@ -147,11 +172,10 @@ def owner_of_state(name: Name) -> str:
     return f"the state of {name.dotted}"
 
 
-def _is_free(edge: Edge, name: Name, stored: KeyedTable | None) -> bool:
+def _is_free(catalog: CatalogReader, name: Name, stored: KeyedTable | None) -> bool:
     if stored is not None:
         return stored.owner == owner_of_state(name)
     state = state_name(name)
-    catalog = edge.catalog
     return (
         catalog.load_table(state.schema, state.identifier) is None
         and catalog.load_view(state.schema, state.identifier) is None
@@ -168,25 +192,21 @@ def _split(reading: Reading, config: KeyedConfig) -> Split | None:
         return None
 
 
-def _is_the_same(edge: Edge, sql: str, text: str, made: Split) -> bool:
+def _is_the_same(schema: Schema, sql: str, text: str, made: Split) -> bool:
     """Whether the query over a state has the columns and types of the model's own."""
-    types = {column.name: column.type for column in edge.query_schema(text)}
+    types = {column.name: column.type for column in schema(text)}
     try:
         over = outer_sql(made, f"(\n{text}\n)", types)
     except NoState:
         return False
-    return edge.query_schema(over) == edge.query_schema(sql)
+    return schema(over) == schema(sql)
 
 
-def _types(edge: Edge, name: Name) -> Mapping[str, str]:
-    return load_keyed(edge.catalog, name).types
-
-
-def _has_consumed(edge: Edge, name: Name, state: Name) -> bool:
+def _has_consumed(catalog: CatalogReader, name: Name, state: Name) -> bool:
     """Whether a model was computed from what its state is now."""
-    model, kept = find_keyed(edge.catalog, name), load_keyed(edge.catalog, state)
+    model, kept = find_keyed(catalog, name), load_keyed(catalog, state)
     if model is None:
         return False
-    consumed = consumed_versions(load_change(edge.catalog, model).history()).get(state.dotted)
-    version = current_version(edge.catalog, kept).token
+    consumed = consumed_versions(load_change(catalog, model).history()).get(state.dotted)
+    version = current_version(catalog, kept).token
     return consumed == Consumed(kept.generation.change_id, version)

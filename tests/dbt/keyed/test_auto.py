@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -19,6 +20,12 @@ BY_CUSTOMER = """
 select o.customer, count(*) as orders, sum(o.amount) as amount
 from {{ ref('orders') }} as o
 group by o.customer
+"""
+TOP = BY_CUSTOMER.replace("sum(o.amount) as amount", "max(o.amount) as amount")
+FIRST = """
+{{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
+select customer, avg(cast(amount as decimal(15, 2))) as mean, count(*) * 2 as twice
+from {{ ref('orders') }} group by customer having count(*) > 1 order by mean desc, customer limit 5
 """
 BIG = """
 {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
@@ -42,7 +49,11 @@ def layered(shop: Shop) -> None:
 
 
 def messages(result: Any) -> dict[str, str]:
-    return {entry.node.name: entry.adapter_response["_message"] for entry in result.results}
+    """What was told of each model, but for bytes."""
+    return {
+        entry.node.name: re.sub(r", [\d.]+ .B read.*", "", entry.adapter_response["_message"])
+        for entry in result.results
+    }
 
 
 def expected(shop: Shop) -> list[tuple[Any, ...]]:
@@ -52,13 +63,25 @@ def expected(shop: Shop) -> list[tuple[Any, ...]]:
 
 
 def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_written(shop: Shop) -> None:
+    shop.model("top", TOP)
+    shop.model("first_five", FIRST)
     layered(shop)
     assert shop.rows("by_customer") == expected(shop)
     # An update, a move to another group, a delete, and a new row: groups 1, 2 and 3
     shop.source("raw_orders", rows((1, 1, 100), (2, 3, 2), (3, 3, -1), (50, 3, 7)))
     told = messages(shop.dbt("run"))
     assert shop.rows("by_customer") == expected(shop)
-    assert told["by_customer"] == "INCREMENTAL (3 keys), 3 rows"
+    assert told["by_customer"] == "INCREMENTAL (sums), 3 rows"
+    assert told["top"] == "INCREMENTAL (3 keys), 3 rows"
+    assert told["first_five"].startswith("INCREMENTAL (sums), ")
+    assert shop.rows("top") == sorted(
+        shop.sql("SELECT customer, count(*), max(amount) FROM {s}.orders GROUP BY customer"), key=repr
+    )
+    means = (
+        "SELECT customer, avg(cast(amount AS decimal(15, 2))) AS mean, count(*) * 2 FROM {s}.orders "
+        "GROUP BY customer HAVING count(*) > 1 ORDER BY mean DESC, customer LIMIT 5"
+    )
+    assert shop.rows("first_five") == sorted(shop.sql(means), key=repr)
     assert told["big"].startswith("INCREMENTAL")
     assert shop.rows("big") == [row[::2] for row in expected(shop) if row[2] > 3]
 
@@ -72,8 +95,13 @@ def test_nothing_changed_nothing_runs(shop: Shop) -> None:
 def test_changed_sql_is_computed_anew_and_compared(shop: Shop) -> None:
     layered(shop)
     shop.model("by_customer", BY_CUSTOMER.replace("sum(o.amount)", "max(o.amount)"))
-    told = messages(shop.dbt("run", "--select", "by_customer"))
-    assert told["by_customer"] == "FULL (changed-sql), 20 rows"
+    done = shop.dbt("run", "--select", "by_customer")
+    assert messages(done)["by_customer"] == "FULL (changed-sql), 20 rows"
+    response = done.results[0].adapter_response
+    told = [response[name] for name in ("strategy", "reason", "rows_affected")]
+    assert told == ["full", "changed-sql", 20]
+    assert min(response[name] for name in ("bytes_read", "bytes_written", "jobs")) > 0
+    assert "keys" not in response
     assert sorted(row[2] for row in shop.rows("by_customer")) == list(range(21, 41))
 
 
@@ -144,7 +172,7 @@ def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: S
         "shares",
         """
         {{ config(materialized='incremental', incremental_strategy='auto', unique_key='share', buckets=2) }}
-        select 1000 div o.customer as share, sum(o.amount) as amount
+        select 1000 div o.customer as share, max(o.amount) as amount
         from {{ ref('orders') }} as o join {{ source('raw', 'raw_events') }} as e on e.id = o.customer
         group by 1000 div o.customer""",
     )
@@ -152,5 +180,46 @@ def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: S
     shop.source("raw_orders", rows((1, 0, 100), (2, 3, 7)))
     # No event has the id 0, so the query never divides by it; the search for affected keys does.
     assert messages(shop.dbt("run"))["shares"].startswith("FULL (failed)")
-    amounts = "SELECT 1000 div customer, sum(amount) FROM {s}.orders WHERE customer > 0 GROUP BY ALL"
+    amounts = "SELECT 1000 div customer, max(amount) FROM {s}.orders WHERE customer > 0 GROUP BY ALL"
     assert shop.rows("shares") == sorted(shop.sql(amounts), key=repr)
+
+
+def test_a_model_does_without_a_state_that_is_lost_or_cannot_be_kept(shop: Shop) -> None:
+    layered(shop)
+    # By hand: the model has to be computed from what it reads.
+    shop.sql("DROP VIEW {s}.by_customer__state")
+    shop.source("raw_orders", rows((1, 1, 100)))
+    assert messages(shop.dbt("run", "--select", "orders", "by_customer"))["by_customer"].startswith("FULL")
+    assert shop.rows("by_customer") == expected(shop)
+    # A full refresh makes a new one.
+    shop.model(
+        "by_kind",
+        """
+        {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
+        select customer, nullif(customer, 3) as kind, sum(amount) as amount
+        from {{ ref('orders') }} group by customer, nullif(customer, 3)""",
+    )
+    shop.dbt("run", "--full-refresh", "--select", "by_customer", "by_kind")
+    shop.source("raw_orders", rows((2, 1, 50)))
+    told = messages(shop.dbt("run"))
+    assert told["by_customer"] == "INCREMENTAL (sums), 2 rows"
+    assert shop.rows("by_customer") == expected(shop)
+    # A group with NULL among its values cannot be a key of a state.
+    assert told["by_kind"] == "INCREMENTAL (2 keys), 2 rows"
+    kinds = "SELECT customer, nullif(customer, 3), sum(amount) FROM {s}.orders GROUP BY customer"
+    assert shop.rows("by_kind") == sorted(shop.sql(kinds), key=repr)
+
+
+def test_a_run_that_ended_between_state_and_model_is_finished_by_the_next(shop: Shop) -> None:
+    layered(shop)
+    ended = set()
+    for amount, at in enumerate((1, 4, 7, 10), 100):
+        shop.source("raw_orders", rows((1, 1, amount)))
+        shop.dbt("run", "--select", "orders")
+        shop.end({"by_customer": (at, False)})
+        shop.try_dbt("run", "--select", "by_customer")
+        shop.end({})
+        ended.add(messages(shop.dbt("run", "--select", "by_customer"))["by_customer"])
+        assert shop.rows("by_customer") == expected(shop)
+    # Before the state, in between, and after both
+    assert {"INCREMENTAL (sums), 1 rows", "INCREMENTAL (state), 1 rows"} <= ended
