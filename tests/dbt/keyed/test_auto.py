@@ -195,7 +195,7 @@ def test_a_model_does_without_a_state_that_is_lost_or_cannot_be_kept(shop: Shop)
     shop.model(
         "by_kind",
         """
-        {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
+        {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer') }}
         select customer, nullif(customer, 3) as kind, sum(amount) as amount
         from {{ ref('orders') }} group by customer, nullif(customer, 3)""",
     )
