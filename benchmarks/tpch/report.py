@@ -33,7 +33,7 @@ def ratio(model: Model) -> float | None:
 def strategy(model: Model) -> str:
     """What the rounds were, with the codes of full refreshes."""
     counted = Counter(
-        f"full ({entry.reason})" if entry.strategy == "full" else entry.strategy for entry in model.rounds
+        f"{entry.strategy} ({entry.reason})" if entry.reason else entry.strategy for entry in model.rounds
     )
     if len(counted) == 1:
         return next(iter(counted))

@@ -25,38 +25,43 @@ def is_automatic(model: str, config: Mapping[str, Any]) -> bool:
 
 
 def advice_for(
-    catalog: CatalogReader, name: Name, node: Any, root: Path, reading: Reading | None = None
+    catalog: CatalogReader,
+    name: Name,
+    model: Mapping[str, Any],
+    root: str | Path | None,
+    reading: Reading | None = None,
 ) -> list[Advice]:
     """What to tell of a compiled model; lines are those of its file.
 
-    :param node: dbt's node, compiled.
+    :param model: dbt's node as a mapping.
     :param root: the project's folder.
+    :param reading: what the query reads, where that is known.
     """
-    config = parse_config(node.name, node.config.to_dict())
+    compiled = str(model["compiled_code"])
     if reading is None:
-        reading = read(catalog, name, node.compiled_code, {})
-    text = _file_text(node, root)
+        reading = read(catalog, name, compiled, {})
+    text = _file_text(model, root)
     found = []
-    for advice in advise(reading, config):
+    for advice in advise(reading, parse_config(model["name"], model["config"])):
         # A line of a view that the model reads is none of the model's.
-        line = 0 if reading.views else model_line(text, node.compiled_code, advice.reason.line)
+        line = 0 if reading.views else model_line(text, compiled, advice.reason.line)
         found.append(replace(advice, reason=replace(advice.reason, line=line)))
     return found
 
 
-def told(advice: Advice, node: Any) -> str:
-    """One sentence for a person."""
-    reason = advice.reason
-    at = f"line {reason.line} of {node.original_file_path}" if reason.line else node.original_file_path
-    what = "is never refreshed incrementally" if advice.always else "is at times refreshed in full"
-    fix = f" To change that: {reason.fix}." if reason.fix else ""
-    return f"{node.name} {what}: {reason.what} ({reason.code}, {at}).{fix}"
+def told(advice: Advice, model: Mapping[str, Any]) -> str:
+    """One sentence for a person, and one on what to do."""
+    reason, path = advice.reason, model["original_file_path"]
+    at = f"line {reason.line} of {path}" if reason.line else path
+    what = "can never be refreshed incrementally" if advice.always else "is at times refreshed in full"
+    fix = f". To change that: {reason.fix}" if reason.fix else ""
+    return f"{model['name']} {what}: {reason.what} ({reason.code}, {at}){fix}."
 
 
 def model_line(text: str, compiled: str, line: int) -> int:
     """The line of a model's file from which a line of its compiled SQL comes; 0 where that is not known.
 
-    >>> model_line("{{ config(\\n  x=1) }}\\nselect a,\\n  rand()\\nfrom {{ ref('t') }}", "\\nselect a,\\n  rand()", 3)
+    >>> model_line("{{ config(\\n  x=1) }}\\nselect a,\\n  rand()", "\\nselect a,\\n  rand()", 3)
     4
     """
     if line <= 0:
@@ -76,11 +81,12 @@ def _lines(text: str) -> Sequence[str]:
     return [line.strip() for line in text.splitlines()]
 
 
-def _file_text(node: Any, root: Path) -> str:
+def _file_text(model: Mapping[str, Any], root: str | Path | None) -> str:
     """The model's file as it is, since dbt drops its first empty lines; else the text that dbt has."""
-    path = root / node.original_file_path
-    if path.is_file():
+    raw = str(model["raw_code"])
+    path = Path(root or "") / str(model["original_file_path"])
+    if root is not None and path.is_file():
         text = path.read_text(encoding="utf-8")
-        if str(node.raw_code).strip() in text:
+        if raw.strip() in text:
             return text
-    return str(node.raw_code)
+    return raw

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.base.meta import available
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.flags import get_flags
 
 from dbt_arctic.adapter import elsewhere
-from dbt_arctic.adapter.connections import ArcticResponse
+from dbt_arctic.adapter.advice import advice_for, is_automatic, told
+from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.auto import Reading
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.edge import Outcome
@@ -25,7 +32,23 @@ from dbt_arctic.refresh.edge import Outcome
 MEANING = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
 
 
+_log = AdapterLogger("Arctic")
+
+
 class AutoApi(ModelApi):
+    @contextmanager
+    def connection_named(
+        self, name: str, query_header_context: Any = None, should_release_connection: bool = True
+    ) -> Iterator[None]:
+        """dbt compiles and runs each node in here. What is only compiled is told what stands in the way."""
+        with super().connection_named(name, query_header_context, should_release_connection):
+            yield
+            node = query_header_context
+            compiles = getattr(get_flags(), "WHICH", "") == "compile"  # type: ignore[no-untyped-call]
+            if compiles and _is_compiled(node) and is_automatic(node.name, node.config.to_dict()):
+                target = Name(node.database, node.schema, node.alias)
+                self._advise(target, node.to_dict(omit_none=True), None)
+
     @available.parse(lambda *a, **k: None)
     def refresh_auto(
         self, this: ArcticRelation, model: Mapping[str, Any], sql: str, rebuild: bool
@@ -43,25 +66,35 @@ class AutoApi(ModelApi):
                 )
             pins = current()
             config, sql = self._auto_config(model, sql if pins is None else pins.unpinned(sql))
-            plan = plan_refresh(
-                edge,
-                this.name_parts,
-                config,
-                sql,
-                rebuild=rebuild,
-                settings=settings_of_meaning(self.config.credentials),
-                until=self._pinned_version,
-            )
-            outcome = run_refresh(
-                edge,
-                this.name_parts,
-                config,
-                plan,
-                owner=unique_id,
-                comment=self.table_comment(model),
-                column_comments=self.column_comments(model),
-            )
-        return _response(outcome)
+            with self._handle().noting() as statements:
+                plan = plan_refresh(
+                    edge.catalog,
+                    this.name_parts,
+                    config,
+                    sql,
+                    edge.query_schema,
+                    rebuild=rebuild,
+                    settings=settings_of_meaning(self.config.credentials),
+                    until=self._pinned_version,
+                )
+                outcome = run_refresh(
+                    edge,
+                    this.name_parts,
+                    config,
+                    plan,
+                    owner=unique_id,
+                    comment=self.table_comment(model),
+                    column_comments=self.column_comments(model),
+                )
+            if plan.action == "build":
+                self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.reading)
+            return _response(outcome, self._handle().traffic(statements))
+
+    def _advise(self, name: Name, model: Mapping[str, Any], reading: Reading | None) -> None:
+        root = getattr(self.config, "project_root", None)
+        with as_dbt_errors():
+            for advice in advice_for(self.catalog, name, model, root, reading):
+                _log.warning(told(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         config = parse_config(model["name"], model["config"])
@@ -76,16 +109,41 @@ class AutoApi(ModelApi):
         return replace(config, checks=contract.checks, required=contract.required), ordered
 
 
+def _is_compiled(node: Any) -> bool:
+    """Whether it is a model in SQL that dbt has compiled."""
+    is_sql = getattr(node, "resource_type", "") == "model" and node.language == "sql"
+    return is_sql and bool(node.compiled_code)
+
+
 def settings_of_meaning(credentials: ArcticCredentials) -> str:
     """The session's settings on which the result of a query depends, as the profile has them."""
     conf = {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
     return ";".join(f"{name}={conf[name]}" for name in MEANING if name in conf)
 
 
-def _response(outcome: Outcome) -> ArcticResponse:
-    return ArcticResponse(
-        _message=outcome.message,
-        code=outcome.message.split(" ")[0],
+def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
+    choice = outcome.choice
+    assert choice is not None
+    bytes_told = f", {_size(traffic.read)} read, {_size(traffic.written)} written" if traffic else ""
+    return AutoResponse(
+        _message=outcome.message + ("" if choice.strategy == "skip" else bytes_told),
+        code=choice.strategy.upper(),
         rows_affected=None if outcome.rows < 0 else outcome.rows,
+        jobs=None if traffic is None else traffic.jobs,
         statement=outcome.sql,
+        strategy=choice.strategy,
+        reason=choice.reason or None,
+        keys=choice.keys,
+        bytes_read=None if traffic is None else traffic.read,
+        bytes_written=None if traffic is None else traffic.written,
     )
+
+
+def _size(count: int) -> str:
+    """
+    >>> _size(0), _size(52_345), _size(1_234_567)
+    ('0 kB', '52 kB', '1.2 MB')
+    """
+    if count < 10**6:
+        return f"{round(count / 1000)} kB"
+    return f"{count / 10**6:.1f} MB" if count < 10**9 else f"{count / 10**9:.1f} GB"

@@ -116,7 +116,7 @@ def _compare(operator: Operator, catalog: str, built: Any, number: int, found: C
         if choose_strategy(node.name, config) != "auto":
             continue
         found.models.add(node.name)
-        if str(entry.adapter_response.get("_message", "")).startswith("INCREMENTAL"):
+        if entry.adapter_response.get("strategy") == "incremental":
             found.incremental.add(node.name)
         name = Name(catalog, node.schema, node.alias)
         columns = _columns(operator, name)

@@ -11,25 +11,30 @@ from dataclasses import dataclass
 
 from dbt.cli.main import dbtRunner
 
+from dbt_arctic.adapter.advice import advice_for, is_automatic
 from dbt_arctic.adapter.auto_api import settings_of_meaning
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto import AutoPlan, plan_auto
-from dbt_arctic.refresh.config import choose_strategy, parse_config
-from dbt_arctic.refresh.state import find_keyed, load_change
+from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.auto_advice import Advice
+from dbt_arctic.refresh.auto_model import plan_refresh
+from dbt_arctic.refresh.config import parse_config
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """:param before: models of the same selection that this one reads, and that may change it first."""
+    """:param before: models of the same selection that this one reads, and that may change it first.
+    :param advice: what stands in the way of incremental refreshes, with lines of the model's file.
+    """
 
     model: str
     name: Name
     plan: AutoPlan
     before: tuple[str, ...]
+    path: str
+    advice: tuple[Advice, ...]
 
 
 def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> list[ModelPlan]:
@@ -41,26 +46,21 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     settings = settings_of_meaning(target.credentials)
     automatic = {}
     for node in compiled:
-        config = node.config.to_dict()
-        if config.get("materialized") == "incremental" and choose_strategy(node.name, config) == "auto":
+        if is_automatic(node.name, node.config.to_dict()):
             automatic[node.unique_id] = node
     plans = []
     for unique_id, node in automatic.items():
         name = Name(target.credentials.database, node.schema, node.alias)
         config = parse_config(node.name, node.config.to_dict())
-        table = find_keyed(operator.catalog, name)
-        expected = {}
-        if table is not None:
-            expected = consumed_versions(load_change(operator.catalog, table).history())
-        plan = plan_auto(
-            operator.catalog, name, table, expected, config, node.compiled_code, settings=settings
-        )
+        plan = plan_refresh(operator.catalog, name, config, node.compiled_code, None, settings=settings)
         before = tuple(
             other.name
             for key, other in automatic.items()
             if key in node.depends_on.nodes and key != unique_id
         )
-        plans.append(ModelPlan(node.name, name, plan, before))
+        model = node.to_dict(omit_none=True)
+        advice = tuple(advice_for(operator.catalog, name, model, target.project_root))
+        plans.append(ModelPlan(node.name, name, plan, before, node.original_file_path, advice))
     return plans
 
 

@@ -60,17 +60,26 @@ def reasons(entry: ModelPlan) -> list[str]:
     """Why the plan is what it is, in plain words."""
     found = []
     plan = entry.plan
-    if plan.reason is not None:
+    advised = {advice.reason.code for advice in entry.advice}
+    if plan.action == "build":
+        found.append("the table does not exist yet")
+    elif plan.reason is not None and plan.reason.code not in advised:
         found.append(f"{plan.reason.what} ({plan.reason.code})")
         if plan.reason.line:
-            found[-1] += f", line {plan.reason.line}"
+            found[-1] += f", line {plan.reason.line} of the compiled SQL"
         if plan.reason.fix and plan.action == "full":
             found.append(f"to change that: {plan.reason.fix}")
-    elif plan.action == "build":
-        found.append("the table does not exist yet")
     for upstream in plan.changed if plan.action == "incremental" else []:
         rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows >= 0 else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
+    for advice in entry.advice:
+        reason = advice.reason
+        at = f", line {reason.line} of {entry.path}" if reason.line else ""
+        found.append(
+            f"{'never' if advice.always else 'at times not'} incremental: {reason.what} ({reason.code}{at})"
+        )
+        if reason.fix:
+            found.append(f"to change that: {reason.fix}")
     if entry.before:
         found.append(f"before it: {', '.join(entry.before)}")
     return found
@@ -100,6 +109,17 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         "why": plan.reason.what if plan.reason else None,
         "line": plan.reason.line if plan.reason else None,
         "fix": plan.reason.fix if plan.reason else None,
+        "advice": [
+            {
+                "always": advice.always,
+                "reason": advice.reason.code,
+                "why": advice.reason.what,
+                "fix": advice.reason.fix,
+                "path": entry.path,
+                "line": advice.reason.line or None,
+            }
+            for advice in entry.advice
+        ],
         "upstreams": [
             {
                 "relation": upstream.name.dotted,

@@ -1,0 +1,60 @@
+"""An automatic model that can never, or not always, be refreshed incrementally is told so in time."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+from dbt_arctic.cli.main import main
+from tests.dbt.keyed.conftest import Shop
+
+CONFIG = """{{ config(
+    materialized='incremental', incremental_strategy='auto', unique_key='id', buckets=2
+) }}
+"""
+NEVER = "\n" + CONFIG + "select id,\n  rand() as dice\nfrom {{ source('raw', 'raw_orders') }}"
+AT_TIMES = CONFIG + (
+    "select o.id from {{ source('raw', 'raw_orders') }} as o\n"
+    "where o.amount > (\n  select max(amount) / 2\n  from {{ source('raw', 'raw_orders') }})"
+)
+FINE = CONFIG + "select id from {{ source('raw', 'raw_orders') }}"
+
+NEVER_TOLD = (
+    "diced can never be refreshed incrementally: rand() gives another value in each run "
+    "(random, line 6 of models/diced.sql). To change that: compute it outside the model."
+)
+AT_TIMES_TOLD = (
+    "large is at times refreshed in full: all rows depend on the value of an uncorrelated subquery over "
+    "raw_orders: where that changes, everything is computed (guard, line 6 of models/large.sql)."
+)
+
+
+def test_what_stands_in_the_way_is_told_at_compile_by_the_plan_and_at_a_build(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT 1L AS id, 10L AS amount UNION ALL SELECT 2L, 20L")
+    for name, text in (("diced", NEVER), ("large", AT_TIMES), ("fine", FINE)):
+        shop.model(name, text)
+    log = shop.folder / "logs" / "dbt.log"
+    log.parent.mkdir(exist_ok=True)
+    for command in ("compile", "run"):
+        log.write_text("")
+        shop.dbt(command)
+        text = log.read_text()
+        assert text.count(NEVER_TOLD) == 1
+        assert text.count(AT_TIMES_TOLD) == 1
+        assert "fine can" not in text
+        assert "fine is" not in text
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    told = {
+        entry["model"]: entry
+        for entry in json.loads(CliRunner().invoke(main, ["plan", "--json", *folders]).output)
+    }
+    advice = {
+        name: [(one["always"], one["reason"], one["line"]) for one in told[name]["advice"]] for name in told
+    }
+    assert advice == {"diced": [(True, "random", 6)], "large": [(False, "guard", 6)], "fine": []}
+    said = CliRunner().invoke(main, ["plan", "diced", *folders], terminal_width=200).output
+    assert (
+        "never incremental: rand() gives another value in each run (random, line 6 of models/diced.sql)"
+        in " ".join(said.split())
+    )
