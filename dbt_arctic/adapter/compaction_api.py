@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.base.meta import available
+from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
-from dbt_arctic.compaction.run import Done, record, run_operations
+from dbt_arctic.compaction.run import FAILED, Done, record, run_operations, trim_when_due
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.look import look
 from dbt_arctic.refresh.duration import parse_duration
 
 DEFAULT_BUDGET_S = 300
+
+_logger = AdapterLogger("Arctic")
 
 
 class CompactionApi(ModelApi):
@@ -30,6 +33,15 @@ class CompactionApi(ModelApi):
         grace = DEFAULT_TRIM_GRACE_SECONDS if trim_grace_seconds is None else trim_grace_seconds
         with as_dbt_errors():
             return vars(compact_major(self.edge(), relation.name_parts, grace))
+
+    @available.parse(lambda *a, **k: None)
+    def trim_when_due(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:
+        """After a write. What fails here is told; the rows are written, and the trim stays due."""
+        with as_dbt_errors():
+            settings = parse_settings(model["name"], model["config"].get("compaction"))
+            done = trim_when_due(self.edge(), relation.name_parts, settings)
+        if done is not None and done.outcome == FAILED:
+            _logger.warning(f"{relation.name_parts} was written, and could not be trimmed: {done.detail}")
 
     @available.parse(lambda *a, **k: [])
     def compact_due(

@@ -73,6 +73,7 @@ def compact(
         if not operations:
             click.echo("[]" if as_json else "Nothing is due.")
             return
+        operator.read("SELECT 1")  # Spark starts: that is no operation's time
         done = run_operations(
             operator.edge,
             operations,

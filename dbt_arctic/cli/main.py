@@ -17,6 +17,7 @@ from dbt_arctic.cli.clean import clean
 from dbt_arctic.cli.compact import compact
 from dbt_arctic.cli.doctor import examine
 from dbt_arctic.cli.erase import erase
+from dbt_arctic.cli.expire import expire
 from dbt_arctic.cli.history import changes, history
 from dbt_arctic.cli.plan import plan
 from dbt_arctic.cli.rollback import restore, rollback, savepoint
@@ -63,6 +64,7 @@ for command in (
     clean,
     compact,
     erase,
+    expire,
     history,
     plan,
     restore,

@@ -36,7 +36,9 @@ class Upstreams:
     def lags(self, state: TableState) -> list[Lag]:
         """Of the table whose change table (or which itself, without a key) has this state."""
         consumed = consumed_versions(state.history())
-        return [self._lag(upstream, consumed[upstream]) for upstream in sorted(consumed)]
+        # What an automatic model was computed by is kept among its upstreams, and is no table.
+        names = sorted(name for name in consumed if name.count(".") >= 2)
+        return [self._lag(upstream, consumed[upstream]) for upstream in names]
 
     def _lag(self, upstream: str, last: Consumed) -> Lag:
         if upstream not in self._known:

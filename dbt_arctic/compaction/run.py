@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_settled
 from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_minor, merge_small_files
+from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed import operations as sql
@@ -91,6 +92,24 @@ def run_operation(
     except ArcticError as error:
         return Done(operation, FAILED, str(error), began_ms, clock() - began, before)
     return Done(operation, outcome, detail, began_ms, clock() - began, before, after)
+
+
+def trim_when_due(edge: Edge, name: Name, settings: CompactionSettings) -> Done | None:
+    """After a write: what was merged longer ago than the grace goes, and the next read does not pay for it.
+
+    A look at metadata, and where something is due one statement without a Spark job. The write is done
+    whatever comes of this; ``None`` where nothing is due.
+    """
+    if settings.trigger is None or settings.shed:
+        return None
+    operation = Operation("trim", name, "with a write", 0.5, 0.0)
+    try:
+        status = _measure(edge, name)
+    except ArcticError as error:
+        return Done(operation, FAILED, str(error), edge.now_ms())
+    if status is None or not status.pending.trim_due:
+        return None
+    return run_operation(edge, operation)
 
 
 def _execute(edge: Edge, operation: Operation, grace_s: float) -> tuple[str, str]:

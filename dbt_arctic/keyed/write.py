@@ -265,6 +265,15 @@ def fast_forward(table: Name, branch: str) -> str:
     )
 
 
+def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mapping[str, str]) -> str:
+    """An empty commit to a branch: it says something that is to outlive the commit that said it."""
+    listed = quote_all(columns)
+    return (
+        f"INSERT INTO {table.branch(branch)} WITH ({_properties(properties)}) ({listed})\n"
+        f"SELECT {listed}\nFROM {table.sql}\nWHERE false"
+    )
+
+
 def _insert(target: str, columns: Sequence[str], properties: Mapping[str, str], select: str) -> str:
     options = f" WITH ({_properties(properties)})" if properties else ""
     return f"INSERT INTO {target}{options} ({quote_all([*columns, ACTION, OFFSET, TXN])})\n{select}"

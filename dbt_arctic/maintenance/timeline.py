@@ -11,6 +11,7 @@ from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.replay import PROPERTY_SETTLED
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
 from dbt_arctic.maintenance.generations import generation_of, load_sides
@@ -116,6 +117,8 @@ def kind_of_change(commit: Snapshot) -> str:
         return "pull" if PROPERTY_CONSUMED in summary else "upsert"
     if commit.parent_id is None and PROPERTY_RUN in summary:
         return "build"
+    if PROPERTY_CONSUMED in summary or PROPERTY_SETTLED in summary:
+        return "carried on"  # what an expired commit said
     if commit.operation == "delete":
         return "trim"
     return "rewrite" if commit.operation == "replace" else "by hand"

@@ -109,6 +109,10 @@ def _trim(story: Story, operation: Operation) -> None:
     story.put_together("trim", _table(story, operation), _trouble(story, operation))
 
 
+def _let_go(story: Story, operation: Operation) -> None:
+    story.let_go(_table(story, operation), GRACE_S * 1000, _trouble(story, operation))
+
+
 def _undo(story: Story, operation: Operation) -> None:
     table = _table(story, operation)
     if table.shown is not None and table.shown.previous is not None:
@@ -177,6 +181,7 @@ _DO: dict[str, Any] = {
     "minor": _minor,
     "full": _full,
     "trim": _trim,
+    "let_go": _let_go,
     "undo": _undo,
     "restore": _restore,
     "pull": _pull,
@@ -203,6 +208,7 @@ INTERRUPTIBLE = frozenset(
         "minor",
         "full",
         "trim",
+        "let_go",
         "undo",
         "pull",
         "savepoint",

@@ -26,7 +26,10 @@ from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version, decode_consumed
+from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.clean import clean
+from dbt_arctic.maintenance.consumers import find_consumers, goes_on
+from dbt_arctic.maintenance.expire import expire
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
@@ -313,6 +316,45 @@ class Story:
             kinds[kind](process)
 
         return self._attempt(f"{kind} of {table.name.identifier}", run, disturbance)
+
+    def let_go(self, table: TableLog, age_ms: int, disturbance: Disturbance | None = None) -> bool:
+        """``dbt-arctic expire``: what goes is nothing that anybody still has to read."""
+
+        def run(process: Process) -> None:
+            claims = find_claims(process.edge.catalog, "lake")
+            expire(process.edge, table.name, claims, process.edge.now_ms() - age_ms)
+
+        catalog, before_ms = self.world.catalog, self.world.now_ms() - age_ms
+        shown = find_keyed(catalog, table.name)
+        consumers = find_consumers(catalog, table.name)
+        going_on = [one for one in consumers if shown is not None and goes_on(catalog, shown, one)]
+        readable = [] if table is not self.orders else self._readable_since(before_ms)
+        done = self._attempt(f"let versions of {table.name.identifier} go", run, disturbance)
+        if shown is None or (disturbance is not None and disturbance.kind == "meet"):
+            return done
+        for one in going_on:
+            if not goes_on(catalog, shown, one):
+                self._fail(f"{one.name} cannot go on: what it has to read has expired")
+        for token in readable:
+            if self._is_expired(token):
+                self._fail(f"the version {token} of since then has expired")
+        return done
+
+    def _readable_since(self, since_ms: int) -> list[str]:
+        """The versions of ``orders`` in what is shown that are no older, and there."""
+        table = find_keyed(self.world.catalog, self.orders.name)
+        if table is None:
+            return []
+        times = {
+            one.snapshot_id: one.timestamp_ms for one in load_change(self.world.catalog, table).snapshots
+        }
+        found = []
+        for token in self.versions:
+            number, change_snapshot, _ = (int(part) for part in token.split("."))
+            young = times.get(change_snapshot, 0) >= since_ms
+            if young and number == table.generation.number and not self._is_expired(token):
+                found.append(token)
+        return found
 
     def undo_full_refresh(
         self, table: TableLog, disturbance: Disturbance | None = None, number: int | None = None

@@ -18,6 +18,7 @@ from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed import replace as replacing
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance import claims, expire_plan
 from dbt_arctic.refresh import build, computed, state, switch, upsert
 from dbt_arctic.refresh.state import load_base, load_change
 from tests.model.oracle import visible
@@ -147,6 +148,32 @@ def merge_without_a_look_at_the_sequence(patch: Patch, story: Story) -> None:
     patch.setattr(compact, "merge_changes", mistaken)
 
 
+def expire_what_a_consumer_has_to_read(patch: Patch, story: Story) -> None:
+    patch.setattr(claims.Claims, "of", lambda self, upstream, released=frozenset(): [])
+
+
+def expire_what_was_consumed(patch: Patch, story: Story) -> None:
+    patch.setattr(expire_plan, "_to_carry", lambda changes, keep: {})
+
+
+def expire_the_base_of_a_version(patch: Patch, story: Story) -> None:
+    patch.setattr(expire_plan, "base_for", lambda bases, changes, snapshot: bases[0].snapshot_id)
+
+
+def give_rows_a_new_place(patch: Patch, story: Story) -> None:
+    """Files put together by something that does not know the age of a row."""
+    assert isinstance(story.world, MemoryWorld)
+    lake, right = story.world.lake, story.world.lake.rewrite
+
+    def mistaken(table: Any, takes: Any = lambda file: True) -> Any:
+        commit = right(table, takes)
+        for row in [] if commit is None else list(commit.rows()):
+            object.__setattr__(row, "sequence", 1000 - row.sequence)
+        return commit
+
+    patch.setattr(lake, "rewrite", mistaken)
+
+
 # Stories, each right as it is
 
 
@@ -237,6 +264,47 @@ def expired_between_compactions(story: Story) -> None:
     story.compact(story.orders, GRACE_S)
 
 
+def expired_while_a_consumer_is_behind(story: Story) -> None:
+    story.build([Change(1, 1)])
+    story.pull()
+    story.upsert([Change(1, 2)])
+    for _ in range(2):
+        story.advance(HOUR_MS)
+        story.upsert([Change(2, 3)])
+    story.let_go(story.orders, GRACE_S * 1000)
+    assert story.pull() == "upserted"
+
+
+def expired_after_a_pull_long_ago(story: Story) -> None:
+    story.build([Change(1, 1)])
+    story.pull()
+    story.upsert([Change(1, 2)])
+    story.pull()
+    story.advance(HOUR_MS)
+    for _ in range(2):
+        story.compact(story.copy, GRACE_S)
+        story.advance(HOUR_MS)
+    story.let_go(story.copy, GRACE_S * 1000)
+    assert story.pull() == "skipped"
+
+
+def expired_with_changes_not_merged(story: Story) -> None:
+    story.build([Change(1, 1)])
+    story.upsert([Change(1, 2)])
+    story.advance(HOUR_MS)
+    story.upsert([Change(1, 3)])
+    story.advance(HOUR_MS)
+    story.compact(story.orders, GRACE_S)
+    story.let_go(story.orders, HOUR_MS + GRACE_S * 1000)
+
+
+def put_together_with_changes_pending(story: Story) -> None:
+    story.build([Change(1, 1)])
+    story.upsert([Change(1, 2)])
+    story.upsert([Change(1, 3)])
+    story.put_together("minor", story.orders)
+
+
 def late_rows(story: Story) -> None:
     story.build([Change(1, 10, sequence=2)])
     story.upsert([Change(1, None, sequence=5), Change(2, 7, sequence=5)])
@@ -270,6 +338,10 @@ MUTATIONS = [
     Mutation(refresh_over_what_lands_meanwhile, refreshed_beside_a_write),
     Mutation(replace_whatever_view_is_there, undone_beside_a_full_refresh),
     Mutation(merge_what_an_expired_commit_merged, expired_between_compactions),
+    Mutation(give_rows_a_new_place, put_together_with_changes_pending),
+    Mutation(expire_what_a_consumer_has_to_read, expired_while_a_consumer_is_behind),
+    Mutation(expire_what_was_consumed, expired_after_a_pull_long_ago),
+    Mutation(expire_the_base_of_a_version, expired_with_changes_not_merged),
     Mutation(trim_the_deletes, late_rows, sequence=True),
     Mutation(forget_deletes_by_their_age_alone, late_rows, sequence=True),
     Mutation(merge_without_a_look_at_the_sequence, late_rows, sequence=True),

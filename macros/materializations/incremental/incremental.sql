@@ -43,6 +43,7 @@
 
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
+    {%- do adapter.trim_when_due(target_relation, model) -%}
   {%- elif rebuild -%}
     {%- set response = arctic__build_plain(target_relation, model_sql) -%}
   {%- else -%}

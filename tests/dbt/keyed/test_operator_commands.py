@@ -169,3 +169,35 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     assert type_in.json("history", "orders", "--compaction")[0]["run"].endswith(":compact_due")
     shop.model("wrong", ORDERS.replace("buckets=2", "compaction={'triger': 1}"))
     assert "compaction has no setting 'triger'" in shop.fail("run", "--select", "wrong")
+
+
+def test_expire_keeps_what_a_model_downstream_has_not_read(
+    shop: Shop, type_in: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "at least 1h" in type_in("expire", "--older-than", "30m", code=2)
+    monkeypatch.setattr("dbt_arctic.cli.expire.LEAST_AGE_MS", 0)
+    shop.source("raw_orders", "select id, 10 amount, false gone from range(2)")
+    shop.model("orders", ORDERS)
+    copy = "{{ config(materialized='incremental', unique_key='id', buckets=2) }}\n"
+    shop.model("copy", copy + "select id, amount, _action from {{ incremental_pull(ref('orders')) }}")
+    shop.dbt("run")
+    for _ in range(2):
+        shop.dbt("run", "--select", "orders")
+    type_in("compact", "orders", "--kind", "major", "--trim-grace", "0s")
+    (plan,) = type_in.json("expire", "orders", "--older-than", "0s", "--dry-run")
+    assert [hold["who"] for hold in plan["held_back_by"]] == [f"lake.{shop.schema}.copy"]
+    assert [side["going"] for side in plan["sides"]] == [0, 0]
+    assert "has read no further" in type_in("expire", "orders", "--older-than", "0s", "--dry-run")
+    shop.dbt("run", "--select", "copy")
+    assert "Let 4 snapshots go?" in type_in("expire", "orders", "--older-than", "0s", code=1, answer="n\n")
+    everything = type_in("expire", "--older-than", "0s", "--yes")
+    assert "snapshots are gone" in everything
+    assert len(shop.log("orders")) == 1
+    assert "raw_orders" not in everything, "what others make is theirs"
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--select", "copy")
+    assert shop.rows("copy", "id, amount") == [(0, 10), (1, 10)]
+    assert len(shop.log("copy")) > 1
+    (held,) = type_in.json("expire", "orders", "--older-than", "0s", "--dry-run", "--release", "copy")
+    assert held["held_back_by"] == []
+    assert type_in.json("verify")["findings"] == []

@@ -1,0 +1,155 @@
+"""``dbt-arctic expire``: shows which old versions would go and who holds others back, and asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from dbt_arctic.cli.options import (
+    duration_ms,
+    json_option,
+    print_json,
+    project_options,
+    schema_options,
+    wide_console,
+)
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import TABLE as OPERATIONS
+from dbt_arctic.maintenance.claims import find_claims
+from dbt_arctic.maintenance.expire import expire as let_go
+from dbt_arctic.maintenance.expire import plan_expiry
+from dbt_arctic.maintenance.expire_plan import LEAST_AGE_MS, ExpirePlan, shown_hold
+from dbt_arctic.maintenance.inventory import take_inventory
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.operator import Operator
+    from dbt_arctic.adapter.project import Target
+
+
+@click.command()
+@click.argument("tables", nargs=-1)
+@schema_options
+@click.option(
+    "--older-than",
+    default="7d",
+    callback=duration_ms,
+    help="Tables stay readable as they were since then; at least 1h [7d].",
+)
+@click.option(
+    "--release",
+    multiple=True,
+    metavar="TABLE",
+    help="Keep nothing for this consumer: its next run starts from all rows. May be given several times.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@project_options
+@click.pass_context
+def expire(
+    context: click.Context,
+    target: Target,
+    tables: tuple[str, ...],
+    schemas: tuple[str, ...],
+    everything: bool,
+    older_than: int,
+    release: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Let old versions go, with the files that only they need (all of the project's tables, or those named).
+
+    What a model downstream has not read yet stays, and so do savepoints.
+    """
+    from dbt_arctic.adapter.operator import operating
+
+    if older_than < LEAST_AGE_MS:
+        raise click.BadParameter("at least 1h: a run or a reader at work may have pinned a younger version")
+    with operating(target, "expire") as operator:
+        names = _chosen(operator, tables, schemas, everything)
+        released = frozenset(operator.name(text).dotted for text in release)
+        claims = find_claims(operator.catalog, operator.name("any").catalog)
+        before_ms = operator.edge.now_ms() - older_than
+        plans = [
+            plan
+            for name in names
+            if (plan := plan_expiry(operator.edge, name, claims, before_ms, released)) is not None
+        ]
+        going = sum(plan.going for plan in plans)
+        if as_json:
+            print_json([_as_dict(plan) for plan in plans])
+        else:
+            _show(plans)
+        if dry_run or not going:
+            return
+        if not yes and not click.confirm(f"Let {going} snapshots go?", err=as_json):
+            context.exit(1)
+        gone = 0
+        for plan in plans:
+            done = let_go(operator.edge, plan.name, claims, before_ms, released) if plan.going else None
+            gone += 0 if done is None else done.snapshots
+    click.echo(f"{gone} snapshots are gone.", err=as_json)
+
+
+def _chosen(
+    operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool
+) -> list[Name]:
+    """Those that are named; else keyed tables, and of the plain ones those that the project makes: what
+    others do with a table of theirs, nobody here knows.
+
+    :raises UnknownRelation: there is no table of a name.
+    """
+    if tables:
+        names = [operator.name(text) for text in tables]
+        for name in names:
+            known = (operator.catalog.load_view, operator.catalog.load_table)
+            if all(load(name.schema, name.identifier) is None for load in known):
+                raise UnknownRelation(
+                    f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"
+                )
+        return names
+    found: list[Name] = []
+    catalog = operator.name("any").catalog
+    for schema in operator.schemas(schemas, everything):
+        inventory = take_inventory(operator.catalog, catalog, schema)
+        found += [inventory.name(identifier) for identifier in inventory.keyed]
+        plain = (inventory.name(identifier) for identifier in inventory.tables)
+        found += [name for name in plain if name in operator.models or name.identifier == OPERATIONS]
+    return sorted(found)
+
+
+def _show(plans: list[ExpirePlan]) -> None:
+    if not plans:
+        click.echo("There is no table yet.")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("table", no_wrap=True)
+    for heading in ("snapshots", "go", "stay"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("held back by", overflow="fold")
+    for plan in plans:
+        left = sum(side.left for side in plan.sides)
+        table.add_row(
+            f"{plan.name.schema}.{plan.name.identifier}",
+            str(left + plan.going),
+            str(plan.going),
+            str(left),
+            "; ".join(shown_hold(hold) for hold in plan.holds),
+        )
+    wide_console().print(table)
+
+
+def _as_dict(plan: ExpirePlan) -> dict[str, Any]:
+    return {
+        "table": plan.name.dotted,
+        "sides": [
+            {"table": side.name.dotted, "going": side.going, "staying": side.left} for side in plan.sides
+        ],
+        "held_back_by": [
+            {"who": hold.who, "why": hold.why, "since_ms": hold.since_ms} for hold in plan.holds
+        ],
+    }

@@ -1,0 +1,60 @@
+"""Which versions of tables somebody still has to read: what each table of a catalog says it consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.table import PROPERTY_OF
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.maintenance.inventory import Inventory, take_inventory
+
+
+@dataclass(frozen=True)
+class Claim:
+    """:param consumer: the dotted name of who has read ``consumed`` last, and goes on from there."""
+
+    consumer: str
+    consumed: Consumed
+
+
+@dataclass(frozen=True)
+class Claims:
+    """By the dotted name of what was read.
+
+    :param unknown: what cannot be read, and why: nobody can say what it still needs.
+    """
+
+    by_upstream: dict[str, list[Claim]] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def of(self, upstream: str, released: frozenset[str] = frozenset()) -> list[Claim]:
+        """:param released: consumers whose claims do not count any more."""
+        return [one for one in self.by_upstream.get(upstream, []) if one.consumer not in released]
+
+
+def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
+    """Of every schema. The generation before a full refresh counts too: it may be shown again."""
+    found = Claims()
+    for schema in catalog.list_schemas():
+        inventory = take_inventory(catalog, catalog_name, schema)
+        for consumer, upstream, consumed in _in_schema(inventory):
+            found.by_upstream.setdefault(upstream, []).append(Claim(consumer, consumed))
+        for name, error in {**inventory.damaged_tables, **inventory.damaged_views}.items():
+            found.unknown[inventory.name(name).dotted] = error.why or error.what
+        for name, strange in inventory.strange.items():
+            found.unknown[inventory.name(name).dotted] = strange.what
+    return found
+
+
+def _in_schema(inventory: Inventory) -> Iterator[tuple[str, str, Consumed]]:
+    named = {side.identifier: table for table in inventory.keyed.values() for side in table.side_tables}
+    for name, state in inventory.tables.items():
+        owner = named.get(name)
+        if owner is None and PROPERTY_OF in state.properties:
+            continue  # a generation that no view names
+        consumer = (inventory.name(name) if owner is None else owner.name).dotted
+        for upstream, consumed in consumed_versions(state.history()).items():
+            yield consumer, upstream, consumed

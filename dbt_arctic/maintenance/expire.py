@@ -1,0 +1,94 @@
+"""``expire``: old versions go, with the files that only they name, as ``expire_plan`` says.
+
+What the newest commits must still say is said again first, in a commit that fails when another writer was
+faster. The plan is made anew right before: a model may have been rebuilt, or a build may have begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.keyed import erase as sql
+from dbt_arctic.keyed.log import PROPERTY_RUN
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.write import carry_on
+from dbt_arctic.maintenance.claims import Claims
+from dbt_arctic.maintenance.expire_plan import ExpirePlan, SidePlan, plan_keyed, plan_plain
+from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, publish, staged
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import find_keyed, head, load_change
+
+
+@dataclass(frozen=True)
+class Expired:
+    """:param snapshots: how many went."""
+
+    plan: ExpirePlan
+    snapshots: int
+
+
+def plan_expiry(
+    edge: Edge, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+) -> ExpirePlan | None:
+    """``None`` where there is no table of that name, or one without a row.
+
+    :param claims: looked up at the earliest when the command began: who goes on only needs newer versions.
+    """
+    table = find_keyed(edge.catalog, name)
+    if table is not None:
+        return plan_keyed(edge, table, claims, before_ms, released)
+    state = edge.catalog.load_table(name.schema, name.identifier)
+    if state is None or state.current_snapshot_id is None:
+        return None
+    return plan_plain(name, state, claims, before_ms, released)
+
+
+def expire(
+    edge: Edge, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+) -> Expired | None:
+    """Let go of what no policy and nobody holds.
+
+    :raises ConcurrentRun: writers kept committing while the table was to say something again. Nothing went.
+    """
+    plan = plan_expiry(edge, name, claims, before_ms, released)
+    if plan is None:
+        return None
+    gone = 0
+    # The base last: what is left of the change table is read with a base of its time.
+    for side in reversed(plan.sides):
+        gone += _expire(edge, side, plan.table)
+    return Expired(plan, gone)
+
+
+def _expire(edge: Edge, side: SidePlan, table: KeyedTable | None) -> int:
+    if not side.going or side.keep_from is None:
+        return 0
+    if side.carry and table is not None:
+        _say_again(edge, table, side.carry)
+    edge.run("expire", sql.expire_before(side.name, side.keep_from.timestamp_ms), table)
+    state = edge.catalog.load_table(side.name.schema, side.name.identifier)
+    return side.going + side.left - (0 if state is None else len(state.snapshots))
+
+
+def _say_again(edge: Edge, table: KeyedTable, said: dict[str, str]) -> None:
+    """An empty commit with what is to outlive its commit, unless a newer one says it meanwhile."""
+    columns = (*table.column_names, ACTION, OFFSET, TXN)
+    for _ in range(ATTEMPTS):
+        state = load_change(edge.catalog, table)
+        newest = {
+            name: next((one.summary[name] for one in state.history() if name in one.summary), value)
+            for name, value in said.items()
+        }
+        branch = branch_name(edge.new_txn())
+        with staged(edge, table.change, head(state), branch, table):
+            properties = {PROPERTY_RUN: edge.run_id, **newest}
+            edge.run("carry_on", carry_on(table.change, branch, columns, properties), table)
+            if publish(edge, table.change, branch, table):
+                return
+    raise ConcurrentRun(
+        f"other commits to {table.change} got in between {ATTEMPTS} times",
+        where=table.name.dotted,
+        fix="expire again when fewer writers are at work; nothing went",
+    )

@@ -1,0 +1,227 @@
+"""Which snapshots of a table may expire, and who holds others back. Decided from logs, nothing is changed.
+
+What is kept is always the newest part of a log, from some snapshot on: a version is a pair, and whoever goes
+on from one reads all that came after it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.compaction.major import pending_transactions
+from dbt_arctic.keyed.log import carried_log
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.replay import PROPERTY_SETTLED
+from dbt_arctic.keyed.savepoint import savepoints
+from dbt_arctic.keyed.table import PROPERTY_ID, KeyedTable
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, is_token
+from dbt_arctic.maintenance.claims import Claim, Claims
+from dbt_arctic.maintenance.pairs import base_for, merged_by
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.lease import find_build
+from dbt_arctic.refresh.replay import PROPERTY_SWITCH
+from dbt_arctic.refresh.state import head, load_base, load_change
+
+HOUR_MS = 60 * 60 * 1000
+LEAST_AGE_MS = HOUR_MS
+"""What is younger may be what a run or a reader at work has pinned."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Who keeps more than the policy asks for, and since when what it keeps is there."""
+
+    who: str
+    why: str
+    since_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class SidePlan:
+    """One table of snapshots.
+
+    :param keep_from: the oldest snapshot to keep; ``None``: everything stays.
+    :param going: how many go, and :param left: how many stay.
+    :param carry: the table's newest commit is to say this again, because the one that does is to go.
+    """
+
+    name: Name
+    keep_from: Snapshot | None
+    going: int
+    left: int
+    carry: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExpirePlan:
+    """:param table: ``None`` for a plain table."""
+
+    name: Name
+    table: KeyedTable | None
+    sides: tuple[SidePlan, ...]
+    holds: tuple[Hold, ...]
+
+    @property
+    def going(self) -> int:
+        return sum(side.going for side in self.sides)
+
+
+def plan_keyed(
+    edge: Edge, table: KeyedTable, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+) -> ExpirePlan:
+    """:param before_ms: the table is to be readable as it was at any time since then.
+
+    :param released: consumers that are given up: their next run starts from all rows.
+    """
+    base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
+    whole = _untouchable(edge, table, change, claims)
+    if whole is not None:
+        sides = tuple(_everything(table.name.sibling(state.name), state) for state in (base, change))
+        return ExpirePlan(table.name, table, sides, (whole,))
+    bases, changes = base.history(), change.history()
+    holds = _savepoints(base)
+    from_change = _last_until(changes, before_ms)
+    from_base: Snapshot | None = bases[0]
+    for claim in claims.of(table.name.dotted, released):
+        if claim.consumed.table_id != table.generation.change_id or not is_token(claim.consumed.version):
+            continue  # of another generation, or of before the table was keyed
+        version = Version.parse(claim.consumed.version)
+        if any(snapshot_id == version.change_snapshot for snapshot_id, _ in carried_log(changes)):
+            from_change = None
+            holds.append(Hold(claim.consumer, "reads on from before an erasure"))
+            break
+        wanted = _by_id(changes, version.change_snapshot)
+        if wanted is None:
+            continue  # it is lost already: the consumer will be told to start anew
+        if from_change is not None and wanted.sequence_number < from_change.sequence_number:
+            from_change = wanted
+            holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
+        from_base = _older(from_base, _by_id(bases, version.base_snapshot))
+    if from_change is None:
+        from_base = None
+    else:
+        # The version of every commit that stays is read with a base of its time.
+        paired = base_for(bases, changes, from_change.snapshot_id)
+        from_base = None if paired is None else _older(from_base, _by_id(bases, paired))
+        pending = pending_transactions(edge, table, head(change))
+        oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
+        from_base = None if from_base is None else _older(from_base, oldest_merge)
+    return ExpirePlan(
+        name=table.name,
+        table=table,
+        sides=(
+            _side(table.base, base, from_base),
+            _side(table.change, change, from_change, _to_carry(changes, from_change)),
+        ),
+        holds=tuple(holds),
+    )
+
+
+def plan_plain(
+    name: Name, state: TableState, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+) -> ExpirePlan:
+    """A table without a key. The commit that tells what it consumed stays, with all that came after it."""
+    history = state.history()
+    holds = _savepoints(state)
+    keep = _last_until(history, before_ms)
+    if claims.unknown:
+        return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
+    table_id = state.properties.get(PROPERTY_ID, state.location)
+    for claim in claims.of(name.dotted, released):
+        wanted = _consumed_of_plain(history, claim, table_id)
+        if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
+            keep = wanted
+            holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
+    telling = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
+    keep = None if keep is None else _older(keep, telling)
+    return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
+
+
+def _consumed_of_plain(history: Sequence[Snapshot], claim: Claim, table_id: str) -> Snapshot | None:
+    if claim.consumed.table_id != table_id or is_token(claim.consumed.version):
+        return None
+    return _by_id(history, int(claim.consumed.version))
+
+
+def _untouchable(edge: Edge, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
+    """Why all of a table stays."""
+    build = find_build(edge, table.name, table)
+    if build is not None:
+        return Hold(build.lease.told, "builds the next generation, and needs what lands meanwhile")
+    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
+    settled = any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history())
+    if table.previous is not None and switch and not settled:
+        return Hold(table.name.dotted, "has not been written to since its full refresh")
+    return _unknown(claims) if claims.unknown else None
+
+
+def _unknown(claims: Claims) -> Hold:
+    name, why = next(iter(sorted(claims.unknown.items())))
+    return Hold(name, f"cannot be read, so nobody knows what it still needs: {why}")
+
+
+def _to_carry(changes: Sequence[Snapshot], keep: Snapshot | None) -> dict[str, str]:
+    """What the newest commits that say it are to go with."""
+    if keep is None:
+        return {}
+    kept = [one for one in changes if one.sequence_number >= keep.sequence_number]
+    found = {}
+    for name in (PROPERTY_CONSUMED, PROPERTY_SETTLED):
+        newest = next((one.summary[name] for one in changes if name in one.summary), None)
+        if newest is not None and not any(name in one.summary for one in kept):
+            found[name] = newest
+    return found
+
+
+def _savepoints(state: TableState) -> list[Hold]:
+    times = {one.snapshot_id: one.timestamp_ms for one in state.snapshots}
+    return [
+        Hold(f"savepoint {name}", "keeps one version", times.get(snapshot))
+        for name, snapshot in sorted(savepoints(state.tags).items())
+    ]
+
+
+def _last_until(history: Sequence[Snapshot], before_ms: int) -> Snapshot | None:
+    """What was shown at that moment: from there on it is kept. Of a younger table, everything."""
+    return next((one for one in history if one.timestamp_ms <= before_ms), None)
+
+
+def _by_id(history: Sequence[Snapshot], snapshot_id: int) -> Snapshot | None:
+    return next((one for one in history if one.snapshot_id == snapshot_id), None)
+
+
+def _older(one: Snapshot | None, other: Snapshot | None) -> Snapshot | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.sequence_number <= other.sequence_number else other
+
+
+def _side(
+    name: Name, state: TableState, keep: Snapshot | None, carry: dict[str, str] | None = None
+) -> SidePlan:
+    if keep is None:
+        return _everything(name, state)
+    named = {*state.branches.values(), *state.tags.values()}
+    going = [
+        one
+        for one in state.snapshots
+        if one.timestamp_ms < keep.timestamp_ms and one.snapshot_id not in named
+    ]
+    left = len(state.snapshots) - len(going)
+    return SidePlan(name, keep, len(going), left, carry or {} if going else {})
+
+
+def _everything(name: Name, state: TableState) -> SidePlan:
+    return SidePlan(name, None, 0, len(state.snapshots))
+
+
+def shown_hold(hold: Hold) -> str:
+    since = ""
+    if hold.since_ms is not None:
+        at = dt.datetime.fromtimestamp(hold.since_ms / 1000, dt.timezone.utc)
+        since = f" (of {at:%Y-%m-%d %H:%M})"
+    return f"{hold.who} {hold.why}{since}"
