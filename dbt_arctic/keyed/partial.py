@@ -56,9 +56,27 @@ FROM (
   LEFT JOIN (
 {merge_on_read(table, version, known)}
   ) AS m
-    ON {key_equality("n", "m", table.key)}
+    ON {key_equality("n", "m", table.key)}{_without_losers(table, batch, version)}
 )"""
     return insert_rows(table, txn, properties, select, branch)
+
+
+def _without_losers(table: KeyedTable, batch: Batch, version: Version) -> str:
+    """Leave out what comes after a delete that is newer. It loses for good; and as what it would be completed
+    from is gone, it could break a check.
+    """
+    if table.sequence_by is None or not batch.checks:
+        return ""
+    key, sequence = quote_all(table.key), quote(table.sequence_by)
+    return f"""
+  LEFT JOIN (
+    SELECT {key}, max({sequence}) AS `_arctic_gone`
+    FROM {table.change.at(version.change_snapshot)}
+    WHERE {quote(ACTION)} = 'D'
+    GROUP BY {key}
+  ) AS d
+    ON {key_equality("n", "d", table.key)}
+  WHERE n.{quote(ACTION)} <> 'U' OR NOT coalesce(d.`_arctic_gone` >= n.{sequence}, false)"""
 
 
 def _checked(batch: Batch) -> str:

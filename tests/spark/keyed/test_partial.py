@@ -178,6 +178,28 @@ def test_constraints_hold_for_the_completed_row(shop: Any, orders: Any) -> None:
     assert amounts_and_notes(orders) == {0: (0, "n0"), 1: (10, "n1"), 2: (2, "n2"), 3: (3, "n3")}
 
 
+def test_a_late_row_of_a_deleted_key_loses_and_breaks_no_constraint(shop: Any) -> None:
+    types = {**TYPES, "at": "int"}
+    orders = shop.table(types=types, sequence_by="at")
+    orders.build([{"id": key, "amount": key, "note": "a", "at": 5} for key in (1, 2)])
+    orders.delete([{"id": 1, "at": 8}])
+    orders.compact()
+    narrow = orders.with_types({"id": "bigint", "amount": "int", "at": "int"})
+    narrow = narrow.configured(merge_update_columns=["amount"])
+    check = Check("not_null on note", "NOT NULL", "`note` IS NULL")
+    config = replace(parse_config("orders", narrow.config), checks=(check,))
+
+    def write(*rows: dict[str, Any]) -> None:
+        computed_upsert(shop.main.edge, orders.name, config, narrow.model(rows), Consumption())
+
+    write({"id": 1, "amount": 10, "at": 7}, {"id": 2, "amount": 20, "at": 6})
+    assert orders.rows() == [{"id": 2, "amount": 20, "note": "a", "at": 6}]
+    with pytest.raises(ConstraintBroken, match="note"):
+        write({"id": 1, "amount": 10, "at": 9})
+    write({"id": 1, "amount": 10, "at": 8})
+    assert [row["id"] for row in orders.rows()] == [2], "of one value a delete wins"
+
+
 def test_a_column_that_would_be_lost_in_silence_is_an_error(orders: Any) -> None:
     narrow = orders.with_types({"id": "bigint", "amount": "int"})
     row = [{"id": 1, "amount": 1}]
