@@ -205,3 +205,32 @@ def test_data_files_and_their_bounds(sql: Sql, schema: str, at: str, catalog: Ca
         catalog.data_files(schema, "t", first, "nothing")
     with pytest.raises(UnknownRelation):
         catalog.data_files(schema, "nothing", first, "id")
+
+
+def test_files_are_told_by_partition_with_what_they_hide(
+    sql: Sql, schema: str, at: str, catalog: CatalogReader
+) -> None:
+    sql(
+        f"CREATE TABLE {at}.placed (id BIGINT, day DATE) USING iceberg "
+        "PARTITIONED BY (day, bucket(1, id)) TBLPROPERTIES ('format-version' = '3', "
+        "'write.delete.mode' = 'merge-on-read', 'write.distribution-mode' = 'hash')"
+    )
+    sql(f"INSERT INTO {at}.placed SELECT id, if(id < 4, DATE'2026-01-02', NULL) FROM range(1, 5)")
+    sql(f"DELETE FROM {at}.placed WHERE id = 2")
+    snapshot = loaded(catalog, schema, "placed").current_snapshot_id
+    assert snapshot is not None
+    found = catalog.placed_files(schema, "placed", snapshot, "id")
+    told = sorted((one.is_data, one.rows, one.partition, one.bounds) for one in found)
+    assert told == [
+        (False, 1, ("2026-01-02", "0"), None),
+        (True, 1, ("NULL", "0"), (4, 4)),
+        (True, 3, ("2026-01-02", "0"), (1, 3)),
+    ]
+    assert all(one.size_bytes > 0 for one in found if one.is_data)
+    assert {one.bounds for one in catalog.placed_files(schema, "placed", snapshot)} == {None}
+    sql(f"CREATE TABLE {at}.whole USING iceberg AS SELECT 1L AS id")
+    whole = loaded(catalog, schema, "whole").current_snapshot_id
+    assert whole is not None
+    assert [one.partition for one in catalog.placed_files(schema, "whole", whole)] == [()]
+    with pytest.raises(UnknownRelation):
+        catalog.placed_files(schema, "nothing", whole)

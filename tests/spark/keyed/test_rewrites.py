@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,8 @@ from dbt_arctic.compaction.rewrite import (
     compact_minor,
     merge_small_files,
 )
+from dbt_arctic.compaction.run import trim_when_due
+from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.refresh.pull import plan_changes
 
 ROWS = [{"id": number, "amount": number} for number in range(40)]
@@ -118,6 +121,21 @@ def test_a_table_with_partitions_is_rewritten_where_rows_are_hidden(shop: Any, p
     assert not [file for file in files(orders, "base") if not file.is_data]
     assert [file for file in files(orders, "base") if file.partition not in hidden] == untouched
     assert orders.rows() == rows
+
+
+def test_a_trim_that_is_due_rides_along_with_a_write(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.upsert([{"id": 1, "amount": 9}])
+    orders.compact(grace=3600)
+    settings, now_ms = CompactionSettings(), shop.main.edge.now_ms
+    assert trim_when_due(shop.main.edge, orders.name, settings) is None
+    later = replace(shop.main.edge, now_ms=lambda: now_ms() + 11 * 60_000)
+    assert trim_when_due(later, orders.name, CompactionSettings(shed=True)) is None
+    done = trim_when_due(later, orders.name, settings)
+    assert (done.outcome, done.detail) == ("trimmed", "0 commits merged; 1 trimmed")
+    assert done.after.read_amplification < done.before.read_amplification
+    assert shop.main.log_of(lambda: trim_when_due(later, orders.name, settings)) == []
 
 
 def test_small_files_of_a_plain_table_are_put_together(shop: Any) -> None:

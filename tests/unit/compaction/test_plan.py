@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dbt_arctic.catalog.api import PlacedFile
+from dbt_arctic.compaction import run
 from dbt_arctic.compaction.metrics import BucketMetrics, SideMetrics, bucket_metrics
 from dbt_arctic.compaction.plan import Operation, most_valuable_first, needs_buckets, plan_table
+from dbt_arctic.compaction.run import Done
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger, parse_settings
 from dbt_arctic.compaction.status import measure_plain
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed import operations
 from dbt_arctic.keyed.names import Name
 from tests.unit.compaction.conftest import MB, NOW, Log, Orders, txn
 
@@ -206,3 +210,38 @@ def test_settings_are_read_with_their_units() -> None:
 def test_a_setting_that_is_wrong_is_an_error(value: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse_settings("orders", value)
+
+
+def test_what_does_not_fit_into_the_budget_stays_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    ran = []
+
+    def run_one(edge: Any, operation: Operation, grace_s: float, clock: Any) -> Done:
+        nonlocal now
+        now += 2 * operation.cost_s  # the machine is slower than estimated
+        ran.append(operation.name.identifier)
+        return Done(operation, "compacted", seconds=2 * operation.cost_s)
+
+    monkeypatch.setattr(run, "run_operation", run_one)
+    edge = SimpleNamespace(now_ms=lambda: 0)
+    planned = [
+        Operation("major", Name("lake", "shop", table), "", cost, 1.0)
+        for table, cost in (("a", 10), ("b", 30), ("c", 15), ("d", 5))
+    ]
+    told: list[Done] = []
+    done = run.run_operations(edge, planned, 60, told=told.append, clock=lambda: now)  # type: ignore[arg-type]
+    # 40 seconds are left after the first, and the second would take not 30 but 60.
+    assert ran == ["a", "c", "d"]
+    assert [one.outcome == run.OVER_BUDGET for one in done] == [False, True, False, False]
+    assert told == done
+    assert ran == [one.operation.name.identifier for one in done if one.was_tried]
+
+
+def test_a_record_is_a_row_whatever_its_texts_are() -> None:
+    record = operations.Record(
+        1_700_000_000_123, "it's", "major", "lake.shop.orders", "all", "10%", "failed", "AR-404 no\nwhy: 'x'",
+        1.5, 2.25, 3.0, 1.0, 10, 2, 1000, 900,
+    )  # fmt: skip
+    sql = operations.insert(Name("lake", "shop", "arctic_operations"), [record, record])
+    assert sql.count("timestamp_millis(1700000000123), 'it\\'s'") == 2
+    assert "'AR-404 no\\nwhy: \\'x\\''" in sql
