@@ -15,6 +15,7 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.shared_rows import SharedRows
 
 SCHEMA = "tpch"
 
@@ -26,7 +27,14 @@ class Lake:
         settings = SparkSettings("lake", str(folder), driver_memory=memory, master=master, spark_conf=conf)
         self.connection = SessionEngine(settings).connect()
         self.catalog = EmbeddedCatalog("lake", str(folder))
-        self.edge = Edge(self.catalog, self._run, self.connection.query_schema, self.query, "benchmark")
+        self.edge = Edge(
+            self.catalog,
+            self._run,
+            self.connection.query_schema,
+            self.query,
+            "benchmark",
+            shared=SharedRows(),
+        )
         self.statements = 0
         self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")
         self.run(f"USE lake.{SCHEMA}")

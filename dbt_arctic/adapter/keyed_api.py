@@ -41,6 +41,7 @@ from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
+from dbt_arctic.refresh.shared_rows import SharedRows
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ else:
 
 STATEMENT_MACRO = "keyed_statement"
 """Every statement of a keyed table passes through this macro, which a project may override."""
+
+
+_SHARING = threading.Lock()
 
 
 class KeyedApi(_Base, metaclass=AdapterMeta):
@@ -70,8 +74,22 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def edge(self, run_id: str = "") -> Edge:
         return Edge(
-            self.catalog, self._run, self._schema, self._rows, run_id, beside=partial(connection_beside, self)
+            self.catalog,
+            self._run,
+            self._schema,
+            self._rows,
+            run_id,
+            beside=partial(connection_beside, self),
+            shared=self._shared_rows(),
         )
+
+    def _shared_rows(self) -> SharedRows | None:
+        """Of this invocation. A server may outlive it, and would keep the rows for nobody."""
+        if self.config.credentials.method != "session":
+            return None
+        with _SHARING:
+            found: SharedRows = self.__dict__.setdefault("_rows_of_this_invocation", SharedRows())
+        return found
 
     def _handle(self) -> Connection:
         handle: Connection = self.connections.get_thread_connection().handle

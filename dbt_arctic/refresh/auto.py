@@ -16,10 +16,10 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.planner.algebra import State
+from dbt_arctic.planner.algebra import Node, State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.parse import named, parse, relations, spelled
-from dbt_arctic.planner.plan import Incremental, Query, plan_incremental, understand
+from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import Split
 from dbt_arctic.planner.sums import Sums, plan_sums
@@ -85,6 +85,20 @@ class AutoPlan:
     @property
     def sources(self) -> Sources:
         return Sources(self.reading.upstreams)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Everything that an incremental refresh reads."""
+        found: list[Node | None] = []
+        guards: tuple[Guard, ...] = ()
+        if self.sums is not None:
+            guards = self.sums.guards
+            found.append(self.sums.changes)
+        elif self.incremental is not None:
+            guards = self.incremental.guards
+            found += [self.incremental.affected, self.incremental.rows]
+        found += [state for guard in guards for state in (guard.old, guard.new)]
+        return [node for node in found if node is not None]
 
     @property
     def changed(self) -> list[Upstream]:

@@ -19,6 +19,7 @@ from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.sums import added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.planner.algebra import State, scans
 from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.sums import changes_sql
@@ -30,6 +31,10 @@ from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 """Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
+
+
+_LOST: tuple[State, ...] = ("minus",)
+_COMPARED: tuple[State, ...] = ("minus", "plus")
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,36 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     if plan.action == "incremental":
         try:
             refresh = _by_keys if plan.sums is None else _by_sums
-            return refresh(edge, name, table, config, plan)
+            return refresh(edge, name, table, config, _with_shared_rows(edge, plan))
         except StatementError as error:
             # The affected keys are found with fewer conditions than the query has, so a value that it never
             # computes may have failed. If the query itself fails, the full refresh says so.
             reason = Reason("failed", f"the incremental statements failed: {error.why or error.what}")
             return _full(edge, name, table, config, _instead(plan, reason))
     return _full(edge, name, table, config, plan)
+
+
+def _with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
+    """The plan with the rows that upstreams have lost in a cache, where others need them too."""
+    shared = edge.shared
+    if shared is None:
+        return plan
+    asked = {
+        scan.source
+        for node in plan.nodes
+        for scan in scans(node)
+        if scan.state in ("minus", "changed") and "minus" in plan.reading.upstreams[scan.source].states
+    }
+    upstreams = dict(plan.reading.upstreams)
+    for source in sorted(asked):
+        upstream = upstreams[source]
+        states = dict(upstream.states)
+        # Of a table without a key both are found by comparing its two states.
+        for state in _COMPARED if not upstream.key else _LOST:
+            states[state] = shared.relation(states[state], lambda step, sql: edge.run(step, sql))
+        states["changed"] = f"({states['minus']})\nUNION ALL\n({states['plus']})"
+        upstreams[source] = replace(upstream, states=states)
+    return replace(plan, reading=replace(plan.reading, upstreams=upstreams))
 
 
 def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:

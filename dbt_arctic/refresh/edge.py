@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.shared_rows import SharedRows
 
 
 class RunStatement(Protocol):
@@ -38,6 +39,8 @@ class Edge:
     run_id: str = ""
     now_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
     beside: Callable[[], AbstractContextManager[RunStatement]] | None = None
+    shared: SharedRows | None = None
+    """Rows that several refreshes read; ``None`` where each computes its own."""
 
     def new_txn(self) -> int:
         """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""
