@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,13 +32,21 @@ AUTOMATIC = "config.incremental_strategy:auto"
 
 @dataclass
 class Checked:
-    """What a check found. ``incremental``: models that were refreshed incrementally at least once."""
+    """What a check found.
+
+    :param refreshes: how often each model was refreshed in which way, after its build.
+    """
 
     models: set[str] = field(default_factory=set)
-    incremental: set[str] = field(default_factory=set)
+    refreshes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     rounds: int = 0
     differences: dict[tuple[str, int], int] = field(default_factory=dict)
     """Rows that differ, by model and round."""
+
+    @property
+    def incremental(self) -> set[str]:
+        """Models that were refreshed incrementally at least once."""
+        return {model for model, ways in self.refreshes.items() if ways["incremental"]}
 
     @property
     def last_line(self) -> str:
@@ -116,8 +125,9 @@ def _compare(operator: Operator, catalog: str, built: Any, number: int, found: C
         if choose_strategy(node.name, config) != "auto":
             continue
         found.models.add(node.name)
-        if entry.adapter_response.get("strategy") == "incremental":
-            found.incremental.add(node.name)
+        strategy, reason = (entry.adapter_response.get(part) for part in ("strategy", "reason"))
+        if number:
+            found.refreshes[node.name][f"full ({reason})" if strategy == "full" else str(strategy)] += 1
         name = Name(catalog, node.schema, node.alias)
         columns = _columns(operator, name)
         sql = differing_rows(

@@ -35,6 +35,8 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
         found = check_project(
             operator, target, select, rounds, chosen, lambda text: click.echo(text, err=True), keep
         )
+    for model, ways in sorted(found.refreshes.items()):
+        click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
         click.echo(f"round {number}: {model} differs in {count} rows")
     click.echo(found.last_line)
