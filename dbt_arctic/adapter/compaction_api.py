@@ -64,7 +64,7 @@ class CompactionApi(ModelApi):
                 self.config.credentials.database,
                 sorted({name.schema for name in settings}),
                 edge.now_ms(),
-                lambda name: settings[name],
+                lambda name, is_keyed: settings[name],
                 frozenset(settings),
                 with_lags=False,
             )

@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
 
@@ -128,9 +130,14 @@ class Operator:
             for node in manifest.get("nodes", {}).values()
         }
 
-    def compaction_of(self, name: Name) -> CompactionSettings:
-        """What the project says about compaction of a table; the defaults where it says nothing."""
-        return parse_settings(name.identifier, self.models.get(name, {}).get("compaction"))
+    def compaction_of(self, name: Name, is_keyed: bool) -> CompactionSettings:
+        """What the project says about compaction of a table; the defaults where it says nothing.
+
+        A plain table that is not the project's is left alone: somebody else looks after it.
+        """
+        ours = is_keyed or name in self.models or name.identifier == OPERATIONS
+        settings = parse_settings(name.identifier, self.models.get(name, {}).get("compaction"))
+        return settings if ours else replace(settings, trigger=None)
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
         cursor = self._cursor()

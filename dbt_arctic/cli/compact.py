@@ -97,7 +97,11 @@ def _planned(
     broken = [seen for seen in found if seen.status is None]
     if broken:
         raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify says more")
-    return [asked_for(kind, seen.status, operator.compaction_of(seen.name)) for seen in found if seen.status]
+    return [
+        asked_for(kind, seen.status, operator.compaction_of(seen.name, seen.status.table is not None))
+        for seen in found
+        if seen.status
+    ]
 
 
 def _show_plan(operations: list[Operation], as_json: bool) -> None:

@@ -222,9 +222,9 @@ def _plan_full(
         gain += read_cost_bytes(bucket.base, SideMetrics()) - fresh
     if not due:
         return []
-    numbers = tuple(sorted(number for number in due if number >= 0))[:FULL_AT_ONCE]
+    numbers = tuple(sorted(due))[:FULL_AT_ONCE]
     seconds = read / READ_BYTES_PER_S + read / WRITE_BYTES_PER_S
-    everywhere = len(numbers) >= max(1, table.layout.buckets) or not table.layout.buckets
+    everywhere = len(numbers) >= max(1, table.layout.buckets) or numbers[0] < 0
     made = _made("full", status, next(iter(due.values())), seconds, gain, settings)
     return [made if everywhere else replace(made, buckets=numbers)]
 
@@ -239,8 +239,9 @@ def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
 
 
 def _number(bucket: BucketMetrics, table: KeyedTable) -> int:
-    """The bucket's number: the last field of the partition."""
-    return int(bucket.partition[-1]) if table.layout.buckets and bucket.partition else -1
+    """The bucket's number: the last field of the partition; -1 of files from before the table had buckets."""
+    last = bucket.partition[-1] if table.layout.buckets and bucket.partition else ""
+    return int(last) if last.isdigit() else -1
 
 
 def _plan_plain(

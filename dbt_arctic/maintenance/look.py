@@ -18,7 +18,8 @@ from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.refresh.leftovers import aside_of, staging_of
 
-SettingsOf = Callable[[Name], CompactionSettings]
+SettingsOf = Callable[[Name, bool], CompactionSettings]
+"""What holds for a table, by its name and whether it is keyed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def look(
         for name, table, base, change in _tables(inventory):
             if only is not None and name not in only:
                 continue
-            settings = settings_of(name)
+            settings = settings_of(name, table is not None)
             try:
                 seen = _look_at(catalog, name, table, base, change, now_ms, settings, by_bucket)
             except ArcticError as error:
