@@ -220,21 +220,28 @@ def _start(edge: Edge, table: KeyedTable) -> _Start:
     """Rows that an erasure hid, one that was cut off, count as there."""
     state = load_change(edge.catalog, table)
     history = state.history()
-    at = head(state)
+    kept = {commit.snapshot_id for commit in history}
+    before_hidden = [head(state)]
     only_erased = True
     for commit in history:
-        if commit.summary.get(sql.PROPERTY_ERASE) == sql.HIDDEN and commit.parent_id is not None:
-            at = commit.parent_id
+        if commit.summary.get(sql.PROPERTY_ERASE) == sql.HIDDEN:
+            if commit.parent_id in kept:
+                before_hidden.append(commit.parent_id)
         elif commit.operation not in _KEEPS_ROWS:
             only_erased = False
             break
-    counted = {int(txn): int(rows) for txn, rows in edge.query(sql.count_by_transaction(table.change, at))}
-    whole = {
-        int(commit.summary[PROPERTY_TXN])
-        for commit in history
-        if PROPERTY_TXN in commit.summary
-        and counted.get(int(commit.summary[PROPERTY_TXN]), 0) == int(commit.summary.get("added-records", "0"))
+    # What was written between two of them, the first cut off, is whole before the second.
+    counted = {
+        (int(txn), int(rows))
+        for at in before_hidden
+        for txn, rows in edge.query(sql.count_by_transaction(table.change, at))
     }
+    whole = set()
+    for commit in history:
+        if PROPERTY_TXN in commit.summary:
+            txn, rows = int(commit.summary[PROPERTY_TXN]), int(commit.summary.get("added-records", "0"))
+            if not rows or (txn, rows) in counted:
+                whole.add(txn)
     if only_erased:  # else some of it may have been trimmed
         whole |= {txn for _, txn in carried_log(history)[:-1]}
     return _Start(head(state), frozenset(whole))

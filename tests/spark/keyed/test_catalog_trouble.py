@@ -30,16 +30,16 @@ def amounts(orders: Any) -> dict[int, int]:
 
 
 @pytest.fixture
-def troubled(shop: Any, cut_off: Any) -> Callable[[str], Iterator[tuple[int, Callable[..., bool]]]]:
+def troubled(shop: Any, cut_off: Any) -> Callable[..., Iterator[tuple[int, Callable[..., bool]]]]:
     """For each statement that there is: its place, and a function that runs the operation in trouble.
 
     ``attempt(run)`` says whether ``run(session)`` came to its end. What it had sent last arrives with
-    ``attempt.land``.
+    ``attempt.land``. Of several ways, the next statement has the next one.
     """
 
-    def places(way: str) -> Iterator[tuple[int, Any]]:
-        for at in range(MOST):
-            attempt = Attempt(shop, cut_off, way, at)
+    def places(*ways: str, first: int = 0, every: int = 1) -> Iterator[tuple[int, Any]]:
+        for at in range(first, MOST, every):
+            attempt = Attempt(shop, cut_off, ways[at % len(ways)], at)
             yield at, attempt
             attempt.session.connection.close()
             if len(attempt.session.statements.ran) <= at and not attempt.session.statements.late:
