@@ -20,6 +20,19 @@ _BEFORE = "arctic.before"
 """On an adopted base: what the properties were that adoption has changed."""
 
 
+def is_adopted(properties: Mapping[str, str]) -> bool:
+    return _BEFORE in properties
+
+
+def view_properties(base_location: str) -> dict[str, str]:
+    """What a view says of its folder, whose table was adopted.
+
+    By default that would be the one that is named after the table. Its files are there, and a program that
+    removes files which no table names would take the view's metadata for one.
+    """
+    return {"location": base_location.rstrip("/") + "__view"}
+
+
 def check_keys(table: Name, snapshot_id: int, key: Sequence[str]) -> str:
     """Two rows: how many keys are there twice, and how many rows have NULL in their key; and one of each."""
     shown = f"min(to_json(struct({quote_all(key)})))"

@@ -77,13 +77,23 @@ def is_finished(change_properties: Mapping[str, str]) -> bool:
     return _DEFAULT_METRICS not in change_properties
 
 
-def publish_view(table: KeyedTable, comment: str = "", properties: Mapping[str, str] | None = None) -> str:
-    """The one atomic statement that switches everything: names, key, layout, columns."""
+def publish_view(
+    table: KeyedTable,
+    comment: str = "",
+    properties: Mapping[str, str] | None = None,
+    *,
+    replaces: bool = True,
+) -> str:
+    """The one atomic statement that switches everything: names, key, layout, columns.
+
+    :param replaces: whether it takes the place of a view that has the name; else it fails where one has.
+    """
+    verb = "CREATE OR REPLACE" if replaces else "CREATE"
     columns = ", ".join(_view_column(column) for column in table.columns)
     described = f"\nCOMMENT {literal(comment)}" if comment else ""
     everything = {**(properties or {}), **table.to_properties()}
     return (
-        f"CREATE OR REPLACE VIEW {table.name.sql} ({columns}){described}\n"
+        f"{verb} VIEW {table.name.sql} ({columns}){described}\n"
         f"TBLPROPERTIES ({_property_list(everything)})\nAS\n{merge_on_read(table)}"
     )
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import (
     ArcticError,
+    CommitStateUnknown,
     ConcurrentRun,
     ConfigError,
     DuplicateKey,
     KeyColumnMissing,
     NullKey,
+    StatementError,
     UnknownRelation,
 )
 from dbt_arctic.keyed import adopt as sql
@@ -155,10 +157,27 @@ def finish_adoption(edge: Edge, name: Name) -> KeyedTable | None:
 
 
 def _show(edge: Edge, table: KeyedTable) -> KeyedTable:
-    # Not in the folder that is named after the table: its files are there, and a program that removes
-    # files which no table names would take the view's metadata for one.
-    location = load_base(edge.catalog, table).location.rstrip("/") + "__view"
-    edge.run("publish_view", create.publish_view(table, properties={"location": location}), table)
+    """As nothing has the name, the view is created. To replace one could show an older generation again,
+    where others were faster, or where the statement arrives late.
+
+    :raises ConcurrentRun: something else has the name by now: it still has.
+    """
+    folder = sql.view_properties(load_base(edge.catalog, table).location)
+    try:
+        edge.run("publish_view", create.publish_view(table, properties=folder, replaces=False), table)
+    except (StatementError, CommitStateUnknown) as error:
+        kind = _kind(edge.catalog, table.name)
+        if kind is None:
+            raise
+        shown = find_keyed(edge.catalog, table.name)
+        if shown is None or shown.generation != table.generation:
+            raise ConcurrentRun(
+                f"{table.name} is another {kind} by now",
+                where=table.name.dotted,
+                why="somebody made it while the table of that name was adopted; "
+                f"the rows of the table are in {table.base}",
+                fix=f"look at it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
+            ) from error
     edge.run("settle", sql.settle(table.base), table)
     return table
 

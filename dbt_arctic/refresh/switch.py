@@ -15,10 +15,11 @@ from typing import NoReturn
 from dbt_arctic.catalog.api import ViewState
 from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTable, StatementError
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.adopt import is_adopted, view_properties
 from dbt_arctic.keyed.names import Name, literal
-from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed
+from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.generations import load_generation
+from dbt_arctic.refresh.generations import generation_numbers, load_generation
 from dbt_arctic.refresh.replay import (
     PROPERTY_RETIRED,
     PROPERTY_SWITCH,
@@ -146,12 +147,24 @@ def require_unmoved(edge: Edge, table: KeyedTable, before: Seen, where: str) -> 
 
 
 def _publish(edge: Edge, table: KeyedTable, comment: str, properties: Mapping[str, str], unique: str) -> None:
+    if edge.catalog.load_view(table.name.schema, table.name.identifier) is None:
+        properties = {**properties, **_folder(edge, table)}
     try:
         edge.run("publish_view", create.publish_view(table, comment, properties), table)
     except CommitStateUnknown:
         view = edge.catalog.load_view(table.name.schema, table.name.identifier)
         if not unique or view is None or unique not in view.properties:
             raise
+
+
+def _folder(edge: Edge, table: KeyedTable) -> dict[str, str]:
+    """Where the view's metadata goes, if a table was adopted whose files are where it would go by itself."""
+    for number in generation_numbers(edge.catalog, table.made_as):
+        base = side_name(table.made_as, "base", number)
+        state = edge.catalog.load_table(base.schema, base.identifier)
+        if state is not None and is_adopted(state.properties):
+            return view_properties(state.location)
+    return {}
 
 
 def _give_way(

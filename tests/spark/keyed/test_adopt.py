@@ -9,12 +9,20 @@ import pytest
 
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.errors import ConfigError, DuplicateKey, KeyColumnMissing, NullKey, VersionUnavailable
+from dbt_arctic.errors import (
+    ConcurrentRun,
+    ConfigError,
+    DuplicateKey,
+    KeyColumnMissing,
+    NullKey,
+    VersionUnavailable,
+)
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import adopt, finish_adoption, plan_adoption
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.release import release
+from dbt_arctic.maintenance.restore import restore
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import rows_at
@@ -201,3 +209,55 @@ def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, sche
     orders.compact()
     release(shop.main.edge, name)
     assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
+
+
+def test_the_view_of_an_adoption_replaces_nothing_not_even_when_it_is_late(
+    shop: Any, cut_off: tuple[type[Exception], ...]
+) -> None:
+    plain(shop)
+    name, late, worker = shop.main.name("orders"), shop.session(), shop.session()
+    late.statements.delay(shop.main.log_of(lambda: _adopted_as(shop, "other")).index("publish_view"))
+    with pytest.raises(cut_off, match="before publish_view"):
+        adopted(shop, at=late)
+    finish_adoption(shop.main.edge, name)
+    orders = shop.table()
+    orders.build([{"id": 7, "amount": 7}])
+    late.statements.land()
+    assert orders.rows() == [{"id": 7, "amount": 7}], "the rows of before would have come back"
+    # What somebody has put there stays, and the rows are where the error says.
+    plain(shop, "third")
+
+    def take_the_name(step: str) -> None:
+        if step == "publish_view":
+            shop.main.query(f"CREATE VIEW {shop.main.name('third').sql} AS SELECT 1 AS one")
+
+    worker.statements.before = take_the_name
+    with pytest.raises(ConcurrentRun, match="third__base_1"):
+        adopted(shop, "third", at=worker)
+    assert shop.main.query(f"SELECT * FROM {shop.main.name('third').sql}") == [(1,)]
+    assert len(shop.main.query(f"SELECT * FROM {shop.main.name('third__base_1').sql}")) == 4
+
+
+def _adopted_as(shop: Any, name: str) -> None:
+    plain(shop, name)
+    adopted(shop, name)
+
+
+def test_a_view_that_is_made_again_stays_out_of_the_folder_of_the_tables_files(
+    shop: Any, schema: str, warehouse: Path
+) -> None:
+    plain(shop)
+    adopted(shop)
+    orders = shop.table(buckets=None)
+    drop = f"DROP VIEW {orders.name.sql}"
+    shop.main.query(drop)
+    folder = warehouse / schema / "orders__view" / "metadata"
+    restore(shop.main.edge, orders.name)
+    assert len(orders.rows()) == 4
+    assert list(folder.iterdir())
+    shop.main.query(drop)
+    orders.build([{"id": 7, "amount": 7}])
+    assert orders.rows() == [{"id": 7, "amount": 7}]
+    names = [path.name for path in (warehouse / schema / "orders" / "metadata").glob("*.json")]
+    assert len(names) == len({name.partition("-")[0] for name in names}), "of one relation only"
+    assert list(folder.iterdir())
