@@ -14,6 +14,7 @@ from typing import Any
 
 from dbt_arctic.planner import either as either_module
 from dbt_arctic.planner import plan as plan_module
+from dbt_arctic.planner import signed as signed_module
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
@@ -27,10 +28,12 @@ from dbt_arctic.planner.algebra import (
     UnionAll,
     Window,
     columns_of,
+    map_children,
 )
 from dbt_arctic.planner.render import Sources
 from dbt_arctic.planner.restricted import restricted, restricted_rule, some_of
 from dbt_arctic.planner.rules import condition, join, project, subquery
+from dbt_arctic.planner.signed import Signed, signed_rule
 from dbt_arctic.planner.touched import NOTHING, Touched, only, touched, touched_rule
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
 from tests.planner.random_queries import Case, draw
@@ -301,6 +304,54 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
         return inner
 
     with rule(touched_rule, Filter, wrong):
+        yield None
+
+
+@mutant
+def signs_without_lost_rows() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: Scan, wanted: Any, facts: Any) -> Signed:
+            (both,) = right(node, wanted, facts)
+            return (both.children[1],)
+
+        return inner
+
+    with rule(signed_rule, Scan, wrong):
+        yield None
+
+
+@mutant
+def signs_of_a_join_with_one_state() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: Join, wanted: Any, facts: Any) -> Signed:
+            found: Signed = right(node, wanted, facts)
+            return tuple(at_new(part) for part in found) if node.kind == "inner" else found
+
+        return inner
+
+    def at_new(node: Any) -> Any:
+        if isinstance(node, Scan):
+            return replace(node, state="new") if node.state == "old" else node
+        return map_children(node, at_new)
+
+    with rule(signed_rule, Join, wrong):
+        yield None
+
+
+@mutant
+def signs_past_a_subquery_that_changed() -> Iterator[Sources | None]:
+    with replaced(signed_module, "_linked", lambda subqueries, facts: []):
+        yield None
+
+
+@mutant
+def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
+    right = signed_module._compared
+
+    def wrong(node: Any, wanted: Any, facts: Any) -> Signed:
+        return tuple(part.children[1] for part in right(node, wanted, facts))
+
+    with replaced(signed_module, "_compared", wrong), rule(signed_rule, Aggregate, lambda _: wrong):
         yield None
 
 

@@ -113,6 +113,10 @@ CATCHING = {
         119,
         143,
     ),
+    "signs_without_lost_rows": (2, 18, 27),
+    "signs_of_a_join_with_one_state": (67, 181, 190),
+    "signs_past_a_subquery_that_changed": (84, 114, 180),
+    "signs_of_groups_without_the_old_ones": (5, 6, 7),
 }
 """For each mutant seeds that catch it. After a change of the random queries: ``tests.planner.mutants``."""
 
