@@ -283,7 +283,7 @@ def limit_as_a_filter() -> Iterator[Sources | None]:
 
 @mutant
 def no_guards() -> Iterator[Sources | None]:
-    with replaced(plan_module, "_guards", lambda *_: []):
+    with replaced(plan_module, "guards_of", lambda *_: []):
         yield None
 
 
