@@ -84,7 +84,9 @@ def plan_keyed(
     bases, changes = base.history(), change.history()
     holds = _savepoints(base)
     from_change = _last_until(changes, before_ms)
-    from_base: Snapshot | None = bases[0]
+    # What was shown then and since is what a reader may have pinned, whatever the pairs below say.
+    from_base = _last_until(bases, before_ms)
+    needed: list[Snapshot | None] = []
     for claim in claims.of(table.name.dotted, released):
         if claim.consumed.table_id != table.generation.change_id or not is_token(claim.consumed.version):
             continue  # of another generation, or of before the table was keyed
@@ -99,16 +101,17 @@ def plan_keyed(
         if from_change is not None and wanted.sequence_number < from_change.sequence_number:
             from_change = wanted
             holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
-        from_base = _older(from_base, _by_id(bases, version.base_snapshot))
+        needed.append(_by_id(bases, version.base_snapshot))
     if from_change is None:
         from_base = None
-    else:
+    elif from_base is not None:
         # The version of every commit that stays is read with a base of its time.
         paired = base_for(bases, changes, from_change.snapshot_id)
-        from_base = None if paired is None else _older(from_base, _by_id(bases, paired))
         pending = pending_transactions(edge, table, head(change))
         oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
-        from_base = None if from_base is None else _older(from_base, oldest_merge)
+        for one in (*needed, oldest_merge):
+            from_base = _older(from_base, one)
+        from_base = None if paired is None else _older(from_base, _by_id(bases, paired))
     return ExpirePlan(
         name=table.name,
         table=table,
@@ -194,9 +197,9 @@ def _by_id(history: Sequence[Snapshot], snapshot_id: int) -> Snapshot | None:
     return next((one for one in history if one.snapshot_id == snapshot_id), None)
 
 
-def _older(one: Snapshot | None, other: Snapshot | None) -> Snapshot | None:
-    if one is None or other is None:
-        return one or other
+def _older(one: Snapshot, other: Snapshot | None) -> Snapshot:
+    if other is None:
+        return one
     return one if one.sequence_number <= other.sequence_number else other
 
 

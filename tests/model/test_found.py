@@ -180,3 +180,13 @@ def test_of_two_runs_with_new_columns_one_says_so_wherever_they_meet(story: Stor
     story.build([])
     story.extra = True
     story.upsert([Change(1, 10)], Disturbance("meet", at, lambda: story.upsert([Change(2, 20)])))
+
+
+def test_a_base_that_a_reader_has_just_pinned_does_not_expire_with_the_next_compaction(story: Story) -> None:
+    story.build([Change(1, 1)])
+    story.advance(HOUR_MS)
+    story.upsert([Change(1, 2)])
+    pinned = story.version()
+    story.compact(story.orders, 0)
+    assert story.let_go(story.orders, GRACE_S * 1000)
+    assert not story._is_expired(pinned)
