@@ -9,7 +9,7 @@ from rich.table import Table
 
 from dbt_arctic.cli.options import json_option, print_json, project_options, wide_console
 from dbt_arctic.planner.plan import affected_sql, rows_sql
-from dbt_arctic.planner.sums import changes_sql
+from dbt_arctic.planner.sums import changes_sql, touched_sql
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -89,7 +89,13 @@ def statements(entry: ModelPlan) -> dict[str, str]:
     """The queries of an incremental refresh, by what they give."""
     sums = entry.plan.sums
     if sums is not None and sums.changes is not None:
-        return {"what is added to the stored sums": changes_sql(sums, entry.plan.sources)}
+        touched = {
+            f"touched values {number}": touched_sql(one, entry.plan.sources)
+            for number, one in enumerate(sums.touched, 1)
+        }
+        names = {one.name: f"touched_{number}" for number, one in enumerate(sums.touched, 1)}
+        changes = changes_sql(sums, entry.plan.sources, names)
+        return {**touched, "what is added to the stored sums": changes}
     incremental = entry.plan.incremental
     if incremental is None or incremental.affected is None:
         return {}

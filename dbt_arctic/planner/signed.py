@@ -53,54 +53,67 @@ class NotSigned(Exception):
     """No rows are known to which a change could be confined."""
 
 
-def signed(node: Node, wanted: Wanted, facts: Facts) -> Signed:
+class Inline:
+    """Touched values where they are needed, each time anew."""
+
+    def keys(self, rows: Node, names: Wanted) -> Node:
+        """A relation with the touched values of some columns, in their order and each once.
+
+        :param rows: has these columns, and values in any number.
+        """
+        return Aggregate(rows, tuple((name, column(name)) for name in names))
+
+
+def signed(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = None) -> Signed:
     """What changed of the columns ``wanted`` of a query.
 
+    :param values: what becomes of touched values.
     :raises NotSigned: nothing but the whole query, twice, would tell.
     """
-    return signed_rule(node, wanted, facts) if facts.changed(node) else ()
+    return signed_rule(node, wanted, facts, values or Inline()) if facts.changed(node) else ()
 
 
 @singledispatch
-def signed_rule(node: Node, wanted: Wanted, facts: Facts) -> Signed:
-    return _compared(node, wanted, facts)
+def signed_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    return _compared(node, wanted, facts, values)
 
 
 @signed_rule.register
-def _scan(node: Scan, wanted: Wanted, facts: Facts) -> Signed:
+def _scan(node: Scan, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     used = tuple((name, stored) for name, stored in node.columns if name in wanted)
     lost, gained = (replace(node, columns=used, state=state) for state in _CHANGED)
     return (UnionAll((_with_sign(lost, wanted, -1), _with_sign(gained, wanted, 1)), (*wanted, SIGN)),)
 
 
 @signed_rule.register
-def _project(node: Project, wanted: Wanted, facts: Facts) -> Signed:
+def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     if _linked(node.subqueries, facts):
-        return _compared(node, wanted, facts)
+        return _compared(node, wanted, facts, values)
     items = dict(node.items)
     kept = tuple((name, items[name]) for name in wanted)
     used = _below(node.child, columns_of(*(value for _, value in kept)) | _outer(node.subqueries))
     subqueries = node.subqueries if any(value.find(SubqueryRef) for _, value in kept) else ()
     return tuple(
-        Project(rows, (*kept, (SIGN, column(SIGN))), subqueries) for rows in signed(node.child, used, facts)
+        Project(rows, (*kept, (SIGN, column(SIGN))), subqueries)
+        for rows in signed(node.child, used, facts, values)
     )
 
 
 @signed_rule.register
-def _filter(node: Filter, wanted: Wanted, facts: Facts) -> Signed:
+def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     if _linked(node.subqueries, facts):
-        return _compared(node, wanted, facts)
+        return _compared(node, wanted, facts, values)
     used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
     return tuple(
         _only(Filter(rows, node.conditions, node.subqueries), wanted)
-        for rows in signed(node.child, used, facts)
+        for rows in signed(node.child, used, facts, values)
     )
 
 
 @signed_rule.register
-def _join(node: Join, wanted: Wanted, facts: Facts) -> Signed:
+def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     if node.kind != "inner":
-        return _compared(node, wanted, facts)
+        return _compared(node, wanted, facts, values)
     used = columns_of(*node.conditions) | set(wanted)
     left, right = _below(node.left, used), _below(node.right, used)
     # One side's change meets the other side as it was, the other's change this side as it is. The larger
@@ -111,36 +124,36 @@ def _join(node: Join, wanted: Wanted, facts: Facts) -> Signed:
     near = dict(equalities(node.conditions))
     found = [
         Join(rows, _near(of_left, rows, near, facts), "inner", node.conditions)
-        for rows in signed(node.left, left, facts)
+        for rows in signed(node.left, left, facts, values)
     ]
     found += [
         Join(_near(of_right, rows, near, facts), rows, "inner", node.conditions)
-        for rows in signed(node.right, right, facts)
+        for rows in signed(node.right, right, facts, values)
     ]
     return tuple(_only(rows, wanted) for rows in found)
 
 
 @signed_rule.register
-def _union(node: UnionAll, wanted: Wanted, facts: Facts) -> Signed:
+def _union(node: UnionAll, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     found: list[Node] = []
     for child in node.children:
         names = dict(zip(node.columns, child.output, strict=True))
         used = tuple(dict.fromkeys(names[name] for name in wanted))
         items = (*((name, column(names[name])) for name in wanted), (SIGN, column(SIGN)))
-        found += (Project(rows, items) for rows in signed(child, used, facts))
+        found += (Project(rows, items) for rows in signed(child, used, facts, values))
     return tuple(found)
 
 
 @signed_rule.register
-def _generate(node: Generate, wanted: Wanted, facts: Facts) -> Signed:
+def _generate(node: Generate, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     used = _below(node.child, columns_of(node.function) | set(wanted))
-    return tuple(_only(replace(node, child=rows), wanted) for rows in signed(node.child, used, facts))
+    return tuple(_only(replace(node, child=rows), wanted) for rows in signed(node.child, used, facts, values))
 
 
 # What does not pass changes on
 
 
-def _compared(node: Node, wanted: Wanted, facts: Facts) -> Signed:
+def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     """The old and the new rows of those values that a change can have touched."""
     whole, names = _showing(node, _confining(node, facts))
     if not names:
@@ -148,8 +161,8 @@ def _compared(node: Node, wanted: Wanted, facts: Facts) -> Signed:
     found = touched(whole, names, facts).both()
     if not found:
         return ()
-    keys = Aggregate(union_of(found, names), tuple((name, column(name)) for name in names))
-    pairs = tuple((column(name), name) for name in names)
+    keys = values.keys(union_of(found, names), names)
+    pairs = tuple((column(name), key) for name, key in zip(names, keys.output, strict=True))
     return (
         UnionAll(
             (
@@ -274,4 +287,4 @@ def _filtered(node: Node, conditions: tuple[exp.Expression, ...]) -> Node:
     return Filter(node, conditions)
 
 
-__all__ = ["SIGN", "NotSigned", "Signed", "signed"]
+__all__ = ["SIGN", "Inline", "NotSigned", "Signed", "signed"]

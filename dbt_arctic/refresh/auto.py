@@ -93,7 +93,7 @@ class AutoPlan:
         guards: tuple[Guard, ...] = ()
         if self.sums is not None:
             guards = self.sums.guards
-            found.append(self.sums.changes)
+            found += [self.sums.changes, *(one.rows for one in self.sums.touched)]
         elif self.incremental is not None:
             guards = self.incremental.guards
             found += [self.incremental.affected, self.incremental.rows]

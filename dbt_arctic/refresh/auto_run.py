@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
 from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.planner.sums import changes_sql
+from dbt_arctic.planner.sums import changes_sql, touched_sql
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -97,7 +97,23 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
         return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
     if sums.changes is None:
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", how="sums"))
-    changes = changes_sql(sums, plan.sources)
+    with ExitStack() as kept:
+        names: dict[str, str] = {}
+        ranges: dict[str, tuple[str, str]] = {}
+        for one in sums.touched:
+            sql = touched_sql(one, plan.sources)
+            values = kept.enter_context(_staged(edge, table, sql, one.rows.output))
+            names[one.name] = quote(values.name)
+            ranges.update(values.ranges)
+        changes = changes_sql(sums, plan.sources, names, ranges)
+        return _added(edge, name, table, config, plan, changes)
+
+
+def _added(
+    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, changes: str
+) -> Outcome:
+    sums = plan.sums
+    assert sums is not None
 
     def difference(attempt: Attempt) -> str:
         return added(
@@ -120,7 +136,8 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
         return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
     if plan.incremental.affected is None:
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
-    with _staged(edge, table, plan) as keys:
+    names = [f"key_{place}" for place in range(len(table.key))]
+    with _staged(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
         stored = plan_rows(edge, table)
         if stored > 0 and keys.count > config.full_refresh_above * stored:
             reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
@@ -167,24 +184,19 @@ def plan_rows(edge: Edge, table: KeyedTable) -> int:
 
 
 @contextmanager
-def _staged(edge: Edge, table: KeyedTable, plan: AutoPlan) -> Iterator[Staged]:
-    """The affected keys, kept in memory (or on disk) of this session while they are needed."""
-    assert plan.incremental is not None
+def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
+    """Keys or other values, kept in memory (or on disk) of this session while they are needed."""
     name = f"arctic_keys_{secrets.token_hex(6)}"
-    sql = affected_sql(plan.incremental, plan.sources)
     edge.run("stage_keys", f"CACHE TABLE {quote(name)} AS\n{sql}", table)
     try:
-        types = {column.name: column.type for column in table.columns}
-        places = [f"key_{place}" for place in range(len(table.key))]
-        asked = ", ".join(f"min({place}), max({place}), count({place})" for place in places)
+        asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in columns)
         found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
         count = int(found[0])
         ranges = {}
-        for place, column in enumerate(plan.incremental.key):
-            low, high, present = found[1 + 3 * place : 4 + 3 * place]
-            type_ = next((types[name] for name in types if name.lower() == column.lower()), "")
+        for place, column in enumerate(columns):
+            low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
             if count and present == count and type_ in _RANGED:
-                ranges[f"key_{place}"] = (_literal(low, type_), _literal(high, type_))
+                ranges[column] = (_literal(low, type_), _literal(high, type_))
         yield Staged(name, count, ranges)
     finally:
         edge.run("drop_keys", f"DROP VIEW IF EXISTS {quote(name)}", table)

@@ -310,8 +310,8 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
 @mutant
 def signs_without_lost_rows() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: Scan, wanted: Any, facts: Any) -> Signed:
-            (both,) = right(node, wanted, facts)
+        def inner(node: Scan, wanted: Any, facts: Any, values: Any) -> Signed:
+            (both,) = right(node, wanted, facts, values)
             return (both.children[1],)
 
         return inner
@@ -323,8 +323,8 @@ def signs_without_lost_rows() -> Iterator[Sources | None]:
 @mutant
 def signs_of_a_join_with_one_state() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
-        def inner(node: Join, wanted: Any, facts: Any) -> Signed:
-            found: Signed = right(node, wanted, facts)
+        def inner(node: Join, wanted: Any, facts: Any, values: Any) -> Signed:
+            found: Signed = right(node, wanted, facts, values)
             return tuple(at_new(part) for part in found) if node.kind == "inner" else found
 
         return inner
@@ -348,8 +348,8 @@ def signs_past_a_subquery_that_changed() -> Iterator[Sources | None]:
 def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
     right = signed_module._compared
 
-    def wrong(node: Any, wanted: Any, facts: Any) -> Signed:
-        return tuple(part.children[1] for part in right(node, wanted, facts))
+    def wrong(node: Any, wanted: Any, facts: Any, values: Any) -> Signed:
+        return tuple(part.children[1] for part in right(node, wanted, facts, values))
 
     with replaced(signed_module, "_compared", wrong), rule(signed_rule, Aggregate, lambda _: wrong):
         yield None
