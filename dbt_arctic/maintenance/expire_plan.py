@@ -19,7 +19,7 @@ from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, is_token
 from dbt_arctic.maintenance.claims import Claim, Claims
-from dbt_arctic.maintenance.pairs import base_for, merged_by
+from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build
 from dbt_arctic.refresh.replay import PROPERTY_SWITCH
@@ -84,7 +84,7 @@ def plan_keyed(
     bases, changes = base.history(), change.history()
     holds = _savepoints(base)
     from_change = _last_until(changes, before_ms)
-    # What was shown then and since is what a reader may have pinned, whatever the pairs below say.
+    # Not the newest base that goes with it: a reader may have pinned what was shown a moment ago.
     from_base = _last_until(bases, before_ms)
     needed: list[Snapshot | None] = []
     for claim in claims.of(table.name.dotted, released):
@@ -105,13 +105,11 @@ def plan_keyed(
     if from_change is None:
         from_base = None
     elif from_base is not None:
-        # The version of every commit that stays is read with a base of its time.
-        paired = base_for(bases, changes, from_change.snapshot_id)
+        # What is merged and not trimmed is told so by the commit that merged it, else it is merged again.
         pending = pending_transactions(edge, table, head(change))
         oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
         for one in (*needed, oldest_merge):
             from_base = _older(from_base, one)
-        from_base = None if paired is None else _older(from_base, _by_id(bases, paired))
     return ExpirePlan(
         name=table.name,
         table=table,

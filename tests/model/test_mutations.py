@@ -156,8 +156,8 @@ def expire_what_was_consumed(patch: Patch, story: Story) -> None:
     patch.setattr(expire_plan, "_to_carry", lambda changes, keep: {})
 
 
-def expire_the_base_of_a_version(patch: Patch, story: Story) -> None:
-    patch.setattr(expire_plan, "base_for", lambda bases, changes, snapshot: bases[0].snapshot_id)
+def expire_all_but_the_newest(patch: Patch, story: Story) -> None:
+    patch.setattr(expire_plan, "_last_until", lambda history, before_ms: history[0])
 
 
 def give_rows_a_new_place(patch: Patch, story: Story) -> None:
@@ -341,7 +341,7 @@ MUTATIONS = [
     Mutation(give_rows_a_new_place, put_together_with_changes_pending),
     Mutation(expire_what_a_consumer_has_to_read, expired_while_a_consumer_is_behind),
     Mutation(expire_what_was_consumed, expired_after_a_pull_long_ago),
-    Mutation(expire_the_base_of_a_version, expired_with_changes_not_merged),
+    Mutation(expire_all_but_the_newest, expired_with_changes_not_merged),
     Mutation(trim_the_deletes, late_rows, sequence=True),
     Mutation(forget_deletes_by_their_age_alone, late_rows, sequence=True),
     Mutation(merge_without_a_look_at_the_sequence, late_rows, sequence=True),
