@@ -30,6 +30,8 @@ LONGEST_FIRST = (
     "tests/spark/keyed/test_random_operations.py",
     "tests/spark/keyed/test_abandoned.py",
     "tests/spark/keyed/test_catalog_trouble.py",
+    "tests/spark/keyed/test_catalog_trouble_more.py",
+    "tests/faults/test_disk.py",
     "tests/spark/keyed/test_erase.py",
     "tests/spark/keyed/test_switches.py",
     "tests/spark/keyed/test_pull.py",
