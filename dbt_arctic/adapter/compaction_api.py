@@ -17,7 +17,9 @@ from dbt_arctic.compaction.run import FAILED, Done, record, run_operations, trim
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.look import look
+from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.duration import parse_duration
+from dbt_arctic.refresh.state import find_keyed
 
 DEFAULT_BUDGET_S = 300
 
@@ -25,6 +27,18 @@ _logger = AdapterLogger("Arctic")
 
 
 class CompactionApi(ModelApi):
+    @available.parse(lambda *a, **k: [])
+    def keyed_tables_of(self, relation: ArcticRelation) -> list[ArcticRelation]:
+        """A model's keyed table, if it is one, and the state that an automatic model may have beside it."""
+        with as_dbt_errors():
+            if find_keyed(self.catalog, relation.name_parts) is None:
+                return []
+            state = find_state(self.catalog, relation.name_parts)
+        found = [relation]
+        if state is not None:
+            found.append(relation.incorporate(path={"identifier": state.name.identifier}))
+        return found
+
     @available.parse(lambda *a, **k: None)
     def compact_table(
         self, relation: ArcticRelation, trim_grace_seconds: float | None = None
@@ -56,6 +70,11 @@ class CompactionApi(ModelApi):
             settings = _settings(self.config.credentials.database, models)
             if shed or not settings:
                 return ["compaction: left out, shed is set"] if shed else []
+            settings |= {
+                state.name: one
+                for name, one in settings.items()
+                if (state := find_state(self.catalog, name)) is not None
+            }
             declared = max((one.budget_s or 0 for one in settings.values()), default=0)
             budget_s = parse_duration("compact_due", "budget", budget, declared or DEFAULT_BUDGET_S)
             edge = self.edge(self._run_id("compact_due"))

@@ -162,9 +162,15 @@ def run_over_state(
 
 def drop_lost_state(edge: Edge, name: Name) -> None:
     """After a build without a state: the one that an earlier query had goes."""
-    stored = find_keyed(edge.catalog, state_name(name))
-    if stored is not None and stored.owner == owner_of_state(name):
+    stored = find_state(edge.catalog, name)
+    if stored is not None:
         drop_keyed(edge, stored)
+
+
+def find_state(catalog: CatalogReader, name: Name) -> KeyedTable | None:
+    """The state of an automatic model, if it has one."""
+    stored = find_keyed(catalog, state_name(name))
+    return stored if stored is not None and stored.owner == owner_of_state(name) else None
 
 
 def owner_of_state(name: Name) -> str:

@@ -11,9 +11,7 @@
   {%- for node in graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') -%}
     {%- if table is none or node.name == table or node.alias == table -%}
       {%- set relation = api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias) -%}
-      {%- if adapter.keyed_table(relation) is not none -%}
-        {%- do found.append(relation) -%}
-      {%- endif -%}
+      {%- do found.extend(adapter.keyed_tables_of(relation)) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- if table is not none and found | length == 0 -%}
