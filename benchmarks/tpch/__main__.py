@@ -27,7 +27,11 @@ from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.refresh.config import KeyedConfig
 from tests.planner import tpch_data
 
-SMALL = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 """For a scale below 0.1: what costs is to plan and to compile."""
 
 

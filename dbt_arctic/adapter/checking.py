@@ -73,7 +73,17 @@ def check_project(
     selection = ["--select", *(f"+{part}" for part in select or (AUTOMATIC,))]
     found = Checked()
     with _schema(operator, Name(catalog, schema, ""), keep):
-        listed = ["--resource-type", "source", "--output", "json", "--output-keys", "unique_id"]
+        # What it lists would be printed in the middle of what the check tells.
+        listed = [
+            "--log-level",
+            "none",
+            "--resource-type",
+            "source",
+            "--output",
+            "json",
+            "--output-keys",
+            "unique_id",
+        ]
         needed = {json.loads(line)["unique_id"] for line in _dbt(target, "ls", *listed, *selection).result}
         manifest = _dbt(target, "parse").result
         copies = {
