@@ -36,7 +36,8 @@ class CompactionApi(ModelApi):
             state = find_state(self.catalog, relation.name_parts)
         found = [relation]
         if state is not None:
-            found.append(relation.incorporate(path={"identifier": state.name.identifier}))
+            name = state.name
+            found.append(ArcticRelation.create(name.catalog, name.schema, name.identifier))
         return found
 
     @available.parse(lambda *a, **k: None)
