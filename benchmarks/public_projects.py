@@ -7,7 +7,7 @@
 
 Works on a copy in a temporary folder. A model is switched in ``dbt_project.yml``, if a test of the project
 says which of its columns are unique (or ``--key`` does); other models stay what they are. Then the seeds are
-loaded, and ``dbt-arctic check`` changes them at random, round by round, and compares each model with its query.
+loaded, and ``dbt-arctic check`` changes them at random, in rounds, and compares each model with its query.
 """
 
 from __future__ import annotations
