@@ -120,6 +120,10 @@ def _broken(inventory: Inventory) -> Iterator[tuple[str, str]]:
     damaged: Mapping[str, ArcticError] = {**inventory.damaged_views, **inventory.strange}
     for identifier, error in damaged.items():
         yield identifier, error.what
+    sides = {side.identifier for table in inventory.keyed.values() for side in table.side_tables}
+    for identifier, unreadable in inventory.damaged_tables.items():
+        if identifier not in sides:
+            yield identifier, unreadable.what
     for identifier, table in inventory.keyed.items():
         for side in (table.base, table.change):
             if not _is_whole(inventory.tables.get(side.identifier)):

@@ -1,0 +1,84 @@
+"""How far a table is behind each upstream: from the versions that its newest commit says it consumed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog.api import TableState, ViewState
+from dbt_arctic.compaction.lag import Lag, Upstreams
+from dbt_arctic.keyed.version import Consumed, encode_consumed
+from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
+
+ORDERS, EVENTS = "lake.shop.orders", "lake.shop.events"
+
+
+class Catalog:
+    """The keyed table ``orders``, and the plain one ``events`` where there is one."""
+
+    def __init__(self, orders: Orders, events: TableState | None = None) -> None:
+        change = replace(orders.change.state, properties={"arctic.id": "change-1"})
+        self.tables = {change.name: change, **({} if events is None else {"events": events})}
+        self.views = {"orders": ViewState("shop", "orders", orders.table.to_properties(), (), "")}
+        self.looked = 0
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        self.looked += 1
+        return self.tables.get(name)
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        return self.views.get(name)
+
+
+def lags(catalog: Catalog, **consumed: Consumed) -> list[Lag]:
+    log = Log("copy")
+    named = {name.replace("__", "."): one for name, one in consumed.items()}
+    log.commit(1, rows=1, consumed=encode_consumed(named))
+    return Upstreams(catalog).lags(log.state)  # type: ignore[arg-type]
+
+
+def test_the_oldest_commit_that_was_not_consumed_tells_the_age(orders: Orders) -> None:
+    orders.upsert(50)
+    orders.upsert(30)
+    orders.trim(20, rows=10)
+    orders.change.commit(10, "replace")
+    catalog = Catalog(orders)
+    built, first, second = 1, 2, 3
+    for read, behind in ((built, 50), (first, 30), (second, None), (4, None)):
+        (lag,) = lags(catalog, lake__shop__orders=Consumed("change-1", f"1.{read}.1"))
+        since = None if behind is None else NOW - behind * MINUTE
+        assert lag == Lag(ORDERS, since), read
+
+
+@pytest.mark.parametrize(
+    ("table_id", "version", "lost"),
+    [
+        ("change-0", "1.1.1", "it was rebuilt since"),
+        ("change-1", "1.99.1", "the version that was read last has expired"),
+        ("change-1", "7", "it has become a keyed table since"),
+    ],
+)
+def test_what_is_lost_is_told(orders: Orders, table_id: str, version: str, lost: str) -> None:
+    assert lags(Catalog(orders), lake__shop__orders=Consumed(table_id, version)) == [Lag(ORDERS, None, lost)]
+
+
+def test_a_plain_upstream_is_told_by_its_snapshots(orders: Orders) -> None:
+    log = Log("events")
+    log.commit(60, rows=1)
+    log.commit(40, rows=1)
+    log.commit(20, "replace")
+    catalog = Catalog(orders, log.state)
+
+    def behind(version: str, table_id: str = "/") -> Any:
+        return lags(catalog, lake__shop__events=Consumed(table_id, version))[0]
+
+    assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE)
+    assert behind("2") == Lag(EVENTS, None)
+    assert behind("0") == Lag(EVENTS, NOW - 60 * MINUTE), "it was read when it had no rows"
+    assert lags(Catalog(orders), lake__shop__events=Consumed("/", "1"))[0].lost == "it is gone"
+
+
+def test_what_an_automatic_model_was_computed_by_is_no_upstream(orders: Orders) -> None:
+    assert lags(Catalog(orders), fingerprint=Consumed("abc", "")) == []
