@@ -11,12 +11,14 @@ from dataclasses import replace
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto import AutoPlan, plan_auto
+from dbt_arctic.refresh.auto import AutoPlan, plan_auto, read
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
     Schema,
     Until,
     drop_lost_state,
+    find_state,
+    is_free,
     owner_of_state,
     plan_state,
     run_over_state,
@@ -46,9 +48,19 @@ def plan_refresh(
     :param settings: the session's settings that change what SQL means.
     :param until: the version at which a relation is read, where it is not the newest.
     """
+    kept = None if rebuild else find_state(catalog, name)
+    if kept is not None and find_keyed(catalog, name) is not None:
+        reading = read(catalog, name, sql, {}, until)
+        over = plan_state(catalog, name, config, sql, schema, reading, _plan, settings=settings, until=until)
+        if over is not None:
+            return over
     plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until)
-    state = plan_state(catalog, name, config, sql, schema, plan, _plan, settings=settings, until=until)
-    return plan if state is None else state
+    if plan.action != "build" or not is_free(catalog, name):
+        return plan
+    over = plan_state(
+        catalog, name, config, sql, schema, plan.reading, _plan, plan, settings=settings, until=until
+    )
+    return plan if over is None else over
 
 
 def _plan(

@@ -22,6 +22,7 @@ from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
+from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, Reading, StatePlan, understood
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -61,28 +62,23 @@ def plan_state(
     config: KeyedConfig,
     sql: str,
     schema: Schema | None,
-    alone: AutoPlan,
+    reading: Reading,
     plan: Plan,
+    build: AutoPlan | None = None,
     *,
     settings: str,
     until: Until,
 ) -> AutoPlan | None:
     """The plan of a model over its state; ``None`` where it has none, and gets none.
 
-    :param alone: its plan without a state. A model that is there gets a state when it is next built.
+    :param reading: what the query reads.
+    :param build: how the model would be built without a state, where it is to be built.
     """
-    if alone.sums is not None or alone.reading.reason is not None:
-        return None
-    builds = alone.action == "build"
-    stored = find_keyed(catalog, state_name(name))
-    if (not builds and stored is None) or not _is_free(catalog, name, stored):
-        return None
-    made = _split(alone.reading, config)
+    made = None if reading.reason is not None else _split(reading, config)
     if made is None:
         return None
-    names = {key: upstream.name.sql for key, upstream in alone.reading.upstreams.items()}
-    text = state_sql(made, names)
-    if builds and schema is not None and not _is_the_same(schema, sql, text, made):
+    text = state_sql(made, {key: upstream.name.sql for key, upstream in reading.upstreams.items()})
+    if build is not None and schema is not None and not _is_the_same(schema, sql, text, made):
         return None
     own = KeyedConfig(
         model=f"{config.model} (its state)",
@@ -93,21 +89,16 @@ def plan_state(
         full_refresh_above=config.full_refresh_above,
         lease_timeout_s=config.lease_timeout_s,
     )
-    found = plan(catalog, state_name(name), own, text, schema, rebuild=builds, settings=settings, until=until)
-    state = StatePlan(state_name(name), own, made, found, sql, settings)
-    if builds:
-        return replace(alone, state=state)
-    if found.action == "nothing" and not _has_consumed(catalog, name, state.name):
-        return replace(alone, action="incremental", reason=None, state=state, incremental=None)
-    return replace(
-        alone,
-        action="full" if found.action == "build" else found.action,
-        reason=found.reason,
-        reading=found.reading,
-        incremental=found.incremental,
-        sums=found.sums,
-        state=state,
-    )
+    kept = state_name(name)
+    found = plan(catalog, kept, own, text, schema, rebuild=build is not None, settings=settings, until=until)
+    state = StatePlan(kept, own, made, found, sql, settings)
+    if build is not None:
+        return replace(build, state=state)
+    shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
+    if found.action == "nothing" and not _has_consumed(catalog, name, kept):
+        # A run that ended in between has refreshed the state only.
+        return replace(shown, action="incremental", reason=None)
+    return replace(shown, action="full") if found.action == "build" else shown
 
 
 def run_over_state(
@@ -178,10 +169,11 @@ def owner_of_state(name: Name) -> str:
     return f"the state of {name.dotted}"
 
 
-def _is_free(catalog: CatalogReader, name: Name, stored: KeyedTable | None) -> bool:
-    if stored is not None:
-        return stored.owner == owner_of_state(name)
+def is_free(catalog: CatalogReader, name: Name) -> bool:
+    """Whether a state may be made: nothing else has its name."""
     state = state_name(name)
+    if find_state(catalog, name) is not None:
+        return True
     return (
         catalog.load_table(state.schema, state.identifier) is None
         and catalog.load_view(state.schema, state.identifier) is None
@@ -193,6 +185,8 @@ def _split(reading: Reading, config: KeyedConfig) -> Split | None:
         query = understood(reading, None)
         facts = Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
         check_determined(query.node, query.types, facts, config.accept)
+        if plan_sums(query, config.unique_key, facts, config.accept) is not None:
+            return None  # it is a state itself
         return split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
