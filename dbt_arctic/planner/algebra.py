@@ -90,9 +90,12 @@ class Values:
 
 @dataclass(frozen=True)
 class Project:
+    """:param broadcast: whether there are so few rows that each task of a join gets them all."""
+
     child: Node
     items: tuple[tuple[str, exp.Expression], ...]
     subqueries: tuple[Subquery, ...] = ()
+    broadcast: bool = False
 
     @property
     def output(self) -> tuple[str, ...]:

@@ -11,13 +11,14 @@ from dbt_arctic.planner.algebra import Node, Scan, map_children, scans
 @dataclass(frozen=True)
 class UpstreamFacts:
     """:param key: the columns that identify a row, as stored; empty where none are known.
-    :param rows: about how many, 0 where it is not known.
+    :param rows: about how many, 0 where it is not known. :param changed_rows: of these, -1 likewise.
     :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
     """
 
     changed: bool
     key: tuple[str, ...] = ()
     rows: int = 0
+    changed_rows: int = -1
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 

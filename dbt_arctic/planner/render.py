@@ -145,6 +145,9 @@ class Renderer:
         return Select(items, f"{self.sources.relation(node.source, node.state)} AS {quoted(alias)}")
 
     def _project(self, node: Project) -> Select:
+        if node.broadcast:
+            text = self._select(replace(node, broadcast=False)).text(node.output)
+            return self._derived(f"SELECT /*+ BROADCAST */{text.removeprefix('SELECT')}", node.output)
         below = self._select(node.child)
         if below.tail and any(_complex(expression) for _, expression in node.items):
             below = self._derived(below.text(node.child.output), node.child.output)

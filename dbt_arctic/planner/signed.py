@@ -10,7 +10,7 @@ of the touched values are compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
 
@@ -42,6 +42,9 @@ from dbt_arctic.planner.touched import Wanted, touched, union_of
 
 SIGN = "_sign"
 """1: a row that the result has gained; -1: one that it has lost."""
+
+_FEW = 2_000_000
+"""Changed rows that are sent to each task rather than met by sorting the other side."""
 
 _CHANGED: tuple[State, State] = ("minus", "plus")
 
@@ -112,25 +115,56 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signe
 
 @signed_rule.register
 def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    """Each changed relation's changes with the others: those before it as they are, those after it as they
+    were. Joined from the changes on, so that what is read of the others is what they meet.
+    """
     if node.kind != "inner":
         return _compared(node, wanted, facts, values)
-    used = columns_of(*node.conditions) | set(wanted)
-    left, right = _below(node.left, used), _below(node.right, used)
-    # One side's change meets the other side as it was, the other's change this side as it is. The larger
-    # side is read as it is: of what was, more tables have to be read.
-    old_left = _size(node.left, facts) < _size(node.right, facts)
-    of_left = node.right if old_left else facts.before(node.right)
-    of_right = facts.before(node.left) if old_left else node.left
-    near = dict(equalities(node.conditions))
-    found = [
-        Join(rows, _near(of_left, rows, near, facts), "inner", node.conditions)
-        for rows in signed(node.left, left, facts, values)
-    ]
-    found += [
-        Join(_near(of_right, rows, near, facts), rows, "inner", node.conditions)
-        for rows in signed(node.right, right, facts, values)
-    ]
-    return tuple(_only(rows, wanted) for rows in found)
+    relations, conditions = _flattened(node)
+    # What is large comes first, and so is read as it is: of what was, more tables have to be read.
+    relations.sort(key=lambda one: -_size(one, facts))
+    used = columns_of(*conditions) | set(wanted)
+    found: list[Node] = []
+    for place, relation in enumerate(relations):
+        others = [*relations[:place], *(facts.before(one) for one in relations[place + 1 :])]
+        own = _below(relation, used)
+        for rows in signed(relation, own, facts, values):
+            found.append(_only(_joined(_few(rows, own, relation, facts), others, conditions, facts), wanted))
+    return tuple(found)
+
+
+def _flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
+    """The relations of nested inner joins, and all conditions."""
+    if not isinstance(node, Join) or node.kind != "inner":
+        return [node], []
+    left, above = _flattened(node.left)
+    right, beside = _flattened(node.right)
+    return [*left, *right], [*above, *beside, *node.conditions]
+
+
+def _joined(start: Node, others: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Node:
+    """All relations, each where a condition links it to those before it, the smaller first."""
+    made, left, open_ = start, list(others), list(conditions)
+    while left:
+        reach = set(made.output)
+        met = {theirs for mine, theirs in equalities(open_) if mine in reach}
+        linked = [one for one in left if met & set(one.output)]
+        picked = min(linked or left, key=lambda one: sum(facts.of(scan).rows for scan in scans(one)))
+        left = [one for one in left if one is not picked]
+        both = reach | set(picked.output)
+        ready = [part for part in open_ if columns_of(part) <= both]
+        open_ = [part for part in open_ if not columns_of(part) <= both]
+        near = {mine: theirs for mine, theirs in equalities(ready) if theirs in picked.output}
+        made = Join(made, _near(picked, made, near, facts), "inner", tuple(ready))
+    return Filter(made, tuple(open_)) if open_ else made
+
+
+def _few(rows: Node, own: Wanted, relation: Node, facts: Facts) -> Node:
+    """Changes that are known to be few: Spark would take them for as many as their table has rows."""
+    counts = [facts.of(scan).changed_rows for scan in scans(relation) if facts.changed(scan)]
+    if not counts or min(counts) < 0 or sum(counts) > _FEW:
+        return rows
+    return Project(rows, tuple((name, column(name)) for name in (*own, SIGN)), broadcast=True)
 
 
 @signed_rule.register

@@ -188,7 +188,13 @@ def plan_auto(
         query = understood(reading, columns(text) if columns is not None else None)
         facts = Facts(
             {
-                name: UpstreamFacts(upstream.changed, upstream.key, max(upstream.rows, 0), upstream.ranges)
+                name: UpstreamFacts(
+                    upstream.changed,
+                    upstream.key,
+                    max(upstream.rows, 0),
+                    upstream.changed_rows,
+                    upstream.ranges,
+                )
                 for name, upstream in reading.upstreams.items()
             }
         )
