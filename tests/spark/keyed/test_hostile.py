@@ -7,6 +7,9 @@ from typing import Any
 
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.rewrite import REWRITTEN
+from dbt_arctic.compaction.run import record, run_operation
 from dbt_arctic.maintenance.erase import erase
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -89,7 +92,16 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     wider.upsert([{**row("`", 5), ADDED: 1}])
     model["`"] = 5
     assert amounts(orders) == model
+    planned = Operation("minor", orders.name, EVIL, 1.0, 1.0, target_file_bytes=2**20)
+    minor = run_operation(session.edge, planned)
     orders.compact()
+    full = run_operation(session.edge, replace(planned, kind="full", buckets=(0, 1, 5)))
+    assert (minor.outcome, full.outcome) == (REWRITTEN, REWRITTEN)
+    record(session.edge, orders.name, [minor, full])
+    operations = orders.name.sibling("arctic_operations")
+    recorded = session.query(f"SELECT DISTINCT why, table_name, run FROM {operations.sql}")
+    assert recorded == [(EVIL, orders.name.dotted, EVIL)]
+    assert amounts(orders) == model
 
     table = orders.table
     assert table.owner == EVIL
@@ -105,4 +117,4 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     assert found == []
     drop_keyed(session.edge, table)
     left = {entry.name for entry in session.catalog.list_relations(schema)}
-    assert all(name.startswith("pull of ") for name in left)
+    assert all(name.startswith("pull of ") for name in left - {"arctic_operations"})
