@@ -45,7 +45,10 @@ def prepare(project: Path, packages: list[Path], folder: Path, schema: str) -> P
         "threads": 2,
         "spark_conf": {"spark.sql.shuffle.partitions": 2, "spark.sql.codegen.wholeStage": False},
     }
-    settings = _read(copy / "dbt_project.yml")
+    # What asks for an engine by name, for the types of seeds for instance, means Spark.
+    path = copy / "dbt_project.yml"
+    path.write_text(path.read_text(encoding="utf-8").replace("target.type", "'spark'"), encoding="utf-8")
+    settings = _read(path)
     profile = {settings.get("profile", "default"): {"target": "arctic", "outputs": {"arctic": target}}}
     (copy / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     return copy

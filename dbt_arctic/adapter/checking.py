@@ -24,6 +24,9 @@ from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.churn import copy_statements, differing_rows, gone, round_statements, waiting
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.refresh.auto import read
+from dbt_arctic.refresh.auto_advice import undetermined
 from dbt_arctic.refresh.config import choose_strategy
 
 AUTOMATIC = "config.incremental_strategy:auto"
@@ -42,6 +45,8 @@ class Checked:
     rounds: int = 0
     differences: dict[tuple[str, int], int] = field(default_factory=dict)
     """Rows that differ, by model and round."""
+    undetermined: dict[str, tuple[int, Reason]] = field(default_factory=dict)
+    """Rows that differed at most, of models of which two runs of the query differ, and why they do."""
 
     @property
     def incremental(self) -> set[str]:
@@ -146,8 +151,15 @@ def _compare(operator: Operator, catalog: str, built: Any, number: int, found: C
             [(column.name, column.type) for column in columns],
         )
         count = int(operator.query(f"SELECT count(1) FROM (\n{sql}\n)")[0][0])
-        if count:
+        if not count:
+            continue
+        # What the rows do not determine cannot be compared: the query itself, run twice, differs.
+        reason = undetermined(read(operator.catalog, name, node.compiled_code, {}))
+        if reason is None:
             found.differences[(node.name, number)] = count
+        else:
+            most, _ = found.undetermined.get(node.name, (0, reason))
+            found.undetermined[node.name] = (max(most, count), reason)
 
 
 def _change(operator: Operator, table: Name, seed: int) -> None:

@@ -22,6 +22,20 @@ from dbt_arctic.refresh.config import KeyedConfig
 _OF_THE_MOMENT = ("unknown-relation",)
 """What may be otherwise by the time that the model is run: an upstream that is yet to be built."""
 
+NOT_DETERMINED = frozenset(
+    {
+        "approximate",
+        "float-sum",
+        "order-dependent",
+        "random",
+        "session",
+        "ties",
+        "time",
+        "unknown-function",
+    }
+)
+"""The codes of causes for which two runs of a query may differ."""
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -46,6 +60,18 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         return [Advice(_of_guard(guard), False) for guard in _guards(query, reading, config)]
     except CannotPlan as error:
         return [Advice(error.reason, True)]
+
+
+def undetermined(reading: Reading) -> Reason | None:
+    """Why two runs of a query over the same rows may differ, accepted or not; ``None``: they do not."""
+    if reading.tree is None:
+        return None
+    try:
+        query = understood(reading, None)
+        check_determined(query.node, query.types, _facts(reading, list(reading.upstreams)))
+    except CannotPlan as error:
+        return error.reason if error.reason.code in NOT_DETERMINED else None
+    return None
 
 
 def _facts(reading: Reading, changed: Sequence[str]) -> Facts:
