@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.compaction.rewrite import REWRITTEN, compact_full, compact_minor
+
 N = 3000
 
 
@@ -34,6 +36,13 @@ def change_every_bucket(table: Any, **extra: str) -> None:
     """Two commits: a quarter of the rows again, and some of them deleted."""
     table.upsert_sql(f"SELECT {of(table, **extra)} FROM range({N // 4})")
     table.upsert_sql(f"SELECT {of(table, **extra)}, 'D' AS _action FROM range({N // 8}, {N // 6})")
+
+
+def put_together(table: Any) -> None:
+    """Changes are pending in files of several commits, and the base was written anew."""
+    change_every_bucket(table, line="id % 3")
+    assert compact_minor(table.session.edge, table.name).outcome == REWRITTEN
+    assert compact_full(table.session.edge, table.name).outcome == REWRITTEN
 
 
 DELETED = N // 6 - N // 8
@@ -96,10 +105,11 @@ def test_joins_of_keyed_tables_are_in_place_whatever_is_pending(shop: Any, sessi
         ("one row of each", lambda: [change_one_row(table, line="id % 3") for table in tables[1:]]),
         ("rows in every bucket", lambda: [change_every_bucket(table, line="id % 3") for table in tables]),
         ("nothing after compaction", lambda: [table.compact() for table in tables]),
+        ("rows in files put together", lambda: [put_together(table) for table in tables]),
     ):
         if change is not None:
             change()
-        left = N - DELETED if pending in ("rows in every bucket", "nothing after compaction") else N
+        left = N if pending in ("nothing", "one row of one table", "one row of each") else N - DELETED
         for label, query in queries.items():
             # Adaptive execution is the default, and what can crash; without it, the two ends will do.
             for aqe in (True, False) if pending in ("nothing", "rows in every bucket") else (True,):
