@@ -68,6 +68,10 @@ soak: java ## Random operations on keyed tables, in memory and on Spark, and rea
 dbt-utils: java ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout
 	@$(BIN)/python benchmarks/dbt_utils.py "$(DIR)"
 
+.PHONY: public
+public: java ## Check a public dbt project with automatic models: DIR=path PACKAGES="path path"
+	@$(BIN)/python benchmarks/public_projects.py "$(DIR)" --rounds $(ROUNDS) --packages $(PACKAGES)
+
 .PHONY: clean
 clean: ## Remove what was built, cached and loaded; the environment .venv stays
 	@rm -rf build dist ./*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo logs

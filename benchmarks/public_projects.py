@@ -47,7 +47,8 @@ def prepare(project: Path, packages: list[Path], folder: Path, schema: str) -> P
     }
     # What asks for an engine by name, for the types of seeds for instance, means Spark.
     path = copy / "dbt_project.yml"
-    path.write_text(path.read_text(encoding="utf-8").replace("target.type", "'spark'"), encoding="utf-8")
+    text = path.read_text(encoding="utf-8").replace("target.type", "env_var('DBT_ENGINE', 'spark')")
+    path.write_text(text, encoding="utf-8")
     settings = _read(path)
     profile = {settings.get("profile", "default"): {"target": "arctic", "outputs": {"arctic": target}}}
     (copy / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
