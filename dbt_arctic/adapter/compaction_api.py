@@ -54,9 +54,13 @@ class CompactionApi(ModelApi):
         """After a write. What fails here is told; the rows are written, and the trim stays due."""
         with as_dbt_errors():
             settings = parse_settings(model["name"], model["config"].get("compaction"))
-            done = trim_when_due(self.edge(), relation.name_parts, settings)
-        if done is not None and done.outcome == FAILED:
-            _logger.warning(f"{relation.name_parts} was written, and could not be trimmed: {done.detail}")
+            edge, names = self.edge(), [relation.name_parts]
+            if (state := find_state(self.catalog, relation.name_parts)) is not None:
+                names.append(state.name)
+            for name in names:
+                done = trim_when_due(edge, name, settings)
+                if done is not None and done.outcome == FAILED:
+                    _logger.warning(f"{name} was written, and could not be trimmed: {done.detail}")
 
     @available.parse(lambda *a, **k: [])
     def compact_due(

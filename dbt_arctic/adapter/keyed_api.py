@@ -36,6 +36,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, swaps
+from dbt_arctic.refresh.auto_state import drop_lost_state
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Edge, Outcome
@@ -249,15 +250,25 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: None)
     def drop_keyed(self, relation: ArcticRelation) -> None:
-        """Drop a keyed table: its view, then its side tables."""
+        """Drop a keyed table: its view, its side tables, and its state, if it has one."""
         with as_dbt_errors():
-            build.drop_keyed(self.edge(), load_keyed(self.catalog, relation.name_parts))
+            edge, table = self.edge(), load_keyed(self.catalog, relation.name_parts)
+            self._drop_state(edge, table)
+            build.drop_keyed(edge, table)
 
     @available.parse(lambda *a, **k: None)
     def drop_side_tables(self, table: KeyedTable) -> None:
         """What is left of a keyed table after its view was replaced by an ordinary one."""
         with as_dbt_errors():
-            build.drop_side_tables(self.edge(), table)
+            edge = self.edge()
+            self._drop_state(edge, table)
+            build.drop_side_tables(edge, table)
+
+    def _drop_state(self, edge: Edge, table: KeyedTable) -> None:
+        # A swap may have renamed the table before it goes. What has its name by then keeps its own state.
+        shown = find_keyed(self.catalog, table.made_as)
+        if shown is None or shown.generation == table.generation:
+            drop_lost_state(edge, table.made_as)
 
     @available.parse(lambda *a, **k: "append")
     def incremental_strategy(self, model: Mapping[str, Any]) -> str:

@@ -129,7 +129,8 @@ def run_refresh(
 
     if plan.state is None:
         outcome = run(name, config, plan)
-        if plan.action == "build":
+        changed = plan.reason is not None and plan.reason.code == "changed-sql"
+        if plan.action == "build" or changed:
             drop_lost_state(edge, name)
         return outcome
     return run_over_state(edge, name, config, plan, _plan, run)

@@ -81,7 +81,7 @@ def plan_state(
     if build is not None and schema is not None and not _is_the_same(schema, sql, text, made):
         return None
     own = KeyedConfig(
-        model=f"{config.model} (its state)",
+        model=config.model,
         unique_key=made.key,
         buckets=1 if made.is_small else config.buckets,
         auto=config.auto,
@@ -152,7 +152,7 @@ def run_over_state(
 
 
 def drop_lost_state(edge: Edge, name: Name) -> None:
-    """After a build without a state: the one that an earlier query had goes."""
+    """Where a model is no query over a state any more, or is gone: what it had goes."""
     stored = find_state(edge.catalog, name)
     if stored is not None:
         drop_keyed(edge, stored)

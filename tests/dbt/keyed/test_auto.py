@@ -103,6 +103,19 @@ def test_changed_sql_is_computed_anew_and_compared(shop: Shop) -> None:
     assert min(response[name] for name in ("bytes_read", "bytes_written", "jobs")) > 0
     assert "keys" not in response
     assert sorted(row[2] for row in shop.rows("by_customer")) == list(range(21, 41))
+    assert states(shop) == []  # of the sums that it had before
+    shop.model("by_customer", BY_CUSTOMER)
+    shop.dbt("run", "--full-refresh", "--select", "by_customer")
+    assert states(shop) == ["by_customer__state"]
+    shop.model("by_customer", BY_CUSTOMER.replace("materialized='incremental'", "materialized='table'"))
+    shop.dbt("run", "--select", "by_customer")
+    assert states(shop) == []
+
+
+def states(shop: Shop) -> list[str]:
+    return sorted(
+        entry.name for entry in shop.catalog.list_relations(shop.schema) if entry.name.endswith("__state")
+    )
 
 
 def plans(shop: Shop) -> dict[str, dict[str, Any]]:
