@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.edge import Edge
 from tests.model.world import Disturbance, Process
+
+_TIME = re.compile(r"\btimestamp_millis\((\d+)\)")
 
 # A handful of rows, hundreds of statements: what costs is to plan and to compile.
 _QUICK = {
@@ -41,14 +46,57 @@ def _query(connection: SessionConnection, sql: str) -> list[tuple[Any, ...]]:
     return cursor.fetchall()
 
 
+class Clock:
+    """The machine's, and further on. What Iceberg's own clock has written is told as this one shows it."""
+
+    def __init__(self) -> None:
+        self._passed: list[tuple[int, int]] = [(0, 0)]
+        """From which time of the machine on it is how far ahead."""
+
+    def now_ms(self) -> int:
+        return self.shown(int(time.time() * 1000))
+
+    def advance(self, milliseconds: int) -> None:
+        # Of a commit in this very millisecond nobody could tell whether it was before.
+        time.sleep(0.002)
+        self._passed.append((int(time.time() * 1000), self._passed[-1][1] + milliseconds))
+        time.sleep(0.002)
+
+    def shown(self, machine_ms: int) -> int:
+        return machine_ms + next(ahead for since, ahead in reversed(self._passed) if since <= machine_ms)
+
+    def of_machine(self, shown_ms: int) -> int:
+        """The first time of the machine at which this clock showed that, or more."""
+        ends = [*(since for since, _ in self._passed[1:]), 1 << 62]
+        for (since, ahead), end in zip(self._passed, ends, strict=True):
+            if shown_ms - ahead < end:
+                return max(since, shown_ms - ahead)
+        raise AssertionError("the last one has no end")
+
+
+class ShownCatalog(EmbeddedCatalog):
+    """The catalog, with the times of commits as the clock shows them."""
+
+    def __init__(self, warehouse: Path, clock: Clock) -> None:
+        super().__init__("lake", warehouse)
+        self._clock = clock
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        state = super().load_table(schema, name)
+        if state is None:
+            return None
+        shown = (replace(one, timestamp_ms=self._clock.shown(one.timestamp_ms)) for one in state.snapshots)
+        return replace(state, snapshots=tuple(shown))
+
+
 class SparkWorld:
-    """A schema of its own. The clock is the machine's, and further on."""
+    """A schema of its own, and a clock that can be put on."""
 
     def __init__(self, engine: SessionEngine, warehouse: Path, schema: str | None = None) -> None:
         self._engine = engine
-        self.catalog = EmbeddedCatalog("lake", warehouse)
+        self._clock = Clock()
+        self.catalog = ShownCatalog(warehouse, self._clock)
         self.schema = schema or f"model_{uuid.uuid4().hex[:12]}"
-        self._ahead_ms = 0
         self._free: list[SessionConnection] = []
         self._running: list[tuple[Process, SessionConnection]] = []
         self._reader = quick_session(engine)
@@ -68,7 +116,7 @@ class SparkWorld:
             self,
             edge,
             disturbance or Disturbance(),
-            execute=lambda sql: _execute(session, sql),
+            execute=lambda sql: _execute(session, self._by_the_machine(sql)),
             query=lambda sql: _query(session, sql),
         )
         self._running.append((made, session))
@@ -88,13 +136,17 @@ class SparkWorld:
         return _query(self._reader, sql)
 
     def execute(self, sql: str) -> int:
-        return _execute(self._reader, sql)
+        return _execute(self._reader, self._by_the_machine(sql))
+
+    def _by_the_machine(self, sql: str) -> str:
+        """A procedure of Iceberg compares with its own times."""
+        return _TIME.sub(lambda found: f"timestamp_millis({self._clock.of_machine(int(found[1]))})", sql)
 
     def now_ms(self) -> int:
-        return int(time.time() * 1000) + self._ahead_ms
+        return self._clock.now_ms()
 
     def advance(self, milliseconds: int) -> None:
-        self._ahead_ms += milliseconds
+        self._clock.advance(milliseconds)
 
     def name(self, identifier: str) -> Name:
         return Name("lake", self.schema, identifier)
