@@ -16,12 +16,12 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.auto import Reading, read
 from dbt_arctic.refresh.auto_advice import Advice, advise
-from dbt_arctic.refresh.config import choose_strategy, parse_config
+from dbt_arctic.refresh.config import parse_config
 
 
-def is_automatic(model: str, config: Mapping[str, Any]) -> bool:
-    """Whether a model's config says so."""
-    return config.get("materialized") == "incremental" and choose_strategy(model, config) == "auto"
+def is_automatic(config: Mapping[str, Any]) -> bool:
+    """Whether a model's config says so; whether it is right is found when it is read."""
+    return config.get("materialized") == "incremental" and config.get("incremental_strategy") == "auto"
 
 
 def advice_for(

@@ -45,7 +45,7 @@ class AutoApi(ModelApi):
             yield
             node = query_header_context
             compiles = getattr(get_flags(), "WHICH", "") == "compile"  # type: ignore[no-untyped-call]
-            if compiles and _is_compiled(node) and is_automatic(node.name, node.config.to_dict()):
+            if compiles and _is_compiled(node) and is_automatic(node.config.to_dict()):
                 target = Name(node.database, node.schema, node.alias)
                 self._advise(target, node.to_dict(omit_none=True), None)
 

@@ -17,6 +17,7 @@ from typing import Any
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
+from dbt_arctic.adapter.advice import is_automatic
 from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
@@ -27,7 +28,6 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.auto import read
 from dbt_arctic.refresh.auto_advice import undetermined
-from dbt_arctic.refresh.config import choose_strategy
 
 AUTOMATIC = "config.incremental_strategy:auto"
 """What dbt calls the models in question."""
@@ -135,9 +135,7 @@ def _compare(operator: Operator, catalog: str, built: Any, number: int, found: C
     for entry in built.results:
         node = entry.node
         config = node.config.to_dict()
-        if node.resource_type != "model" or config.get("materialized") != "incremental":
-            continue
-        if choose_strategy(node.name, config) != "auto":
+        if node.resource_type != "model" or not is_automatic(config):
             continue
         found.models.add(node.name)
         strategy, reason = (entry.adapter_response.get(part) for part in ("strategy", "reason"))

@@ -46,7 +46,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     settings = settings_of_meaning(target.credentials)
     automatic = {}
     for node in compiled:
-        if is_automatic(node.name, node.config.to_dict()):
+        if is_automatic(node.config.to_dict()):
             automatic[node.unique_id] = node
     plans = []
     for unique_id, node in automatic.items():
