@@ -68,6 +68,15 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
     except StatementError:
         state_at(edge.catalog, table, to)  # raises, if the version was expired meanwhile
         raise
+    except DamagedKeyedTable as error:
+        if to.generation == table.generation.number:
+            raise
+        raise VersionUnavailable(
+            f"generation {to.generation} of {name} cannot be read",
+            where=name.dotted,
+            why=f"{error.what}; a full refresh keeps one generation before it, and for a while only",
+            fix="choose a version of this generation: dbt-arctic history tells which there are",
+        ) from error
     return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 

@@ -190,3 +190,12 @@ def test_a_base_that_a_reader_has_just_pinned_does_not_expire_with_the_next_comp
     story.compact(story.orders, 0)
     assert story.let_go(story.orders, GRACE_S * 1000)
     assert not story._is_expired(pinned)
+
+
+@pytest.mark.parametrize("at", range(20))
+def test_a_rollback_to_a_generation_that_is_cleaned_away_says_so(story: Story, at: int) -> None:
+    story.build([])
+    version = story.version()
+    story.build([Change(1, 10)])
+    clean = Disturbance("meet", at, lambda: story.clean(Retention(keep_previous_ms=0)))
+    story.roll_back(story.orders, version, clean)
