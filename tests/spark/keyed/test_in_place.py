@@ -152,3 +152,27 @@ def test_compaction_merges_in_place(shop: Any, session: Any, config: dict[str, A
         assert "Join" in plan
         assert exchanges(plan) == []
     assert len(orders.base_rows()) == N - DELETED
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_no_scan_is_filtered_at_run_time_unless_somebody_allows_it(
+    shop: Any, session: Any, allowed: bool
+) -> None:
+    """Two parts of a plan may share a scan, and Iceberg filters it by changing it."""
+    few, many = (session.name(f"{name}_{allowed}").sql for name in ("few", "many"))
+    for name, count in ((few, 20), (many, 2000)):
+        rows = f"SELECT id % 20 AS id FROM range({count})"
+        session.query(f"CREATE TABLE {name} USING iceberg PARTITIONED BY (id) AS {rows}")
+    setting = "spark.sql.optimizer.dynamicPartitionPruning.enabled"
+    spark = session.connection.session
+    usual = spark.conf.get(setting)
+    wanted = f"(SELECT id FROM {few} WHERE id % 10 > 5)"
+    try:
+        if allowed:
+            spark.conf.set(setting, "true")
+        joined = f"SELECT /*+ BROADCAST(f) */ * FROM {many} m JOIN {wanted} f USING (id)"
+        plan, count = executed(session, joined, True)
+    finally:
+        spark.conf.set(setting, usual)
+    assert count == 800
+    assert ("dynamicpruning" in plan) == allowed
