@@ -40,7 +40,7 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     # Iceberg filters a scan at run time by changing it, and two parts of a plan may share one: from two
-    # threads at once that fails, or reads too few files (apache/iceberg#18004, Iceberg 1.12).
+    # threads at once that fails, or may read other files than it should (apache/iceberg#18004).
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
 }
 """What every session of ours is set to, whichever Spark it is a session of."""
