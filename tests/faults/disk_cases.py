@@ -118,17 +118,17 @@ def amounts(orders: Orders) -> Model | None:
     return made
 
 
-def is_named(orders: Orders, path: str) -> bool:
-    """Whether any version names a file. A write that failed may leave one which none does."""
+def named_files(orders: Orders) -> set[str]:
+    """The files that some version names. A write that failed may leave one which none does."""
     sides = (orders.table.base, orders.table.change)
-    named = [
+    named = {
         str(row[0])
         for side in sides
         for kind, column in (("all_files", "file_path"), ("all_manifests", "path"))
         for row in orders.session.query(f"SELECT {column} FROM {side.sql}.{kind}")
-    ]
+    }
     assert named
-    return any(one.endswith(path) for one in named)
+    return named
 
 
 def findings(shop: Shop, warehouse: Path) -> set[str]:
@@ -197,5 +197,8 @@ def test_an_erasure(shop: Shop, troubled: Any, warehouse: Path) -> None:
         erase(session.edge, plan_by_values(session.edge, orders.name, [("id", "777001")]))
 
     troubled(run, lambda: amounts(orders), left, places=range(0, MOST, 3), in_parts=True)
-    assert {path for path in traces(warehouse, SCHEMA, 777_001) if is_named(orders, path)} == set()
+    named = named_files(orders)
+    assert (
+        traces(warehouse, SCHEMA, 777_001, among=lambda path: any(one.endswith(path) for one in named)) == []
+    )
     assert findings(shop, warehouse) == set()

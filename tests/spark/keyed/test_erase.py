@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,29 @@ def erase_key(orders: Any, *keys: int, force: bool = False, at: Any = None) -> E
     return erase(edge, plan, force, lambda path: size_of(path) is not None)
 
 
-def traces(warehouse: Path, schema: str, key: int = KEY, column: str = "id") -> list[str]:
-    """Files of a schema, whatever names them, that hold the key: rows, and bounds in manifests."""
-    found = []
-    for path in sorted((warehouse / schema).rglob("*.parquet")):
-        if key in parquet.ParquetFile(path).read([column])[column].to_pylist():
-            found.append(str(path.relative_to(warehouse / schema)))
-    for path in sorted((warehouse / schema).rglob("*.avro")):
-        if key in _bounds(path):
-            found.append(str(path.relative_to(warehouse / schema)))
-    return found
+def traces(
+    warehouse: Path,
+    schema: str,
+    key: int = KEY,
+    column: str = "id",
+    among: Callable[[str], bool] = lambda path: True,
+) -> list[str]:
+    """Files of a schema that hold the key: rows, and bounds in manifests.
+
+    :param among: which files to open. A write that failed may leave one that was cut off in the middle.
+    """
+
+    def files(kind: str) -> Iterator[tuple[Path, str]]:
+        for path in sorted((warehouse / schema).rglob(f"*.{kind}")):
+            if among(name := str(path.relative_to(warehouse / schema))):
+                yield path, name
+
+    found = [
+        name
+        for path, name in files("parquet")
+        if key in parquet.ParquetFile(path).read([column])[column].to_pylist()
+    ]
+    return found + [name for path, name in files("avro") if key in _bounds(path)]
 
 
 def _bounds(path: Path) -> set[int]:
