@@ -32,6 +32,7 @@ from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.pull import Pull, plan_pull
 from dbt_arctic.refresh.state import current_version, load_change, load_keyed
 from dbt_arctic.refresh.upsert import pull_upsert, upsert
+from tests.spark.keyed.trouble import MOST, Attempt
 
 Row = dict[str, Any]
 
@@ -371,3 +372,24 @@ def shop(engine: SessionEngine, warehouse: Path, schema: str) -> Iterator[Shop]:
 def cut_off() -> tuple[type[Exception], ...]:
     """How a run ends that was cut off."""
     return (Killed, ArcticError)
+
+
+@pytest.fixture
+def troubled(shop: Any, cut_off: Any) -> Callable[..., Iterator[tuple[int, Callable[..., bool]]]]:
+    """For each statement that there is: its place, and a function that runs the operation in trouble.
+
+    ``attempt(run)`` says whether ``run(session)`` came to its end. What it had sent last arrives with
+    ``attempt.land``. Of several ways, the next statement has the next one.
+    """
+
+    def places(*ways: str, first: int = 0, every: int = 1) -> Iterator[tuple[int, Any]]:
+        for at in range(first, MOST, every):
+            attempt = Attempt(shop, cut_off, ways[at % len(ways)], at)
+            yield at, attempt
+            attempt.session.connection.close()
+            if len(attempt.session.statements.ran) <= at and not attempt.session.statements.late:
+                assert at > 0, "an operation without a statement"
+                return
+        raise AssertionError(f"more than {MOST} statements")
+
+    return places

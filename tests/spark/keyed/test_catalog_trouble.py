@@ -8,66 +8,13 @@ and nobody is told. The next thing that a user would do follows, and rows are co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
-ROWS = [{"id": number, "amount": number} for number in range(4)]
-WAYS = pytest.mark.parametrize("way", ["run_twice", "delay", "lose_the_answer"])
-MOST = 20
+from tests.spark.keyed.trouble import ROWS, WAYS, amounts
 
 
 def rows(model: dict[int, int]) -> list[dict[str, int]]:
     return [{"id": key, "amount": amount} for key, amount in sorted(model.items())]
-
-
-def amounts(orders: Any) -> dict[int, int]:
-    found = orders.rows()
-    made = {row["id"]: row["amount"] for row in found}
-    assert len(found) == len(made), "a key twice"
-    return made
-
-
-@pytest.fixture
-def troubled(shop: Any, cut_off: Any) -> Callable[..., Iterator[tuple[int, Callable[..., bool]]]]:
-    """For each statement that there is: its place, and a function that runs the operation in trouble.
-
-    ``attempt(run)`` says whether ``run(session)`` came to its end. What it had sent last arrives with
-    ``attempt.land``. Of several ways, the next statement has the next one.
-    """
-
-    def places(*ways: str, first: int = 0, every: int = 1) -> Iterator[tuple[int, Any]]:
-        for at in range(first, MOST, every):
-            attempt = Attempt(shop, cut_off, ways[at % len(ways)], at)
-            yield at, attempt
-            attempt.session.connection.close()
-            if len(attempt.session.statements.ran) <= at and not attempt.session.statements.late:
-                assert at > 0, "an operation without a statement"
-                return
-        raise AssertionError(f"more than {MOST} statements")
-
-    return places
-
-
-class Attempt:
-    """One operation, in trouble at one statement."""
-
-    def __init__(self, shop: Any, cut_off: Any, way: str, at: int) -> None:
-        self.session = shop.session()
-        self._cut_off = cut_off
-        getattr(self.session.statements, way)(at)
-
-    def __call__(self, run: Callable[[Any], Any]) -> bool:
-        try:
-            run(self.session)
-        except self._cut_off:
-            return False
-        return True
-
-    def land(self) -> None:
-        if self.session.statements.late:
-            self.session.statements.land()
 
 
 @WAYS

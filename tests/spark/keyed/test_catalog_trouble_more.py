@@ -20,12 +20,11 @@ from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at
 from tests.spark.keyed.test_adopt import findings
-from tests.spark.keyed.test_catalog_trouble import ROWS, WAYS, amounts, troubled  # noqa: F401
 from tests.spark.keyed.test_erase import traces
 from tests.spark.keyed.test_modify import run as modify
 from tests.spark.keyed.test_overwrite import replace_by
+from tests.spark.keyed.trouble import IN_TURN, ROWS, WAYS, amounts
 
-IN_TURN = ("run_twice", "delay", "lose_the_answer")
 NOTED = {"id": "bigint", "amount": "int", "note": "string"}
 
 
@@ -46,7 +45,7 @@ def orders(shop: Any) -> Any:
 
 
 @WAYS
-def test_updates_deletes_and_merges(orders: Any, troubled: Any, way: str) -> None:  # noqa: F811
+def test_updates_deletes_and_merges(orders: Any, troubled: Any, way: str) -> None:
     model = noted(orders)
     for at, attempt in troubled(way):
         key = at % 4
@@ -73,7 +72,7 @@ def test_updates_deletes_and_merges(orders: Any, troubled: Any, way: str) -> Non
     assert noted(orders) == model
 
 
-def test_upserts_of_some_columns(orders: Any, troubled: Any) -> None:  # noqa: F811
+def test_upserts_of_some_columns(orders: Any, troubled: Any) -> None:
     narrow = orders.with_types({"id": "bigint", "amount": "int"}).configured(merge_update_columns=["amount"])
     model = noted(orders)
     for at, attempt in troubled(*IN_TURN):
@@ -87,7 +86,7 @@ def test_upserts_of_some_columns(orders: Any, troubled: Any) -> None:  # noqa: F
         assert noted(orders) == model
 
 
-def test_overwrites(orders: Any, troubled: Any) -> None:  # noqa: F811
+def test_overwrites(orders: Any, troubled: Any) -> None:
     for at, attempt in troubled(*IN_TURN):
         orders.upsert([{"id": 50 + at, "amount": 1, "note": "goes"}])
         batch = [{"id": number, "amount": at, "note": "o"} for number in (1, 2, 20 + at)]
@@ -99,7 +98,7 @@ def test_overwrites(orders: Any, troubled: Any) -> None:  # noqa: F811
     assert noted(orders) == {row["id"]: (row["amount"], row["note"]) for row in batch}
 
 
-def test_rollbacks_to_savepoints(shop: Any, troubled: Any) -> None:  # noqa: F811
+def test_rollbacks_to_savepoints(shop: Any, troubled: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
     model = amounts(orders)
@@ -124,7 +123,7 @@ def test_rollbacks_to_savepoints(shop: Any, troubled: Any) -> None:  # noqa: F81
 
 
 @WAYS
-def test_evolutions(shop: Any, troubled: Any, way: str) -> None:  # noqa: F811
+def test_evolutions(shop: Any, troubled: Any, way: str) -> None:
     """A column is added and another dropped in one run."""
     orders = shop.table(types={"id": "bigint", "c": "string"}, on_schema_change="sync_all_columns")
     orders.build([{"id": 1, "c": "old"}, {"id": 2, "c": "old"}])
@@ -142,7 +141,7 @@ def test_evolutions(shop: Any, troubled: Any, way: str) -> None:  # noqa: F811
     assert evolved.base_rows() == [*batch, {"id": 2, column: None}]
 
 
-def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> None:  # noqa: F811
+def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
     copy = shop.consumer("copy", orders)
@@ -169,7 +168,7 @@ def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> Non
 
 
 @WAYS
-def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, way: str) -> None:  # noqa: F811
+def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, way: str) -> None:
     # From the step on that looks at the keys: what is before changes nothing that anybody sees.
     for at, attempt in troubled(way, first=5):
         orders = shop.table(f"orders{at}", buckets=None)

@@ -1,0 +1,56 @@
+"""An expiry that is cut off at any of its statements: nothing that is needed is gone, and the same command
+goes on where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_arctic.maintenance.claims import Claims, find_claims
+from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.versions import rows_at
+from tests.spark.keyed.trouble import ROWS, amounts
+
+
+def claims_of(session: Any) -> Claims:
+    # What other tests have left broken in this warehouse may be anybody's consumer, and nothing would expire.
+    return Claims(find_claims(session.catalog, "lake").by_upstream)
+
+
+def snapshots(*tables: Any) -> list[int]:
+    return [count for table in tables for count in table.commits()]
+
+
+def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    copy = shop.consumer("copy", orders)
+    copy.run()
+    model = amounts(orders)
+    for at, attempt in troubled("delay", "lose_the_answer"):
+        orders.apply([{"id": at, "amount": 100 + at}], [{"id": at - 1}])
+        model[at] = 100 + at
+        model.pop(at - 1, None)
+        copy.run()
+        # What copy has read of this is the version to go on from, which the next upsert leaves behind.
+        orders.upsert([{"id": 50, "amount": at}])
+        model[50] = at
+        shown, before_ms = orders.version, shop.main.edge.now_ms()
+
+        def run(session: Any, before_ms: int = before_ms) -> None:
+            for table in (copy.orders, orders):
+                expire(session.edge, table.name, claims_of(session), before_ms)
+
+        attempt(run)
+        assert amounts(orders) == model
+        assert copy.expected["lake." + orders.name.schema + ".orders"] is not None
+        run(shop.main)
+        attempt.land()
+        # Who has read less goes on from there, and what was shown when the expiry began stays readable.
+        assert copy.run() == "upserted"
+    assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()
+    sql = rows_at(shop.main.catalog, orders.name, shown.token, "test")
+    assert {row["id"] for row in shop.main.read(sql, ["id"])} == model.keys()
+    # It is not that nothing ever goes: without these there would be some for each turn.
+    assert max(snapshots(orders, copy.orders)) < at
+    orders.compact()
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
