@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,11 +29,19 @@ from tests.faults.child import RUNS_EACH, encode
 from tests.model.machine import KEYS
 from tests.model.operations import Operation, perform
 from tests.model.spark import SparkWorld
-from tests.model.story import Change, Different, Story
+from tests.model.story import PLAIN, Change, Different, Story
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = 12
 WAYS = ("time", "before", "landed", "catalog")
+COMPACTIONS = ("compact", "minor", "full", "trim_now", "let_go_now", "merge_files")
+KINDS = (
+    *("upsert",) * 4,
+    *("compact",) * 3,
+    *("pull",) * 2,
+    *("build", "savepoint", "replace_day", "roll_back"),
+    *COMPACTIONS[1:],
+)
 LOGGED = ("upsert", "replace_day", "roll_back")
 _START_S = 180.0
 _END_S = 180.0
@@ -129,23 +138,29 @@ class Kills:
     """Kills of victims that work on the tables of one schema, and the recovery after each.
 
     :param engine: of this process: the one that recovers.
+    :param kinds: of operations, to draw from.
     """
 
     engine: SessionEngine
     warehouse: Path
     chance: random.Random
     sequence: bool
+    kinds: Sequence[str] = KINDS
     done: int = 0
     landed: int = 0
     """How often the operation that was cut off had landed all the same."""
     ways: dict[str, int] = field(default_factory=dict)
     story: Story = field(init=False)
     _number: int = 1
+    _appended: set[int] = field(init=False)
+    """Runs that appended a row to the plain table."""
 
     def __post_init__(self) -> None:
         world = SparkWorld(self.engine, self.warehouse)
         self.story = Story(world, sequence=self.sequence, thorough=10**6)
         self.story.faulty = True
+        self._appended = {0}
+        world.execute(f"CREATE TABLE {world.name(PLAIN).sql} USING iceberg AS SELECT 0L AS run")
 
     def victim(self) -> Victim:
         """One that starts now, to be given its work when another has been killed."""
@@ -189,14 +204,21 @@ class Kills:
             before = now
             threading.Event().wait(0.0005)
 
+    def _check_plain(
+        self, operations: list[Operation], first: int, begun: list[int], said_done: set[int]
+    ) -> None:
+        """Files that were put together have each row that was there once."""
+        world = self.story.world
+        rows = [int(run) for (run,) in world.query(f"SELECT run FROM {world.name(PLAIN).sql}")]
+        merges = {number for number in begun if operations[number - first].kind == "merge_files"}
+        may_be = self._appended | {number * RUNS_EACH + 1 for number in merges}
+        must_be = self._appended | {number * RUNS_EACH + 1 for number in merges & said_done}
+        if len(rows) != len(set(rows)) or not must_be <= set(rows) <= may_be:
+            raise Different(f"the plain table has {sorted(rows)}, and must have {sorted(must_be)}")
+        self._appended = set(rows)
+
     def _draw(self) -> Operation:
-        kinds = (
-            ["upsert"] * 4
-            + ["compact"] * 3
-            + ["pull"] * 2
-            + ["build", "savepoint", "replace_day", "roll_back"]
-        )
-        kind = self.chance.choice(kinds)
+        kind = self.chance.choice(self.kinds)
         keys = self.chance.sample(range(KEYS), self.chance.randrange(4))
         batch = tuple(
             Change(
@@ -223,6 +245,7 @@ class Kills:
             perform(story, operations[number - first])
         story.part = "all"
         story.check()
+        self._check_plain(operations, first, begun, said_done)
         # A full refresh replaces what was written before it, and the second one drops it.
         builds = [number for number in begun if operations[number - first].kind == "build"]
         for number in begun:
@@ -248,6 +271,8 @@ class Kills:
             story.runs = self._number * RUNS_EACH
             self._number += 1
             perform(story, operation)
+            if operation.kind == "merge_files":
+                self._appended.add(story.runs)
         story._verify(with_rows=True)
 
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from dbt_arctic.engine.session import SessionEngine
-from tests.faults.kills import Kills
+from tests.faults.kills import COMPACTIONS, KINDS, Kills
 
 
-def test_nothing_is_lost_or_doubled_by_kills(engine: SessionEngine, warehouse: Path) -> None:
-    kills = Kills(engine, warehouse, random.Random(5), sequence=False)
-    ways = ("landed", "catalog")
+@pytest.mark.parametrize(
+    ("kinds", "ways"),
+    [(KINDS, ("landed", "catalog")), ((*COMPACTIONS, "upsert", "upsert"), ("catalog", "before"))],
+    ids=["of what writes", "of what compacts"],
+)
+def test_nothing_is_lost_or_doubled_by_kills(
+    engine: SessionEngine, warehouse: Path, kinds: tuple[str, ...], ways: tuple[str, ...]
+) -> None:
+    kills = Kills(engine, warehouse, random.Random(5), sequence=False, kinds=kinds)
     victim = kills.victim()
     try:
         for place, way in enumerate(ways):

@@ -22,7 +22,7 @@ PASSING_MS = (1_000, 11 * MINUTE_MS, 25 * 60 * MINUTE_MS, 8 * 24 * 60 * MINUTE_M
 class Operation:
     """One thing to do.
 
-    :param kind: a method of ``_DO`` below.
+    :param kind: a name in ``_DO`` or ``_ON_REQUEST`` below.
     :param of: ``orders`` or ``copy``, where it is about one of them.
     :param number: chooses: a day, a version, a length of time, a side table.
     :param batch: with sequences as distances from the oldest that may come.
@@ -40,7 +40,7 @@ class Operation:
 
 def perform(story: Story, operation: Operation) -> None:
     """Do it, as far as it makes sense now: without a table there is nothing to look after."""
-    _DO[operation.kind](story, operation)
+    (_DO | _ON_REQUEST)[operation.kind](story, operation)
 
 
 def _trouble(story: Story, operation: Operation) -> Disturbance:
@@ -109,8 +109,21 @@ def _trim(story: Story, operation: Operation) -> None:
     story.put_together("trim", _table(story, operation), _trouble(story, operation))
 
 
+def _trim_now(story: Story, operation: Operation) -> None:
+    """What was merged a moment ago: where no reader was promised the grace."""
+    story.put_together("trim", _table(story, operation), _trouble(story, operation), grace_s=0)
+
+
 def _let_go(story: Story, operation: Operation) -> None:
     story.let_go(_table(story, operation), GRACE_S * 1000, _trouble(story, operation))
+
+
+def _let_go_now(story: Story, operation: Operation) -> None:
+    story.let_go(_table(story, operation), 0, _trouble(story, operation))
+
+
+def _merge_files(story: Story, operation: Operation) -> None:
+    story.merge_files()
 
 
 def _undo(story: Story, operation: Operation) -> None:
@@ -195,6 +208,8 @@ _DO: dict[str, Any] = {
     "end_read": _end_read,
 }
 KINDS = tuple(_DO)
+_ON_REQUEST: dict[str, Any] = {"trim_now": _trim_now, "let_go_now": _let_go_now, "merge_files": _merge_files}
+"""What no machine draws: without a clock of its own, or on Spark alone."""
 INTERRUPTIBLE = frozenset(
     {
         "build",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.compaction.major import compact_major, trim_settled
-from dbt_arctic.compaction.rewrite import compact_full, compact_minor
+from dbt_arctic.compaction.rewrite import compact_full, compact_minor, merge_small_files
 from dbt_arctic.errors import (
     ArcticError,
     CommitStateUnknown,
@@ -54,6 +54,8 @@ from tests.model.world import Disturbance, Killed, Process, World
 
 DAYS = tuple(f"2026-01-0{number} 00:00:00+00:00" for number in range(1, 4))
 GRACE_S = 600
+PLAIN = "plain"
+"""A table without a key, where there is one."""
 TOMBSTONES_MS = 24 * 3600 * 1000
 LEFT_BEHIND = ("leftover-", "savepoint", "view-missing", "interrupted-swap", "columns")
 """What the findings of ``verify`` may begin with after an operation that was cut off."""
@@ -304,18 +306,30 @@ class Story:
         self.readers = self.readers if patient else []
         return done
 
-    def put_together(self, kind: str, table: TableLog, disturbance: Disturbance | None = None) -> bool:
+    def put_together(
+        self, kind: str, table: TableLog, disturbance: Disturbance | None = None, grace_s: float = GRACE_S
+    ) -> bool:
         """Compaction of another kind: ``minor``, ``full`` or ``trim``."""
         kinds: dict[str, Callable[[Process], object]] = {
             "minor": lambda process: compact_minor(process.edge, table.name),
             "full": lambda process: compact_full(process.edge, table.name),
-            "trim": lambda process: trim_settled(process.edge, table.name, GRACE_S),
+            "trim": lambda process: trim_settled(process.edge, table.name, grace_s),
         }
 
         def run(process: Process) -> None:
             kinds[kind](process)
 
         return self._attempt(f"{kind} of {table.name.identifier}", run, disturbance)
+
+    def merge_files(self) -> bool:
+        """Small files of a plain table, which somebody appends to, are put together."""
+        name = self.world.name(PLAIN)
+
+        def run(process: Process) -> None:
+            process.run("append", f"INSERT INTO {name.sql} VALUES ({self.runs})")
+            merge_small_files(process.edge, name)
+
+        return self._attempt("merge files", run, None)
 
     def let_go(self, table: TableLog, age_ms: int, disturbance: Disturbance | None = None) -> bool:
         """``dbt-arctic expire``: what goes is nothing that anybody still has to read."""
