@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import NamedTuple
 
+from dbt_common.context import set_invocation_context
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
@@ -43,6 +45,7 @@ def load_target(
         )
     folder = Path(profiles_dir or default_profiles_dir())
     set_from_args(argparse.Namespace(PROJECT_DIR=str(root), PROFILES_DIR=str(folder)), None)
+    set_invocation_context(os.environ)  # what env_var() in the profile reads
     try:
         profile = load_profile(str(root), {}, None, target)
     except DbtRuntimeError as error:

@@ -1,0 +1,37 @@
+"""A command of ours finds a profile as dbt does, outside of any dbt command."""
+
+from __future__ import annotations
+
+import contextvars
+from pathlib import Path
+
+import pytest
+
+from dbt_arctic.adapter.project import Target, load_target
+from dbt_arctic.errors import ProfileError
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "dbt_project.yml").write_text("{name: shop, profile: shop}", encoding="utf-8")
+    (tmp_path / "profiles.yml").write_text(
+        "shop: {target: a, outputs: {a: {type: arctic, schema: s, warehouse: \"{{ env_var('LAKE') }}\"}}}",
+        encoding="utf-8",
+    )
+    return tmp_path
+
+
+def outside_of_dbt(folder: Path) -> Target:
+    """Where no dbt command of this process has left anything behind."""
+    return contextvars.Context().run(load_target, folder, folder)
+
+
+def test_a_profile_may_read_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE", "/lake")
+    assert outside_of_dbt(project).credentials.warehouse == "/lake"
+
+
+def test_a_variable_that_is_not_set_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAKE", raising=False)
+    with pytest.raises(ProfileError, match="LAKE"):
+        outside_of_dbt(project)
