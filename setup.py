@@ -24,6 +24,7 @@ DEPENDENCIES = [
     "dbt-common>=1.39,<2",
     "dbt-core>=1.11,<1.12",
     "dbt-spark>=1.11,<1.12",
+    "jinja2>=3.1.3,<4",
     "packaging>=24",
     "pyiceberg[pyarrow,pyiceberg-core,sql-sqlite]>=0.12,<0.13",
     "pyspark[connect]>=4.1.4,<4.2",
@@ -31,7 +32,12 @@ DEPENDENCIES = [
     "sqlglot>=30.30,<31",
 ]
 
+REPORT = [
+    "vl-convert-python>=1.9,<2",
+]
+
 DEVELOPMENT = [
+    *REPORT,
     "build>=1.3",
     "dbt-tests-adapter>=1.20,<1.21",
     "duckdb==1.5.5",
@@ -80,7 +86,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"dev": DEVELOPMENT},
+    extras_require={"dev": DEVELOPMENT, "report": REPORT},
     packages=[
         *find_packages(include=["dbt_arctic", "dbt_arctic.*"], exclude=["dbt_arctic._entry"]),
         "dbt.adapters.arctic",
@@ -91,7 +97,7 @@ setup(
         "dbt.include.arctic": "macros",
     },
     package_data={
-        "dbt_arctic": ["py.typed"],
+        "dbt_arctic": ["py.typed", "cli/*.html"],
         "dbt.include.arctic": ["**/*.sql", "**/*.yml", "**/*.md"],
     },
     entry_points={"console_scripts": ["dbt-arctic = dbt_arctic.cli.main:main"]},

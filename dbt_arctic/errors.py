@@ -84,6 +84,11 @@ class ServerError(ArcticError):
     title = "The project's own server cannot be started or stopped"
 
 
+class PackageMissing(ArcticError):
+    code = "AR-108"
+    title = "An optional Python package is not installed"
+
+
 # 2xx: a statement
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
@@ -114,21 +115,34 @@ class Operator:
     @cached_property
     def models(self) -> Mapping[Name, Mapping[str, Any]]:
         """The config of the project's models and seeds by name, as the last dbt command noted them."""
-        folder = os.environ.get("DBT_TARGET_PATH") or "target"
-        path = self._target.project_root / folder / "manifest.json"
+        catalog = self._target.credentials.database
+        return {
+            Name(catalog, str(node.get("schema")), str(node.get("alias"))): node.get("config") or {}
+            for node in self._manifest.get("nodes", {}).values()
+        }
+
+    @property
+    def target_folder(self) -> Path:
+        """Where dbt leaves its artifacts."""
+        return self._target.project_root / (os.environ.get("DBT_TARGET_PATH") or "target")
+
+    @property
+    def project(self) -> str:
+        """Its name, as its last dbt command noted it; without one, its folder's."""
+        return str(self._manifest.get("metadata", {}).get("project_name") or self._target.project_root.name)
+
+    @cached_property
+    def _manifest(self) -> dict[str, Any]:
+        path = self.target_folder / "manifest.json"
         if not path.exists():
             return {}
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ConfigError(
                 "the project's manifest cannot be read", where=str(path), why=str(error), fix="dbt parse"
             ) from error
-        catalog = self._target.credentials.database
-        return {
-            Name(catalog, str(node.get("schema")), str(node.get("alias"))): node.get("config") or {}
-            for node in manifest.get("nodes", {}).values()
-        }
+        return found
 
     def compaction_of(self, name: Name, is_keyed: bool) -> CompactionSettings:
         """What the project says about compaction of a table; the defaults where it says nothing.
@@ -136,7 +150,8 @@ class Operator:
         A plain table that is not the project's is left alone: somebody else looks after it.
         """
         ours = is_keyed or name in self.models or name.identifier == OPERATIONS
-        settings = parse_settings(name.identifier, self.models.get(name, {}).get("compaction"))
+        said = self.models.get(name, {})
+        settings = parse_settings(name.identifier, said.get("compaction"), said.get("buckets"))
         return settings if ours else replace(settings, trigger=None)
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:

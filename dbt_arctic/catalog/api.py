@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class TableState:
     partitioning: tuple[str, ...] | None = None
     """What new files are partitioned by, as ``day``, ``bucket(8, id)``, ``truncate(4, sku)`` or ``days(at)``;
     ``None`` where nobody tells."""
+    spec_id: int | None = None
+    """The number of the partition spec of new files; ``None`` where nobody tells."""
+    has_old_specs: bool = False
+    """Whether files may have been partitioned in another way."""
     sort_order: tuple[str, ...] | None = None
     """The columns that new files are sorted by; ``None`` where nobody tells."""
 
@@ -109,6 +113,8 @@ class PlacedFile:
     size_bytes: int
     partition: tuple[str, ...]
     bounds: tuple[int, int] | None = None
+    spec_id: int = 0
+    """Of the partition spec with which it was written."""
 
 
 @dataclass(frozen=True)
@@ -157,4 +163,9 @@ class CatalogReader(Protocol):
 
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
         """Every file that a snapshot needs, by partition, with bounds of the BIGINT column ``column``."""
+        ...
+
+    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """All rows of a small table, in no order: for tables that we keep about others. Spark does not start
+        for it where metadata is read without Spark."""
         ...

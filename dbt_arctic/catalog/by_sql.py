@@ -7,7 +7,7 @@ of where ``run`` comes from. Every question costs one or more statements, some o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 from dbt_arctic.catalog.api import (
@@ -127,6 +127,10 @@ class SqlCatalog:
             location=everything.get("location", ""),
         )
 
+    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        table = self._existing(schema, name)
+        return self._run(f"SELECT {', '.join(quoted(column) for column in columns)} FROM {table}")
+
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
         table = self._existing(schema, name)
         self._check_snapshot(table, f"{self._catalog}.{schema}.{name}", snapshot_id)
@@ -165,7 +169,7 @@ class SqlCatalog:
         metrics = f"readable_metrics.{quoted(column)}"
         bounds = f"{metrics}.lower_bound, {metrics}.upper_bound" if column else "NULL, NULL"
         rows = self._run(
-            f"SELECT content = 0, record_count, file_size_in_bytes, {partition}, {bounds}"
+            f"SELECT content = 0, record_count, file_size_in_bytes, {partition}, {bounds}, spec_id"
             f" FROM {table}.files VERSION AS OF {int(snapshot_id)}"
         )
         return [
@@ -175,8 +179,9 @@ class SqlCatalog:
                 size_bytes=int(size),
                 partition=tuple("NULL" if value is None else str(value) for value in (values or {}).values()),
                 bounds=None if low is None or high is None else (int(low), int(high)),
+                spec_id=int(spec_id),
             )
-            for is_data, count, size, values, low, high in rows
+            for is_data, count, size, values, low, high, spec_id in rows
         ]
 
     def _existing(self, schema: str, name: str) -> str:

@@ -8,7 +8,7 @@ pyiceberg's Avro reader.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.snapshot_files import (
+    no_table,
     snapshot_columns,
     snapshot_files,
     snapshot_placed_files,
@@ -99,6 +100,21 @@ class EmbeddedCatalog:
         return snapshot_placed_files(
             self._name, schema, name, metadata, snapshot_id, column, self._properties
         )
+
+    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        from pyiceberg.table import StaticTable
+
+        from dbt_arctic.catalog.rows import table_rows
+
+        def read(row: Row) -> list[tuple[Any, ...]]:
+            self._table(row)  # says what is wrong with the metadata, if anything is
+            table = StaticTable.from_metadata(row.metadata_location, self._properties)
+            return table_rows(self._name, schema, name, table, columns)
+
+        found = self._load(schema, name, "table", read)
+        if found is None:
+            raise no_table(f"{self._name}.{schema}.{name}")
+        return found
 
     def _load(
         self, schema: str, name: str, kind: Literal["table", "view"], read: Callable[[Row], T]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +19,7 @@ from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
 from dbt_arctic.catalog.snapshot_files import (
+    no_table,
     snapshot_columns,
     snapshot_files,
     snapshot_placed_files,
@@ -156,6 +157,17 @@ class RemoteCatalog:
         metadata = self._metadata(schema, name, table) if table else None
         properties = table.io.properties if table else {}
         return snapshot_placed_files(self._name, schema, name, metadata, snapshot_id, column, properties)
+
+    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        from dbt_arctic.catalog.rows import table_rows
+
+        try:
+            table = self._table(schema, name)
+        except _BeyondPyiceberg:
+            return self._by_sql.read_rows(schema, name, columns)
+        if table is None:
+            raise no_table(f"{self._name}.{schema}.{name}")
+        return table_rows(self._name, schema, name, table, columns)
 
     def _table(self, schema: str, name: str) -> Table | None:
         from pydantic import ValidationError as UnknownToPydantic

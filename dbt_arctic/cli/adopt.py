@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_arctic.cli.options import json_option, print_json, project_options
+from dbt_arctic.cli.options import asking_options, json_option, project_options
+from dbt_arctic.cli.output import print_json
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance import adopt as adopting
 from dbt_arctic.maintenance.adopt import Adoption
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     "--key", "keys", multiple=True, metavar="COLUMN", help="A column of the key; in the key's order."
 )
 @click.option("--undo", is_flag=True, help="Make a keyed table a plain one again.")
-@click.option("--dry-run", is_flag=True, help="Only check, and show what would be done.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@asking_options
 @json_option
 @project_options
 @click.pass_context

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from dbt_arctic.cli.options import (
+    asking_options,
     duration_ms,
     json_option,
-    print_json,
     project_options,
     schema_options,
-    wide_console,
 )
+from dbt_arctic.cli.output import counted, print_json, print_table
 from dbt_arctic.maintenance.clean import clean as remove
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Kept, Removal, Retention, find_leftovers
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--files-older-than", default="3d", callback=duration_ms, help="What is younger stays; at least 24h [3d]."
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@asking_options
 @json_option
 @project_options
 @click.pass_context
@@ -80,7 +78,7 @@ def clean(
             _show(found)
         if dry_run or not found.count:
             return
-        if not yes and not click.confirm(f"Remove {_counted(found.count)}?", err=as_json):
+        if not yes and not click.confirm(f"Remove {counted(found.count, 'thing')}?", err=as_json):
             context.exit(1)
         gone = remove(
             operator.edge,
@@ -95,7 +93,7 @@ def clean(
             remove_orphans(operator.edge, orphans_of_one, files_older_than)
             click.echo(f"removed  {_described(orphans_of_one)}", err=as_json)
             gone += 1
-    click.echo(f"{_counted(gone)} removed.", err=as_json)
+    click.echo(f"{counted(gone, 'thing')} removed.", err=as_json)
 
 
 @dataclass(frozen=True)
@@ -124,18 +122,13 @@ def _show(found: _Found) -> None:
     if not found.count and not found.kept and not found.shared:
         click.echo("Nothing is left over.")
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "kind", "what", "why"):
-        table.add_column(heading, overflow="fold")
-    for removal in found.removals:
-        table.add_row("goes", removal.kind, removal.what, removal.why)
-    for kept in found.kept:
-        table.add_row("stays", kept.kind, kept.target.dotted, kept.why)
-    for orphans in found.orphans:
-        table.add_row("goes", "files", _described(orphans), "no version names them")
-    for shared in found.shared:
-        table.add_row("stays", "files", f"the folder of {shared.table}", shared.why)
-    wide_console().print(table)
+    rows = [
+        *(("goes", removal.kind, removal.what, removal.why) for removal in found.removals),
+        *(("stays", kept.kind, kept.target.dotted, kept.why) for kept in found.kept),
+        *(("goes", "files", _described(orphans), "no version names them") for orphans in found.orphans),
+        *(("stays", "files", f"the folder of {shared.table}", shared.why) for shared in found.shared),
+    ]
+    print_table({"": "text", "kind": "text", "what": "text", "why": "text"}, rows)
 
 
 def _print_as_json(found: _Found) -> None:
@@ -153,9 +146,4 @@ def _print_as_json(found: _Found) -> None:
 
 
 def _described(orphans: Orphans) -> str:
-    count = len(orphans.files)
-    return f"{count} file{'' if count == 1 else 's'} in the folder of {orphans.table}"
-
-
-def _counted(number: int) -> str:
-    return "1 thing" if number == 1 else f"{number} things"
+    return f"{counted(len(orphans.files), 'file')} in the folder of {orphans.table}"

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from dbt_arctic.cli.options import (
     duration_ms,
     json_option,
-    print_json,
+    optional_duration_ms,
     project_options,
-    schema_options,
-    wide_console,
+    table_options,
 )
-from dbt_arctic.cli.status import look_at, operation_as_dict
+from dbt_arctic.cli.output import operation_as_dict, print_json, print_table
+from dbt_arctic.cli.status import look_at
 from dbt_arctic.compaction.plan import Kind, Operation, asked_for, most_valuable_first, shown_seconds
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, record, run_operations
 from dbt_arctic.errors import ConfigError
@@ -25,20 +24,17 @@ if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
 
 
-def _optional_ms(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    return None if value is None else duration_ms(context, param, value)
-
-
 @click.command()
-@click.argument("tables", nargs=-1)
-@schema_options
+@table_options
 @click.option("--plan", "only_plan", is_flag=True, help="Only show what would be done. Reads metadata only.")
 @click.option(
     "--kind",
     type=click.Choice(["minor", "major", "full", "trim", "merge"]),
     help="Do this with the named tables, due or not.",
 )
-@click.option("--budget", callback=_optional_ms, help="Begin nothing that would not end in time: 90s, 5m.")
+@click.option(
+    "--budget", callback=optional_duration_ms, help="Begin nothing that would not end in time: 90s, 5m."
+)
 @click.option(
     "--trim-grace",
     default="10m",
@@ -111,15 +107,27 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
     if not operations:
         click.echo("Nothing is due.")
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("kind", "table", "scope", "why"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("takes about", "saves with each read"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in operations:
-        name = f"{one.name.schema}.{one.name.identifier}"
-        table.add_row(one.kind, name, one.scope, one.why, shown_seconds(one.cost_s), f"{one.gain_s:.2g} s")
-    wide_console().print(table)
+    print_table(
+        {
+            "kind": "name",
+            "table": "text",
+            "scope": "text",
+            "why": "text",
+            "takes about": "number",
+            "saves with each read": "number",
+        },
+        (
+            [
+                one.kind,
+                f"{one.name.schema}.{one.name.identifier}",
+                one.scope,
+                one.why,
+                shown_seconds(one.cost_s),
+                f"{one.gain_s:.2g} s",
+            ]
+            for one in operations
+        ),
+    )
     click.echo(f"In this order, about {shown_seconds(sum(one.cost_s for one in operations))}.")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
-from dbt_arctic.cli.options import json_option, print_json, project_options, wide_console
+from dbt_arctic.cli.options import asking_options, json_option, project_options
+from dbt_arctic.cli.output import Kind, counted, print_json, print_table
 from dbt_arctic.maintenance import erase as erasing
 from dbt_arctic.maintenance.consumers import Consumer
 from dbt_arctic.maintenance.erase import Erased
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 @click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="A value of a column of the key.")
 @click.option("--where", metavar="SQL", help="The keys of all rows that meet a condition, in any version.")
 @click.option("--force", is_flag=True, help="Also savepoints, branches and leftovers that keep copies.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@asking_options
 @json_option
 @project_options
 @click.pass_context
@@ -60,7 +59,7 @@ def erase(
                 print_json(_plan_as_json(plan))
             return
         if not yes and not (plan.in_the_way and not force):
-            question = f"Erase {_counted(plan.keys, 'key')} of {name} for good?"
+            question = f"Erase {counted(plan.keys, 'key')} of {name} for good?"
             if not click.confirm(question, err=as_json):
                 context.exit(1)
         done = erasing.erase(operator.edge, plan, force, lambda path: size_of(path) not in (None, -1))
@@ -82,7 +81,7 @@ def _show_plan(plan: ErasePlan, force: bool) -> None:
     if not plan.keys:
         click.echo(f"No row of {plan.table.name} meets the condition, in any version that is left.")
         return
-    click.echo(f"{_counted(plan.keys, 'key')} of {plan.table.name}")
+    click.echo(f"{counted(plan.keys, 'key')} of {plan.table.name}")
     _print(
         ("side table", "rows", "versions"),
         [(side.name.identifier, str(side.rows), str(side.versions)) for side in plan.sides],
@@ -99,7 +98,7 @@ def _show_plan(plan: ErasePlan, force: bool) -> None:
 
 
 def _show_done(done: Erased) -> None:
-    click.echo(f"{_counted(done.plan.keys, 'key')} of {done.plan.table.name} erased.")
+    click.echo(f"{counted(done.plan.keys, 'key')} of {done.plan.table.name} erased.")
     _print(
         ("side table", "rows", "versions gone", "files gone"),
         [
@@ -124,13 +123,11 @@ def _described(consumer: Consumer) -> str:
 
 
 def _print(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(box=None, pad_edge=False)
+    kinds: dict[str, Kind] = dict.fromkeys(headings, "text")
     for heading in headings:
-        is_number = heading.split(" ")[0] in ("rows", "versions", "files")
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    wide_console().print(table)
+        if heading.split(" ")[0] in ("rows", "versions", "files"):
+            kinds[heading] = "number"
+    print_table(kinds, rows)
 
 
 def _plan_as_json(plan: ErasePlan) -> dict[str, Any]:
@@ -163,7 +160,3 @@ def _done_as_json(done: Erased) -> dict[str, Any]:
         "going_on": [consumer.name for consumer in done.going_on],
         "to_rebuild": [consumer.name for consumer in done.to_rebuild],
     }
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from dbt_arctic.cli.options import (
+    asking_options,
     duration_ms,
     json_option,
-    print_json,
     project_options,
-    schema_options,
-    wide_console,
+    table_options,
 )
+from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import TABLE as OPERATIONS
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("tables", nargs=-1)
-@schema_options
+@table_options
 @click.option(
     "--older-than",
     default="7d",
@@ -44,8 +42,7 @@ if TYPE_CHECKING:
     metavar="TABLE",
     help="Keep nothing for this consumer: its next run starts from all rows. May be given several times.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@asking_options
 @json_option
 @project_options
 @click.pass_context
@@ -126,21 +123,21 @@ def _show(plans: list[ExpirePlan]) -> None:
     if not plans:
         click.echo("There is no table yet.")
         return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("table", no_wrap=True)
-    for heading in ("snapshots", "go", "stay"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("held back by", overflow="fold")
-    for plan in plans:
-        left = sum(side.left for side in plan.sides)
-        table.add_row(
-            f"{plan.name.schema}.{plan.name.identifier}",
-            str(left + plan.going),
-            str(plan.going),
-            str(left),
-            "; ".join(shown_hold(hold) for hold in plan.holds),
-        )
-    wide_console().print(table)
+    print_table(
+        {"table": "name", "snapshots": "number", "go": "number", "stay": "number", "held back by": "text"},
+        (_row(plan) for plan in plans),
+    )
+
+
+def _row(plan: ExpirePlan) -> list[str]:
+    left = sum(side.left for side in plan.sides)
+    return [
+        f"{plan.name.schema}.{plan.name.identifier}",
+        str(left + plan.going),
+        str(plan.going),
+        str(left),
+        "; ".join(shown_hold(hold) for hold in plan.holds),
+    ]
 
 
 def _as_dict(plan: ExpirePlan) -> dict[str, Any]:

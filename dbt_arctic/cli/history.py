@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
-from dbt_arctic.cli.options import json_option, print_json, project_options, shown_time, wide_console
+from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.output import counted, print_grid, print_json, print_table, record_as_dict, shown_time
+from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.run import FAILED
-from dbt_arctic.keyed import operations
+from dbt_arctic.keyed.operations import Record
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.maintenance import timeline
 from dbt_arctic.maintenance.versions import resolve
@@ -45,22 +46,27 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
     if as_json:
         print_json([_as_json(entry) for entry in shown])
         return
-    printed = Table(box=None, pad_edge=False)
-    for heading in ("time (UTC)", "kind"):
-        printed.add_column(heading, no_wrap=True)
-    printed.add_column("rows", justify="right", no_wrap=True)
-    for heading in ("version", "savepoints", "by"):
-        printed.add_column(heading, overflow="fold")
-    for entry in shown:
-        printed.add_row(
-            shown_time(entry.time_ms),
-            entry.kind,
-            str(entry.rows),
-            entry.version.token if entry.version else "expired",
-            ", ".join(entry.savepoints),
-            entry.run,
-        )
-    wide_console().print(printed)
+    print_table(
+        {
+            "time (UTC)": "name",
+            "kind": "name",
+            "rows": "number",
+            "version": "text",
+            "savepoints": "text",
+            "by": "text",
+        },
+        (
+            [
+                shown_time(entry.time_ms),
+                entry.kind,
+                str(entry.rows),
+                entry.version.token if entry.version else "expired",
+                ", ".join(entry.savepoints),
+                entry.run,
+            ]
+            for entry in shown
+        ),
+    )
     if len(shown) < len(entries):
         click.echo(f"{len(entries) - len(shown)} more: --limit 0")
 
@@ -116,48 +122,53 @@ def changes(
 
 
 def print_rows(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-    printed = Table(box=None, pad_edge=False)
-    for column in columns:
-        printed.add_column(column, overflow="fold")
-    for row in rows:
-        printed.add_row(*("NULL" if value is None else str(value) for value in row))
-    wide_console().print(printed)
-    click.echo(f"{len(rows)} row{'' if len(rows) == 1 else 's'}")
+    print_grid(
+        [(column, "text") for column in columns],
+        (["NULL" if value is None else str(value) for value in row] for row in rows),
+    )
+    click.echo(counted(len(rows), "row"))
 
 
 def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:
-    """What the table of operations has. Spark reads it."""
-    name = operator.name(operations.TABLE)
-    rows: list[tuple[Any, ...]] = []
-    columns = list(operations.COLUMNS)
-    if operator.catalog.load_table(name.schema, name.identifier) is not None:
-        of = "" if table is None else operator.name(table).dotted
-        columns, rows = operator.read(operations.newest(name, of, limit))
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    """What the table of operations has."""
+    of = "" if table is None else operator.name(table).dotted
+    found = read_operations(operator.catalog, operator.name("any"), of)
+    shown = found[: limit or None]
     if as_json:
-        print_json(found)
+        print_json([record_as_dict(one) for one in shown])
         return
     if not found:
         click.echo("Compaction has not done anything yet.")
         return
-    printed = Table(box=None, pad_edge=False)
-    for heading in ("time (UTC)", "kind", "table", "scope", "outcome"):
-        printed.add_column(heading, overflow="fold")
-    for heading in ("took", "read cost", "files"):
-        printed.add_column(heading, justify="right", no_wrap=True)
-    for one in found:
-        failed = one["outcome"] == FAILED
-        printed.add_row(
-            shown_time(round(one["at"].timestamp() * 1000)),
-            one["kind"],
-            one["table_name"].partition(".")[2],
-            one["scope"],
-            str(one["detail"]).splitlines()[0] if failed else f"{one['outcome']}: {one['detail']}",
-            f"{one['seconds']:.1f} s",
-            "" if failed else f"{one['read_cost_before']:.1f} → {one['read_cost_after']:.1f}",
-            "" if failed else f"{one['files_before']} → {one['files_after']}",
-        )
-    wide_console().print(printed)
+    print_table(
+        {
+            "time (UTC)": "text",
+            "kind": "text",
+            "table": "text",
+            "scope": "text",
+            "outcome": "text",
+            "took": "number",
+            "read cost": "number",
+            "files": "number",
+        },
+        (_operation_row(one) for one in shown),
+    )
+    if len(shown) < len(found):
+        click.echo(f"{len(found) - len(shown)} more: --limit 0")
+
+
+def _operation_row(one: Record) -> list[str]:
+    failed = one.outcome == FAILED
+    return [
+        shown_time(one.at_ms),
+        one.kind,
+        one.table_name.partition(".")[2],
+        one.scope,
+        one.detail.splitlines()[0] if failed else f"{one.outcome}: {one.detail}",
+        f"{one.seconds:.1f} s",
+        "" if failed else f"{one.read_cost_before:.1f} → {one.read_cost_after:.1f}",
+        "" if failed else f"{one.files_before} → {one.files_after}",
+    ]
 
 
 def _as_json(entry: timeline.Entry) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from dbt_arctic.cli.erase import erase
 from dbt_arctic.cli.expire import expire
 from dbt_arctic.cli.history import changes, history
 from dbt_arctic.cli.plan import plan
+from dbt_arctic.cli.report import report
 from dbt_arctic.cli.rollback import restore, rollback, savepoint
 from dbt_arctic.cli.server import server
 from dbt_arctic.cli.sql import sql
@@ -67,6 +68,7 @@ for command in (
     expire,
     history,
     plan,
+    report,
     restore,
     rollback,
     savepoint,

@@ -1,17 +1,14 @@
-"""What several commands share: options, and how a time, a duration and JSON are written."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -42,6 +39,18 @@ def schema_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return chosen(everything(command))
 
 
+def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The tables that a command is about: those that are named, or all of some schemas."""
+    return click.argument("tables", nargs=-1, metavar="[TABLE]...")(schema_options(command))
+
+
+def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a command that shows what it is about to do, and asks."""
+    only_shown = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+    unasked = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    return only_shown(unasked(command))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
@@ -53,22 +62,6 @@ def duration_ms(context: click.Context, param: click.Parameter, value: str) -> i
     return int(match.group(1)) * _UNITS[match.group(2)] * 1000
 
 
-def shown_time(time_ms: int) -> str:
-    """A moment in UTC, in the form in which a command takes it back.
-
-    >>> shown_time(1500)
-    '1970-01-01 00:00:01.500'
-    """
-    at = dt.datetime.fromtimestamp(time_ms / 1000, dt.timezone.utc)
-    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{time_ms % 1000:03}"
-
-
-def wide_console() -> Console:
-    """As wide as it takes where nobody looks: a version that is cut off is of no use to a script."""
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=1000)
-
-
-def print_json(value: Any) -> None:
-    """Anything that JSON does not know (a decimal, a date) as its text."""
-    click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+def optional_duration_ms(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """The same where nothing may be said."""
+    return None if value is None else duration_ms(context, param, value)

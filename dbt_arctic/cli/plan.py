@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
-from dbt_arctic.cli.options import json_option, print_json, project_options, wide_console
+from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.planner.plan import affected_sql, rows_sql
 from dbt_arctic.planner.sums import changes_sql, touched_sql
 
@@ -44,12 +44,10 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
     if not plans:
         click.echo("No model of the selection has incremental_strategy='auto'.")
         return
-    printed = Table(box=None, pad_edge=False)
-    for heading in ("model", "refresh", "why"):
-        printed.add_column(heading, overflow="fold")
-    for entry in plans:
-        printed.add_row(entry.model, WORDS[entry.plan.action], "\n".join(reasons(entry)))
-    wide_console().print(printed)
+    print_table(
+        {"model": "text", "refresh": "text", "why": "text"},
+        ([entry.model, WORDS[entry.plan.action], "\n".join(reasons(entry))] for entry in plans),
+    )
     if show_sql:
         for entry in plans:
             for step, text in statements(entry).items():

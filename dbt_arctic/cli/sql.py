@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from dbt_arctic.cli.history import print_rows
-from dbt_arctic.cli.options import json_option, print_json, project_options
+from dbt_arctic.cli.options import json_option, project_options
+from dbt_arctic.cli.output import print_json
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.planner.modification import VERBS, ParsedModification, parse_modification, verb_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
-from dbt_arctic.cli.options import json_option, print_json, project_options, schema_options, wide_console
+from dbt_arctic.cli.options import json_option, project_options, table_options
+from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.maintenance.look import Seen, look
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("tables", nargs=-1)
-@schema_options
+@table_options
 @click.option("--due", "only_due", is_flag=True, help="Only tables with something to do. Exit code 1 if any.")
 @json_option
 @project_options
@@ -91,51 +90,68 @@ def look_at(
 
 
 def _print_tables(found: list[Seen], now_ms: int) -> None:
-    table = Table(box=None, pad_edge=False)
     several = len({seen.name.schema for seen in found}) > 1
-    table.add_column("table", no_wrap=True)
-    for heading in ("rows", "files", "size", "pending", "read cost", "behind"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("due", overflow="fold")
-    for seen in found:
-        name = f"{seen.name.schema}.{seen.name.identifier}" if several else seen.name.identifier
-        if seen.status is None:
-            table.add_row(name, *[""] * 6, f"{seen.problem}: dbt-arctic verify")
-            continue
-        one = seen.status
-        table.add_row(
-            name,
-            f"{one.base.live_rows:,}",
-            f"{one.files:,}",
-            shown_bytes(one.size_bytes),
-            f"{one.pending.rows:,} ({one.pending_ratio:.0%})" if one.pending.rows else "",
-            f"{one.read_amplification:.1f} x",
-            _behind(seen, now_ms),
-            ", ".join(shown_due(operation) for operation in seen.due),
-        )
-    wide_console().print(table)
+    print_table(
+        {
+            "table": "name",
+            "rows": "number",
+            "files": "number",
+            "size": "number",
+            "pending": "number",
+            "read cost": "number",
+            "behind": "number",
+            "due": "text",
+        },
+        (_row(seen, several, now_ms) for seen in found),
+    )
+
+
+def _row(seen: Seen, with_schema: bool, now_ms: int) -> list[str]:
+    name = f"{seen.name.schema}.{seen.name.identifier}" if with_schema else seen.name.identifier
+    one = seen.status
+    if one is None:
+        return [name, *[""] * 6, f"{seen.problem}: dbt-arctic verify"]
+    return [
+        name,
+        f"{one.base.live_rows:,}",
+        f"{one.files:,}",
+        shown_bytes(one.size_bytes),
+        f"{one.pending.rows:,} ({one.pending_ratio:.0%})" if one.pending.rows else "",
+        f"{one.read_amplification:.1f} x",
+        _behind(seen, now_ms),
+        ", ".join(shown_due(operation) for operation in seen.due),
+    ]
 
 
 def _print_buckets(seen: Seen) -> None:
     if not seen.buckets:
         return
     click.echo(f"\n{seen.name.identifier}, by partition and bucket")
-    table = Table(box=None, pad_edge=False)
-    table.add_column("partition", no_wrap=True)
-    for heading in ("rows", "hidden", "files", "small", "size", "pending", "change files"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in seen.buckets:
-        table.add_row(
-            "/".join(one.partition) or "all",
-            f"{one.base.live_rows:,}",
-            f"{one.base.delete_ratio:.0%}",
-            f"{one.base.files:,}",
-            f"{one.small_files:,}",
-            shown_bytes(one.base.size_bytes),
-            f"{one.pending_rows:,}",
-            f"{one.change.files:,}",
-        )
-    wide_console().print(table)
+    print_table(
+        {
+            "partition": "name",
+            "rows": "number",
+            "hidden": "number",
+            "files": "number",
+            "small": "number",
+            "size": "number",
+            "pending": "number",
+            "change files": "number",
+        },
+        (
+            [
+                "/".join(one.partition) or "all",
+                f"{one.base.live_rows:,}",
+                f"{one.base.delete_ratio:.0%}",
+                f"{one.base.files:,}",
+                f"{one.small_files:,}",
+                shown_bytes(one.base.size_bytes),
+                f"{one.pending_rows:,}",
+                f"{one.change.files:,}",
+            ]
+            for one in seen.buckets
+        ),
+    )
 
 
 def shown_due(operation: Operation) -> str:
@@ -148,19 +164,6 @@ def _behind(seen: Seen, now_ms: int) -> str:
         return f"? {lost[0].upstream.rpartition('.')[2]}: {lost[0].lost}"
     oldest = min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
     return "" if oldest is None else shown_seconds((now_ms - oldest) / 1000)
-
-
-def shown_bytes(size: float) -> str:
-    """A size as a person says it.
-
-    >>> shown_bytes(900), shown_bytes(15_000_000)
-    ('900 B', '14.3 MB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TB"
 
 
 def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
@@ -204,17 +207,6 @@ def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
             }
             for bucket in seen.buckets or ()
         ],
-    }
-
-
-def operation_as_dict(operation: Operation) -> dict[str, Any]:
-    return {
-        "kind": operation.kind,
-        "table": operation.name.dotted,
-        "scope": operation.scope,
-        "why": operation.why,
-        "cost_s": round(operation.cost_s, 1),
-        "gain_s": round(operation.gain_s, 3),
     }
 
 

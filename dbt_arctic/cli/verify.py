@@ -9,7 +9,8 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from dbt_arctic.cli.options import json_option, print_json, project_options, schema_options
+from dbt_arctic.cli.options import json_option, project_options, table_options
+from dbt_arctic.cli.output import counted, print_json
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("tables", nargs=-1, metavar="[TABLE]...")
-@schema_options
+@table_options
 @click.option("--data", is_flag=True, help="Read the rows too: are keys unique? Starts Spark.")
 @json_option
 @project_options
@@ -88,5 +88,5 @@ def _show(found: list[Finding], count: int) -> None:
         ):
             if text:
                 console.print(f"   {label + ':':<6} {escape(text)}")
-    tables = f"{count} keyed table{'' if count == 1 else 's'}"
-    console.print(f"{tables}: {len(found) or 'no'} finding{'' if len(found) == 1 else 's'}")
+    findings = counted(len(found), "finding") if found else "no findings"
+    console.print(f"{counted(count, 'keyed table')}: {findings}")

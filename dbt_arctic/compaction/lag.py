@@ -33,14 +33,17 @@ class Upstreams:
     catalog: CatalogReader
     _known: dict[str, tuple[str, list[Snapshot], bool]] = field(default_factory=dict)
 
-    def lags(self, state: TableState) -> list[Lag]:
-        """Of the table whose change table (or which itself, without a key) has this state."""
+    def lags(self, state: TableState, until_ms: int | None = None) -> list[Lag]:
+        """Of the table whose change table (or which itself, without a key) has this state.
+
+        :param until_ms: as it was then, of a state of then; without it, as it is.
+        """
         consumed = consumed_versions(state.history())
         # What an automatic model was computed by is kept among its upstreams, and is no table.
         names = sorted(name for name in consumed if name.count(".") >= 2)
-        return [self._lag(upstream, consumed[upstream]) for upstream in names]
+        return [self._lag(upstream, consumed[upstream], until_ms) for upstream in names]
 
-    def _lag(self, upstream: str, last: Consumed) -> Lag:
+    def _lag(self, upstream: str, last: Consumed, until_ms: int | None) -> Lag:
         if upstream not in self._known:
             try:
                 self._known[upstream] = self._look(upstream)
@@ -58,7 +61,8 @@ class Upstreams:
         for commit in commits:
             if commit.snapshot_id == wanted:
                 return Lag(upstream, oldest)
-            if PROPERTY_TXN in commit.summary if is_keyed else commit.operation != "replace":
+            is_news = PROPERTY_TXN in commit.summary if is_keyed else commit.operation != "replace"
+            if is_news and (until_ms is None or commit.timestamp_ms <= until_ms):
                 oldest = commit.timestamp_ms
         if not wanted:  # read when it had no rows
             return Lag(upstream, oldest)

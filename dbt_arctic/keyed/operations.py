@@ -75,10 +75,3 @@ def insert(name: Name, records: Sequence[Record]) -> str:
     """One commit for all operations of a run."""
     rows = ",\n  ".join(record.values() for record in records)
     return f"INSERT INTO {name.sql} ({quote_all(COLUMNS)})\nVALUES\n  {rows}"
-
-
-def newest(name: Name, table: str = "", limit: int = 20) -> str:
-    """:param table: a dotted name; empty for all. :param limit: 0 for no limit."""
-    where = f"\nWHERE {quote('table_name')} = {literal(table)}" if table else ""
-    last = f"\nLIMIT {limit}" if limit > 0 else ""
-    return f"SELECT {quote_all(COLUMNS)}\nFROM {name.sql}{where}\nORDER BY {quote('at')} DESC{last}"

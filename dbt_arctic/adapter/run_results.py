@@ -1,0 +1,87 @@
+"""What dbt's last command did, as its artifact ``run_results.json`` tells: how each model was refreshed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """One model, seed or snapshot.
+
+    :param strategy: of an automatic model ``incremental``, ``full`` or ``skip``; else empty.
+    :param reason: why, where one was given; of a failure, what failed.
+    :param rows: and :param bytes_read: and :param bytes_written: ``None`` where nobody counted.
+    """
+
+    model: str
+    status: str
+    seconds: float
+    strategy: str = ""
+    reason: str = ""
+    keys: int | None = None
+    rows: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """:param command: dbt's, for instance ``run``. :param at: when it ended, as dbt wrote it (UTC)."""
+
+    command: str
+    at: str
+    seconds: float
+    refreshes: tuple[Refresh, ...]
+
+
+def read_run_results(target_folder: Path) -> RunResults | None:
+    """``None`` where dbt has not run here.
+
+    :raises ConfigError: the file is not what dbt writes.
+    """
+    path = target_folder / "run_results.json"
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return RunResults(
+            command=str(found.get("args", {}).get("which", "")),
+            at=str(found["metadata"]["generated_at"]),
+            seconds=float(found["elapsed_time"]),
+            refreshes=tuple(
+                _refresh(result)
+                for result in found["results"]
+                if result["unique_id"].split(".")[0] in ("model", "seed", "snapshot")
+            ),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            "the results of the last dbt command cannot be read",
+            where=str(path),
+            why=f"{type(error).__name__}: {error}",
+            fix="delete the file: the next dbt command writes it anew",
+        ) from error
+
+
+def _refresh(result: Mapping[str, Any]) -> Refresh:
+    told: Mapping[str, Any] = result.get("adapter_response") or {}
+    failed = result["status"] not in ("success", "skipped")
+    message = str(result.get("message") or "").strip().splitlines()
+    return Refresh(
+        model=result["unique_id"].split(".", 2)[2],
+        status=result["status"],
+        seconds=float(result["execution_time"]),
+        strategy=told.get("strategy") or "",
+        reason=(message[0] if message and failed else told.get("reason")) or "",
+        keys=told.get("keys"),
+        rows=told.get("rows_affected"),
+        bytes_read=told.get("bytes_read"),
+        bytes_written=told.get("bytes_written"),
+    )

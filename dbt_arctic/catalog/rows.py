@@ -1,0 +1,26 @@
+"""The rows of a small table, read from its files without Spark. pyiceberg applies deletes of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbt_arctic.catalog.damage import unreadable_manifest
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+
+def table_rows(
+    catalog: str, schema: str, name: str, table: Table, columns: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """Every row, in the order of ``columns``. Times of type ``timestamp`` are UTC.
+
+    :raises CatalogUnavailable: a file of it cannot be read.
+    """
+    try:
+        found = table.scan(selected_fields=tuple(columns)).to_arrow()
+    except Exception as error:  # damaged bytes fail in the reader in any way they like
+        place = getattr(error, "filename", None) or table.location()
+        raise unreadable_manifest(catalog, schema, name, str(place), error) from error
+    return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))

@@ -1,0 +1,188 @@
+"""The charts of a report, as Vega-Lite draws them: static SVG, without a script, in the colours of the page.
+
+A chart is a value: a title, what it tells, and its SVG. It knows nothing of where the numbers come from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt_arctic.errors import PackageMissing
+
+VEGA_LITE = "6.4"
+WIDTH, HEIGHT = 420, 230
+COLOURS = tuple(f"var(--s{number})" for number in range(1, 9))
+"""Of the page, which has others in the dark."""
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+_MARK = re.compile(r'(<(path)\b[^>]*?\baria-label="([^"]*)"[^>]*?\brole="graphics-symbol"[^>]*?)/>')
+_OUTER = re.compile(r'(<svg\b[^>]*?) width="[\d.]+" height="[\d.]+"')
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """:param legend: names with their colours; empty where there is one only."""
+
+    title: str
+    told: str
+    svg: str
+    legend: Sequence[tuple[str, str]] = ()
+
+
+@dataclass
+class Artist:
+    """Draws the charts of one page: a name has the same colour in each, and time is the same everywhere.
+
+    Rows have ``name``, by which they are coloured; ``value``; and ``at`` (milliseconds since the epoch) where
+    they are drawn over time, or ``row``, a text, where each has a line of its own.
+    """
+
+    since_ms: int
+    until_ms: int
+    _colours: dict[str, str] = field(default_factory=dict)
+
+    def lines(self, title: str, told: str, rows: Sequence[Row], *, format: str, steps: bool = True) -> Chart:
+        """:param steps: a value holds until the next one; otherwise it changes evenly. ``None`` is a gap."""
+        interpolate = "step-after" if steps else "linear"
+        mark = {"type": "line", "interpolate": interpolate, "strokeWidth": 2, "clip": True}
+        return self._chart(title, told, rows, mark, x=self._time(), y=_number(format))
+
+    def columns(self, title: str, told: str, rows: Sequence[Row], *, unit: Mapping[str, Any]) -> Chart:
+        """Stacked, by a unit of time: Vega-Lite's ``timeUnit``."""
+        mark = {"type": "bar", "stroke": "var(--card)", "strokeWidth": 1, "clip": True}
+        at = {**self._time(), "timeUnit": unit}
+        return self._chart(title, told, rows, mark, x=at, y={**_number("d"), "aggregate": "sum"})
+
+    def dots(self, title: str, told: str, rows: Sequence[Row]) -> Chart:
+        """A dot for each thing that was done, the larger the greater its ``value``; ``told`` says what."""
+        mark = {"type": "circle", "opacity": 0.85}
+        scale = {"rangeMin": 50, "rangeMax": 400}
+        size = {"field": "value", "type": "quantitative", "scale": scale, "legend": None}
+        place = _named_rows(grid=True)
+        return self._chart(title, told, rows, mark, x=self._time(), y=place, size=size, description=_TOLD)
+
+    def spans(self, title: str, told: str, rows: Sequence[Row], *, format: str) -> Chart:
+        """From ``before`` to a dot at ``value``."""
+        x = _number(format)
+        rule = {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
+            "encoding": {"x": x, "x2": {"field": "before"}},
+        }
+        dot = {
+            "mark": {"type": "circle", "size": 110, "opacity": 1},
+            "encoding": {"x": x, "description": _TOLD},
+        }
+        return self._chart(title, told, rows, layer=[rule, dot], y={**_named_rows(), "sort": None})
+
+    def bars(self, title: str, told: str, rows: Sequence[Row], *, format: str) -> Chart:
+        mark = {"type": "bar", "cornerRadiusEnd": 3}
+        place = {**_named_rows(), "sort": "-x"}
+        return self._chart(title, told, rows, mark, x=_number(format), y=place, description=_TOLD)
+
+    def _chart(
+        self,
+        title: str,
+        told: str,
+        rows: Sequence[Row],
+        mark: Mapping[str, Any] | None = None,
+        layer: Sequence[Any] = (),
+        **encoding: Any,
+    ) -> Chart:
+        colours = self._colours_of(dict.fromkeys(str(row["name"]) for row in rows))
+        encoding["color"] = {
+            "field": "name",
+            "type": "nominal",
+            "scale": {"domain": list(colours), "range": list(colours.values())},
+            "legend": None,
+        }
+        height = HEIGHT
+        if "row" in rows[0]:
+            height = max(HEIGHT, 50 + 22 * len({row["row"] for row in rows}))
+        drawn: dict[str, Any] = {"mark": mark} if mark else {"layer": layer}
+        svg = _draw({"data": {"values": list(rows)}, "encoding": encoding, "height": height, **drawn})
+        return Chart(title, told, svg, list(colours.items()))
+
+    def _colours_of(self, names: Iterable[str]) -> dict[str, str]:
+        """What a name had before, unless another of this chart has it; else the first that is left."""
+        found: dict[str, str] = {}
+        for name in names:
+            colour = self._colours.get(name)
+            if colour is None or colour in found.values():
+                rare = [one for one in COLOURS if one not in self._colours.values()]
+                left = [one for one in (*rare, *COLOURS) if one not in found.values()]
+                colour = left[0] if left else COLOURS[-1]
+                self._colours.setdefault(name, colour)
+            found[name] = colour
+        return found
+
+    def _time(self) -> dict[str, Any]:
+        clock = "%H:%M" if self.until_ms - self.since_ms <= 2 * DAY_MS else "%b %d"
+        return {
+            "field": "at",
+            "type": "temporal",
+            "title": None,
+            "scale": {"type": "utc", "domain": [self.since_ms, self.until_ms]},
+            "axis": {"tickCount": 5, "labelOverlap": True, "grid": False, "format": clock},
+        }
+
+
+_TOLD = {"field": "told", "type": "nominal"}
+
+
+def _number(format: str) -> dict[str, Any]:
+    return {
+        "field": "value",
+        "type": "quantitative",
+        "title": None,
+        "scale": {"zero": True, "nice": True},
+        "axis": {"format": format, "tickCount": 5},
+    }
+
+
+def _named_rows(grid: bool = False) -> dict[str, Any]:
+    return {"field": "row", "type": "nominal", "title": None, "axis": {"grid": grid, "labelLimit": 165}}
+
+
+def _draw(chart: dict[str, Any]) -> str:
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise PackageMissing(
+            "the charts of a report need a package that is not installed",
+            where="vl-convert-python",
+            why=str(error),
+            fix="pip install 'dbt-arctic[report]', or print the data alone: dbt-arctic report --json",
+        ) from error
+    specification = {
+        **chart,
+        "width": WIDTH,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "background": None,
+        "padding": 3,
+        "config": _CONFIG,
+    }
+    return _for_the_page(vl_convert.vegalite_to_svg(specification, vl_version=VEGA_LITE))
+
+
+_CONFIG = {
+    # Of a width that is known where it is drawn, and much the same where it is looked at.
+    "font": "Arial, Helvetica, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--muted)",
+        "gridColor": "var(--line)",
+        "domainColor": "var(--line)",
+        "tickColor": "var(--line)",
+        "labelFontSize": 12,
+    },
+}
+
+
+def _for_the_page(svg: str) -> str:
+    """As wide as its place, and each mark tells what it is where a pointer rests on it."""
+    return _MARK.sub(r"\1><title>\3</title></\2>", _OUTER.sub(r"\1", svg, count=1))

@@ -1,0 +1,124 @@
+"""``dbt-arctic report``: one HTML page on how the tables are, were, and what is to be done. Metadata only."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbt_arctic.cli.options import (
+    duration_ms,
+    json_option,
+    project_options,
+    schema_options,
+)
+from dbt_arctic.cli.output import operation_as_dict, print_json, record_as_dict, shareable, shown_time
+from dbt_arctic.cli.status import as_dict
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import TABLE as OPERATIONS
+from dbt_arctic.maintenance.expire_plan import shown_hold
+from dbt_arctic.maintenance.report import Report, gather
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.project import Target
+    from dbt_arctic.adapter.run_results import RunResults
+
+
+@click.command()
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="The file to write [arctic_report.html in dbt's target folder].",
+)
+@click.option("--since", default="30d", callback=duration_ms, help="How far back it goes: 12h, 30d [30d].")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="TABLE",
+    help="Only this table; * stands for anything, as in sales.*; may be given several times.",
+)
+@schema_options
+@json_option
+@project_options
+def report(
+    target: Target,
+    output: Path | None,
+    since: int,
+    select: tuple[str, ...],
+    schemas: tuple[str, ...],
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """Write one HTML page with charts: what is pending, read cost, lag, what compaction did and will do.
+
+    It needs no network to be looked at, and has neither secrets nor paths of this machine in it.
+    """
+    from dbt_arctic.adapter.operator import operating
+    from dbt_arctic.adapter.run_results import read_run_results
+    from dbt_arctic.cli.report_page import Page
+
+    with operating(target, "report") as operator:
+        found = gather(
+            operator.edge,
+            target.credentials.database,
+            operator.schemas(schemas, everything),
+            operator.name("any"),
+            operator.edge.now_ms() - since,
+            operator.compaction_of,
+            lambda name: name in operator.models or name.identifier == OPERATIONS,
+            lambda name: _is_selected(name, select),
+        )
+        results = read_run_results(operator.target_folder)
+        if as_json:
+            print_json(report_as_dict(found, results))
+            return
+        file = output or operator.target_folder / "arctic_report.html"
+    html = Page(found, results, f"{operator.project} ({target.name})").html()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(html, encoding="utf-8")
+    click.echo(f"{file}: {len(found.tables)} tables, {len(html.encode()) / 1024:.0f} kB")
+
+
+def _is_selected(name: Name, select: tuple[str, ...]) -> bool:
+    ways = (name.identifier, f"{name.schema}.{name.identifier}", name.dotted)
+    return not select or any(fnmatchcase(way, pattern) for way in ways for pattern in select)
+
+
+def report_as_dict(found: Report, results: RunResults | None) -> dict[str, Any]:
+    """The data behind the page. Times in UTC, sizes in bytes, durations in seconds."""
+    return {
+        "since": shown_time(found.since_ms),
+        "until": shown_time(found.now_ms),
+        "tables": [_table(found, at) for at in range(len(found.tables))],
+        "due": [operation_as_dict(one) for one in found.due],
+        "operations": [{**record_as_dict(one), "detail": shareable(one.detail)} for one in found.operations],
+        "commits": [
+            {"from": shown_time(one.at_ms), "kind": one.kind, "count": one.count} for one in found.writes
+        ],
+        "held_back": [
+            {"table": plan.name.dotted, "by": [shareable(shown_hold(hold)) for hold in plan.holds]}
+            for plan in found.held
+        ],
+        "unreadable": [{"table": name, "why": shareable(why)} for name, why in found.unreadable],
+        "last_run": None if results is None else _results(results),
+    }
+
+
+def _table(found: Report, at: int) -> dict[str, Any]:
+    seen = found.tables[at]
+    told = as_dict(seen, found.now_ms)
+    past = next((one for one in found.past if one.name == seen.name), None)
+    if past is not None:
+        told["series"] = [{**asdict(point), "at_ms": shown_time(point.at_ms)} for point in past.points]
+        told["lag"] = [{"at": shown_time(lag.at_ms), "seconds": lag.seconds} for lag in past.lags]
+    return told
+
+
+def _results(results: RunResults) -> dict[str, Any]:
+    told = asdict(results)
+    told["refreshes"] = [{**asdict(one), "reason": shareable(one.reason)} for one in results.refreshes]
+    return told

@@ -1,0 +1,140 @@
+"""Which charts a report has, and what each of them is made of. Pure but for the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dbt_arctic.adapter.run_results import RunResults
+from dbt_arctic.cli.charts import DAY_MS, HOUR_MS, Artist, Chart
+from dbt_arctic.cli.output import shown_time
+from dbt_arctic.compaction.run import FAILED
+from dbt_arctic.compaction.series import Point
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance.report import Report
+
+MOST_LINES = 6
+"""Of a chart: those that came highest."""
+MOST_MODELS = 15
+MOST_GAINS = 12
+MIB = 1024 * 1024
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+Rows = list[dict[str, Any]]
+
+
+def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
+    """A chart without anything to show is left out."""
+    artist = Artist(_first_moment(report), report.now_ms)
+    found = []
+    pending = _over_time(report, lambda point: point.pending_rows)
+    if any(row["value"] for row in pending):
+        found.append(artist.lines("Pending", "Rows that the base has not merged yet.", pending, format="~s"))
+    behind = _highest((past.name, [(lag.at_ms, lag.seconds) for lag in past.lags]) for past in report.past)
+    if longest := max((row["value"] or 0 for row in behind), default=0):
+        size, unit = next(one for one in _UNITS if longest >= one[0] * 2 or one[0] == 1)
+        scaled = [
+            {**row, "value": row["value"] if row["value"] is None else row["value"] / size} for row in behind
+        ]
+        told = f"How long the oldest commit upstream had been waiting to be read, in {unit}."
+        found.append(artist.lines("Lag", told, scaled, format="~s", steps=False))
+    if cost := _over_time(report, lambda point: point.read_cost):
+        told = "What a read costs, over what it would cost in freshly written files."
+        found.append(artist.lines("Read amplification", told, cost, format=".1~f"))
+    if report.operations:
+        told = "What compaction did, and when. A larger dot took longer."
+        found.append(artist.dots("Operations", told, _operations(report)))
+    if gains := _gains(report):
+        told = "Read amplification before the newest operations and, at the dot, after them."
+        found.append(artist.spans("Gain", told, gains, format=".1~f"))
+    if files := _over_time(report, lambda point: point.files):
+        found.append(artist.lines("Files", "Of rows, in base and change table.", files, format="~s"))
+        size_of = _over_time(report, lambda point: point.size_bytes / MIB)
+        found.append(artist.lines("Size", "In MiB: what the newest version needs.", size_of, format="~s"))
+    if report.writes:
+        every, unit_of_time = _every(report.writes_every_ms)
+        counts = [{"at": one.at_ms, "value": one.count, "name": one.kind} for one in report.writes]
+        found.append(artist.columns("Commits", f"Of all tables, {every}.", counts, unit=unit_of_time))
+    if results is not None and results.refreshes:
+        told = f"How the last dbt {results.command} refreshed each model, and the seconds that it took."
+        found.append(artist.bars("Refreshes", told, _refreshes(results), format="~s"))
+    return found
+
+
+def _first_moment(report: Report) -> int:
+    """Nobody wants to look at three empty weeks before the first commit."""
+    known = [point.at_ms for past in report.past for point in past.points]
+    known += [one.at_ms for one in report.operations]
+    return min(known, default=report.since_ms)
+
+
+def _every(length_ms: int) -> tuple[str, dict[str, Any]]:
+    if length_ms >= DAY_MS:
+        return "by day", {"unit": "utcyearmonthdate"}
+    if length_ms >= HOUR_MS:
+        return "by hour", {"unit": "utcyearmonthdatehours"}
+    return "by five minutes", {"unit": "utcyearmonthdatehoursminutes", "step": 5}
+
+
+def _over_time(report: Report, value: Callable[[Point], float | None]) -> Rows:
+    return _highest(
+        (past.name, [(point.at_ms, value(point)) for point in past.points]) for past in report.past
+    )
+
+
+def _highest(series: Iterable[tuple[Name, list[tuple[int, float | None]]]]) -> Rows:
+    """The lines that came highest, as rows; the highest first."""
+    peaks = [
+        (max(known), name, points)
+        for name, points in series
+        if (known := [value for _, value in points if value is not None])
+    ]
+    peaks.sort(key=lambda one: (-one[0], one[1]))
+    return [
+        {"at": at_ms, "value": value, "name": name.identifier}
+        for _, name, points in peaks[:MOST_LINES]
+        for at_ms, value in points
+    ]
+
+
+def _operations(report: Report) -> Rows:
+    return [
+        {
+            "at": one.at_ms,
+            "row": _identifier(one.table_name),
+            "name": FAILED if one.outcome == FAILED else one.kind,
+            "value": one.seconds,
+            "told": f"{one.kind} of {one.table_name}: {one.outcome}, {one.seconds:.1f} s, {one.why}",
+        }
+        for one in report.operations
+    ]
+
+
+def _gains(report: Report) -> Rows:
+    newest = [one for one in report.operations if one.outcome != FAILED and one.read_cost_before][:MOST_GAINS]
+    return [
+        {
+            "row": f"{shown_time(one.at_ms)[11:19]} {_identifier(one.table_name)}",
+            "name": one.kind,
+            "before": one.read_cost_before,
+            "value": one.read_cost_after,
+            "told": f"{one.read_cost_before:.1f} to {one.read_cost_after:.1f} in {one.seconds:.1f} s",
+        }
+        for one in newest
+    ]
+
+
+def _refreshes(results: RunResults) -> Rows:
+    slowest = sorted(results.refreshes, key=lambda one: -one.seconds)[:MOST_MODELS]
+    return [
+        {
+            "row": one.model,
+            "value": one.seconds,
+            "name": one.strategy or (one.status if one.status != "success" else "as its SQL says"),
+            "told": f"{one.model}: {one.strategy or one.status}, {one.seconds:.1f} s",
+        }
+        for one in slowest
+    ]
+
+
+def _identifier(dotted: str) -> str:
+    return dotted.rpartition(".")[2]

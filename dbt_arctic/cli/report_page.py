@@ -1,0 +1,324 @@
+"""The page of a report: which words, tables and charts are on it. Pure, but for the template beside it.
+
+Every text goes through the template, which escapes it; no machine's path and no secret gets onto the page.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from dbt_arctic.adapter.run_results import RunResults
+from dbt_arctic.cli.output import counted, shareable, shown_bytes
+from dbt_arctic.cli.report_charts import charts_of
+from dbt_arctic.compaction.plan import Operation, shown_seconds
+from dbt_arctic.compaction.run import FAILED
+from dbt_arctic.maintenance.expire_plan import shown_hold
+from dbt_arctic.maintenance.look import Seen
+from dbt_arctic.maintenance.report import Report
+
+MOST_ROWS = 50
+"""Of a list; ``--json`` has all."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    mood: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """:param kind: how its cells are set: a ``name``, a ``number``, a ``short`` or a longer ``text``."""
+
+    title: str
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of the page; ``empty`` is said where it has no row."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: list[list[Cell]]
+    empty: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    label: str
+    value: str
+    told: str = ""
+    mood: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report in words.
+
+    :param of: project and target.
+    """
+
+    report: Report
+    results: RunResults | None
+    of: str
+
+    def html(self) -> str:
+        folder = jinja2.FileSystemLoader(Path(__file__).parent)
+        template = jinja2.Environment(
+            loader=folder, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+        ).get_template("report.html")
+        since = self.report.since_ms
+        return template.render(
+            title=f"Keyed tables of {self.of}",
+            subtitle=f"{moment(since)} to {moment(self.report.now_ms)}, UTC",
+            cards=self.cards,
+            first=[grid for grid in (self.due, self.held, self.unreadable) if grid is not None],
+            charts=charts_of(self.report, self.results),
+            last=[grid for grid in (self.tables, self.operations, self.refreshes) if grid is not None],
+            footer="Made by dbt-arctic report from metadata. Read cost and times to come are estimates.",
+        )
+
+    @cached_property
+    def told(self) -> list[Seen]:
+        return [seen for seen in self.report.tables if seen.status is not None]
+
+    @property
+    def cards(self) -> list[Card]:
+        statuses = [seen.status for seen in self.told if seen.status is not None]
+        pending = [one for one in statuses if one.pending.rows]
+        slowest = max(statuses, key=lambda one: one.read_amplification, default=None)
+        behind = self._furthest_behind()
+        done = self.report.operations
+        failed = sum(one.outcome == FAILED for one in done)
+        due = self.report.due
+        size = shown_bytes(sum(one.size_bytes for one in statuses))
+        return [
+            Card(
+                "Tables",
+                f"{len(self.told):,}",
+                f"{sum(one.base.live_rows for one in statuses):,} rows, {size}",
+            ),
+            Card(
+                "Pending rows",
+                f"{sum(one.pending.rows for one in pending):,}",
+                f"in {counted(len(pending), 'table')}" if pending else "every base is up to date",
+            ),
+            Card(
+                "Due now",
+                str(len(due)) if due else "nothing",
+                f"about {shown_seconds(sum(one.cost_s for one in due))} of work" if due else "",
+                "warn" if due else "good",
+            ),
+            Card(
+                "Slowest read",
+                f"{slowest.read_amplification:.1f} x" if slowest else "",
+                f"of a fresh table: {_short(slowest.name.dotted)}" if slowest else "",
+                "warn" if slowest and slowest.read_amplification >= 2 else "",
+            ),
+            Card("Furthest behind", *behind),
+            Card(
+                "Compaction",
+                counted(len(done), "operation"),
+                f"took {shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed"
+                if done
+                else "in this time",
+                "bad" if failed else "",
+            ),
+        ]
+
+    def _furthest_behind(self) -> tuple[str, str, str]:
+        since = {
+            seen.name: min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
+            for seen in self.told
+        }
+        waiting = {name: at for name, at in since.items() if at is not None}
+        if not waiting:
+            return "nobody", "all that is upstream was read", "good"
+        name = min(waiting, key=lambda one: waiting[one])
+        return shown_seconds((self.report.now_ms - waiting[name]) / 1000), _short(name.dotted), ""
+
+    @property
+    def due(self) -> Grid:
+        return Grid(
+            "Due now",
+            (
+                Column("kind", "short"),
+                Column("table", "name"),
+                Column("why"),
+                Column("scope", "short"),
+                Column("takes about", "number"),
+                Column("saves with each read", "number"),
+            ),
+            [self._due_row(one) for one in self.report.due],
+            "Nothing is due.",
+            "In the order in which dbt-arctic compact would do it." if self.report.due else "",
+        )
+
+    def _due_row(self, one: Operation) -> list[Cell]:
+        return [
+            Cell(one.kind),
+            Cell(_short(one.name.dotted)),
+            Cell(one.why),
+            Cell(one.scope),
+            Cell(shown_seconds(one.cost_s)),
+            Cell(f"{one.gain_s:.2g} s"),
+        ]
+
+    @property
+    def held(self) -> Grid:
+        return Grid(
+            "Who holds old versions back",
+            (Column("table", "name"), Column("versions that stay", "number"), Column("held back by")),
+            [
+                [
+                    Cell(_short(plan.name.dotted)),
+                    Cell(f"{sum(side.left for side in plan.sides):,}"),
+                    Cell("; ".join(shareable(shown_hold(hold)) for hold in plan.holds)),
+                ]
+                for plan in self.report.held
+            ],
+            "Nobody keeps more than seven days of versions.",
+        )
+
+    @property
+    def unreadable(self) -> Grid | None:
+        rows = [[Cell(_short(name)), Cell(shareable(why), "bad")] for name, why in self.report.unreadable]
+        columns = (Column("table", "name"), Column("what is wrong"))
+        note = "dbt-arctic verify says what to do."
+        return Grid("Cannot be read", columns, rows, "", note) if rows else None
+
+    @property
+    def tables(self) -> Grid:
+        return Grid(
+            "Tables",
+            (
+                Column("table", "name"),
+                *(Column(title, "number") for title in ("rows", "files", "size", "pending", "read cost")),
+                Column("behind", "short"),
+                Column("due"),
+            ),
+            [self._table_row(seen) for seen in self.told],
+            "There is no table yet.",
+        )
+
+    def _table_row(self, seen: Seen) -> list[Cell]:
+        one = seen.status
+        assert one is not None
+        lost = [lag for lag in seen.lags if lag.lost]
+        oldest = min((lag.since_ms for lag in seen.lags if lag.since_ms is not None), default=None)
+        behind = "" if oldest is None else shown_seconds((self.report.now_ms - oldest) / 1000)
+        return [
+            Cell(_short(one.name.dotted)),
+            Cell(f"{one.base.live_rows:,}"),
+            Cell(f"{one.files:,}"),
+            Cell(shown_bytes(one.size_bytes)),
+            Cell(f"{one.pending.rows:,} ({one.pending_ratio:.0%})" if one.pending.rows else ""),
+            Cell(f"{one.read_amplification:.1f} x", "warn" if one.read_amplification >= 2 else ""),
+            Cell(f"? {shareable(lost[0].lost)}" if lost else behind),
+            Cell(", ".join(operation.kind for operation in seen.due)),
+        ]
+
+    @property
+    def operations(self) -> Grid:
+        shown = self.report.operations[:MOST_ROWS]
+        left_out = len(self.report.operations) - len(shown)
+        return Grid(
+            "What compaction did",
+            (
+                Column("time (UTC)", "short"),
+                Column("kind", "short"),
+                Column("table", "name"),
+                Column("why"),
+                Column("outcome"),
+                Column("estimated", "number"),
+                Column("took", "number"),
+                Column("read cost", "number"),
+                Column("files", "number"),
+            ),
+            [
+                [
+                    Cell(moment(one.at_ms)),
+                    Cell(one.kind),
+                    Cell(_short(one.table_name)),
+                    Cell(one.why),
+                    _outcome(one.outcome, one.detail),
+                    Cell(f"{one.estimated_s:.1f} s"),
+                    Cell(f"{one.seconds:.1f} s"),
+                    *(Cell(text) for text in _before_and_after(one)),
+                ]
+                for one in shown
+            ],
+            "Compaction has not done anything in this time.",
+            f"{left_out} more: dbt-arctic report --json" if left_out else "",
+        )
+
+    @property
+    def refreshes(self) -> Grid | None:
+        results = self.results
+        if results is None:
+            return None
+        return Grid(
+            f"The last dbt {results.command}",
+            (
+                Column("model", "name"),
+                Column("outcome", "short"),
+                Column("refresh", "short"),
+                Column("why"),
+                Column("keys", "number"),
+                Column("rows", "number"),
+                Column("read", "number"),
+                Column("took", "number"),
+            ),
+            [
+                [
+                    Cell(one.model),
+                    Cell(one.status, "" if one.status in ("success", "skipped") else "bad"),
+                    Cell(one.strategy, "warn" if one.strategy == "full" else ""),
+                    Cell(shareable(one.reason)),
+                    Cell("" if one.keys is None else f"{one.keys:,}"),
+                    Cell("" if one.rows is None else f"{one.rows:,}"),
+                    Cell("" if one.bytes_read is None else shown_bytes(one.bytes_read)),
+                    Cell(f"{one.seconds:.1f} s"),
+                ]
+                for one in results.refreshes
+            ],
+            "It ran no model.",
+            f"Ended {results.at[:19].replace('T', ' ')} UTC after {shown_seconds(results.seconds)}.",
+        )
+
+
+def _outcome(outcome: str, detail: str) -> Cell:
+    if outcome == FAILED:
+        return Cell(f"{outcome}: {shareable(detail.partition(chr(10))[0])}", "bad")
+    return Cell(f"{outcome}: {detail}" if detail else outcome)
+
+
+def _before_and_after(one: Any) -> tuple[str, str]:
+    if one.outcome == FAILED:
+        return "", ""
+    return (
+        f"{one.read_cost_before:.1f} → {one.read_cost_after:.1f}",
+        f"{one.files_before:,} → {one.files_after:,}",
+    )
+
+
+def moment(time_ms: int) -> str:
+    """A minute in UTC.
+
+    >>> moment(90_000)
+    '1970-01-01 00:01'
+    """
+    return f"{dt.datetime.fromtimestamp(time_ms / 1000, dt.timezone.utc):%Y-%m-%d %H:%M}"
+
+
+def _short(dotted: str) -> str:
+    """Without the catalog, of which there is one."""
+    return dotted.partition(".")[2] or dotted

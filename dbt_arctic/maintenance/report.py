@@ -1,0 +1,205 @@
+"""Everything that a report shows, gathered from metadata: tables as they are and were, what is due, what was
+done, who holds versions back. How it is drawn is not its business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.compaction.history import read_operations
+from dbt_arctic.compaction.lag import Upstreams
+from dbt_arctic.compaction.plan import Operation, most_valuable_first
+from dbt_arctic.compaction.series import LagPoint, Point, lag_series, table_series
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import Record
+from dbt_arctic.maintenance.claims import find_claims
+from dbt_arctic.maintenance.expire import plan_expiry
+from dbt_arctic.maintenance.expire_plan import ExpirePlan
+from dbt_arctic.maintenance.look import Seen, SettingsOf, look
+from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.state import load_base, load_change
+
+HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+KEPT_MS = 7 * DAY_MS
+"""What ``dbt-arctic expire`` keeps without further words: who holds back more than this is told."""
+MOST_SERIES = 40
+"""Tables whose past is told: those that were written to most. The others are told as they are."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A table over time."""
+
+    name: Name
+    points: Sequence[Point]
+    lags: Sequence[LagPoint]
+
+
+@dataclass(frozen=True)
+class Writes:
+    """How many commits of a kind there were from ``at_ms`` on, until the next hour or day."""
+
+    at_ms: int
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """:param held: tables of which somebody keeps more than the policy does.
+    :param unreadable: what could not be told, and why.
+    """
+
+    since_ms: int
+    now_ms: int
+    tables: Sequence[Seen]
+    due: Sequence[Operation]
+    past: Sequence[Past]
+    writes: Sequence[Writes]
+    writes_every_ms: int
+    operations: Sequence[Record]
+    held: Sequence[ExpirePlan]
+    unreadable: Sequence[tuple[str, str]]
+
+
+def gather(
+    edge: Edge,
+    catalog_name: str,
+    schemas: Sequence[str],
+    operations_in: Name,
+    since_ms: int,
+    settings_of: SettingsOf,
+    is_ours: Callable[[Name], bool],
+    wanted: Callable[[Name], bool] = lambda name: True,
+) -> Report:
+    """Look at the tables of some schemas.
+
+    :param operations_in: any name of the schema that has the table of operations.
+    :param is_ours: whether a plain table is the project's: of others no policy is told.
+    :param wanted: which tables the report is about.
+    """
+    catalog, now_ms = edge.catalog, edge.now_ms()
+    seen = [one for one in look(catalog, catalog_name, schemas, now_ms, settings_of) if wanted(one.name)]
+    unreadable = [(one.name.dotted, one.problem) for one in seen if one.status is None]
+    sides: dict[Name, tuple[TableState, TableState | None]] = {}
+    for one in seen:
+        try:
+            found = _sides(catalog, one)
+        except ArcticError as error:
+            unreadable.append((one.name.dotted, error.what))
+            continue
+        if found is not None:
+            sides[one.name] = found
+    commits = [one for both in sides.values() for side in both if side for one in side.snapshots]
+    first_ms = min((one.timestamp_ms for one in commits if one.timestamp_ms >= since_ms), default=now_ms)
+    every_ms = _every_ms(now_ms - first_ms)
+    return Report(
+        since_ms=since_ms,
+        now_ms=now_ms,
+        tables=seen,
+        due=most_valuable_first([operation for one in seen for operation in one.due]),
+        past=_past(catalog, seen, sides, since_ms, now_ms),
+        writes=_writes(sides, since_ms, every_ms),
+        writes_every_ms=every_ms,
+        operations=_operations(catalog, operations_in, since_ms, wanted),
+        held=_held(edge, catalog_name, [one for one in seen if _has_policy(one, is_ours)], now_ms),
+        unreadable=unreadable,
+    )
+
+
+def _sides(catalog: CatalogReader, seen: Seen) -> tuple[TableState, TableState | None] | None:
+    if seen.status is None:
+        return None
+    table = seen.status.table
+    if table is not None:
+        return load_base(catalog, table), load_change(catalog, table)
+    state = catalog.load_table(seen.name.schema, seen.name.identifier)
+    return None if state is None else (state, None)
+
+
+def _past(
+    catalog: CatalogReader,
+    seen: Sequence[Seen],
+    sides: dict[Name, tuple[TableState, TableState | None]],
+    since_ms: int,
+    now_ms: int,
+) -> list[Past]:
+    def commits(name: Name) -> int:
+        return sum(len(side.snapshots) for side in sides[name] if side is not None)
+
+    upstreams = Upstreams(catalog)
+    tables = {one.name: one.status.table for one in seen if one.status is not None}
+    told = sorted(sides, key=lambda name: (-commits(name), name))[:MOST_SERIES]
+    found = []
+    for name in sorted(told):
+        base, change = sides[name]
+        points = table_series(name, tables[name], base, change, since_ms, now_ms)
+        lags = lag_series(upstreams, base if change is None else change, since_ms, now_ms)
+        found.append(Past(name, points, lags))
+    return found
+
+
+def _writes(
+    sides: dict[Name, tuple[TableState, TableState | None]], since_ms: int, every_ms: int
+) -> list[Writes]:
+    counts: Counter[tuple[int, str]] = Counter()
+    for base, change in sides.values():
+        kinds = [
+            (one.timestamp_ms, "write" if change is None else kind_of_base(one))
+            for one in base.history()
+            # The base was filled before anybody saw it: that is told with the change table's first commit.
+            if change is None or one.parent_id is not None
+        ]
+        kinds += [(one.timestamp_ms, kind_of_change(one)) for one in (change.history() if change else [])]
+        for at_ms, kind in kinds:
+            if at_ms >= since_ms:
+                counts[at_ms // every_ms * every_ms, _plain(kind)] += 1
+    return [Writes(at_ms, kind, count) for (at_ms, kind), count in sorted(counts.items())]
+
+
+def _every_ms(length_ms: int) -> int:
+    """A few dozen columns at the most."""
+    if length_ms > 2 * DAY_MS:
+        return DAY_MS
+    return HOUR_MS if length_ms > 4 * HOUR_MS else HOUR_MS // 12
+
+
+def _plain(kind: str) -> str:
+    """Without what differs from commit to commit.
+
+    >>> _plain("compaction of 4"), _plain("rollback to 1.2.3"), _plain("by hand")
+    ('compaction', 'rollback', 'by hand')
+    """
+    return kind.split(" of ")[0].split(" to ")[0]
+
+
+def _operations(
+    catalog: CatalogReader, operations_in: Name, since_ms: int, wanted: Callable[[Name], bool]
+) -> list[Record]:
+    found = read_operations(catalog, operations_in)
+    return [
+        one
+        for one in found
+        if one.at_ms >= since_ms and one.table_name.count(".") >= 2 and wanted(_name(one.table_name))
+    ]
+
+
+def _name(dotted: str) -> Name:
+    catalog, schema, identifier = dotted.split(".", 2)
+    return Name(catalog, schema, identifier)
+
+
+def _has_policy(seen: Seen, is_ours: Callable[[Name], bool]) -> bool:
+    return seen.status is not None and (seen.status.table is not None or is_ours(seen.name))
+
+
+def _held(edge: Edge, catalog_name: str, seen: Sequence[Seen], now_ms: int) -> list[ExpirePlan]:
+    claims = find_claims(edge.catalog, catalog_name)
+    plans = [plan_expiry(edge, one.name, claims, now_ms - KEPT_MS) for one in seen]
+    return [plan for plan in plans if plan is not None and plan.holds]
