@@ -246,8 +246,9 @@ class Kills:
         story.part = "all"
         story.check()
         self._check_plain(operations, first, begun, said_done)
-        # A full refresh replaces what was written before it, and the second one drops it.
-        builds = [number for number in begun if operations[number - first].kind == "build"]
+        # A new generation replaces what was written before it, and the second one drops that.
+        switching = {"build", "roll_back"} if story.sequence else {"build"}
+        builds = [number for number in begun if operations[number - first].kind in switching]
         for number in begun:
             operation, run = operations[number - first], f"run {number * RUNS_EACH + 1}"
             if builds and number < builds[-1]:
