@@ -8,6 +8,7 @@ import click
 
 from dbt_arctic.cli.options import asking_options, json_option, project_options
 from dbt_arctic.cli.output import print_json
+from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance import adopt as adopting
 from dbt_arctic.maintenance.adopt import Adoption
@@ -78,7 +79,8 @@ def _adopt(
     yes: bool,
     as_json: bool,
 ) -> None:
-    plan = adopting.plan_adoption(operator.edge, name, keys)
+    with progress(f"are the keys of {name} unique?", quiet=as_json):
+        plan = adopting.plan_adoption(operator.edge, name, keys)
     if not as_json:
         _show(plan)
     if dry_run:
@@ -87,7 +89,8 @@ def _adopt(
         return
     if not yes and not click.confirm(f"Adopt {name}?", err=as_json):
         context.exit(1)
-    adopting.adopt(operator.edge, plan)
+    with progress(f"adopt {name}", quiet=as_json) as bar:
+        adopting.adopt(watched(operator.edge, bar), plan)
     _tell(
         as_json,
         _as_json(plan, True),

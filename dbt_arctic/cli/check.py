@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_arctic.cli.options import project_options
+from dbt_arctic.cli.progress import progress
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target
@@ -31,10 +32,13 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
 
     chosen = random.randrange(10**6) if seed is None else seed
     click.echo(f"seed {chosen}", err=True)
-    with operating(target, "check") as operator:
-        found = check_project(
-            operator, target, select, rounds, chosen, lambda text: click.echo(text, err=True), keep
-        )
+    with operating(target, "check") as operator, progress("check on a copy") as bar:
+
+        def tell(text: str) -> None:
+            bar.echo(text, err=True)
+            bar.now(text)
+
+        found = check_project(operator, target, select, rounds, chosen, tell, keep)
     for model, ways in sorted(found.refreshes.items()):
         click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):

@@ -15,6 +15,7 @@ from dbt_arctic.cli.options import (
     schema_options,
 )
 from dbt_arctic.cli.output import counted, print_json, print_table
+from dbt_arctic.cli.progress import progress
 from dbt_arctic.maintenance.clean import clean as remove
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Kept, Removal, Retention, find_leftovers
@@ -80,19 +81,19 @@ def clean(
             return
         if not yes and not click.confirm(f"Remove {counted(found.count, 'thing')}?", err=as_json):
             context.exit(1)
-        gone = remove(
-            operator.edge,
-            target.credentials.database,
-            found.removals,
-            retention,
-            lambda removal, done: click.echo(
-                f"{'removed' if done else 'left   '}  {removal.what}", err=as_json
-            ),
-        )
-        for orphans_of_one in found.orphans:
-            remove_orphans(operator.edge, orphans_of_one, files_older_than)
-            click.echo(f"removed  {_described(orphans_of_one)}", err=as_json)
-            gone += 1
+        with progress("clean", found.count, as_json) as bar:
+
+            def told(removal: Removal, done: bool) -> None:
+                bar.echo(f"{'removed' if done else 'left   '}  {removal.what}", err=as_json)
+                bar.advance()
+
+            gone = remove(operator.edge, target.credentials.database, found.removals, retention, told)
+            for one in found.orphans:
+                bar.now(one.table.dotted, counted(len(one.files), "file"))
+                remove_orphans(operator.edge, one, files_older_than)
+                bar.echo(f"removed  {_described(one)}", err=as_json)
+                bar.advance()
+                gone += 1
     click.echo(f"{counted(gone, 'thing')} removed.", err=as_json)
 
 

@@ -13,11 +13,13 @@ from dbt_arctic.cli.options import (
     project_options,
     table_options,
 )
-from dbt_arctic.cli.output import operation_as_dict, print_json, print_table
+from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
+from dbt_arctic.cli.progress import progress
 from dbt_arctic.cli.status import look_at
 from dbt_arctic.compaction.plan import Kind, Operation, asked_for, most_valuable_first, shown_seconds
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, record, run_operations
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.maintenance.look import Seen
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -62,21 +64,31 @@ def compact(
     if kind is not None and not tables:
         raise click.UsageError("--kind needs the names of the tables")
     with operating(target, "compact") as operator:
-        operations = _planned(operator, tables, schemas, everything, kind)
+        found = look_at(operator, tables, schemas, everything)
+        operations = _planned(operator, found, kind)
         if only_plan:
             _show_plan(operations, as_json)
             return
         if not operations:
             click.echo("[]" if as_json else "Nothing is due.")
             return
-        operator.read("SELECT 1")  # Spark starts: that is no operation's time
-        done = run_operations(
-            operator.edge,
-            operations,
-            None if budget is None else budget / 1000,
-            trim_grace / 1000,
-            told=lambda one: click.echo(described(one), err=as_json),
-        )
+        with progress("starting Spark", sum(one.cost_s for one in operations), as_json) as bar:
+            operator.read("SELECT 1")  # that is no operation's time
+            coming = iter([*(_coming(one, found) for one in operations), ("", "")])
+            bar.now(*next(coming))
+
+            def told(one: Done) -> None:
+                bar.echo(described(one), err=as_json)
+                bar.advance(one.operation.cost_s)
+                bar.now(*next(coming))
+
+            done = run_operations(
+                operator.edge,
+                operations,
+                None if budget is None else budget / 1000,
+                trim_grace / 1000,
+                told,
+            )
         record(operator.edge, operator.name("any"), done)
     if as_json:
         print_json([_as_dict(one) for one in done])
@@ -84,10 +96,19 @@ def compact(
         context.exit(2)
 
 
-def _planned(
-    operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool, kind: Kind | None
-) -> list[Operation]:
-    found = look_at(operator, tables, schemas, everything)
+def _coming(operation: Operation, found: list[Seen]) -> tuple[str, str]:
+    """What is at work now, and how much of it there is."""
+    name = operation.name
+    status = next((seen.status for seen in found if seen.name == name), None)
+    size = ""
+    if status is not None:
+        rows = status.pending.rows if operation.kind == "major" else status.base.live_rows
+        what = "pending rows" if operation.kind == "major" else "rows"
+        size = f"{rows:,} {what}, {status.files:,} files, {shown_bytes(status.size_bytes)}"
+    return f"{operation.kind} {name.schema}.{name.identifier}", size
+
+
+def _planned(operator: Operator, found: list[Seen], kind: Kind | None) -> list[Operation]:
     if kind is None:
         return most_valuable_first([operation for seen in found for operation in seen.due])
     broken = [seen for seen in found if seen.status is None]

@@ -8,6 +8,7 @@ import click
 
 from dbt_arctic.cli.options import asking_options, json_option, project_options
 from dbt_arctic.cli.output import Kind, counted, print_json, print_table
+from dbt_arctic.cli.progress import progress, watched
 from dbt_arctic.maintenance import erase as erasing
 from dbt_arctic.maintenance.consumers import Consumer
 from dbt_arctic.maintenance.erase import Erased
@@ -62,7 +63,9 @@ def erase(
             question = f"Erase {counted(plan.keys, 'key')} of {name} for good?"
             if not click.confirm(question, err=as_json):
                 context.exit(1)
-        done = erasing.erase(operator.edge, plan, force, lambda path: size_of(path) not in (None, -1))
+        with progress(f"erase from {name}", quiet=as_json) as bar:
+            edge = watched(operator.edge, bar)
+            done = erasing.erase(edge, plan, force, lambda path: size_of(path) not in (None, -1))
     if as_json:
         print_json(_done_as_json(done))
     else:

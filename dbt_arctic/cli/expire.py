@@ -13,7 +13,8 @@ from dbt_arctic.cli.options import (
     project_options,
     table_options,
 )
-from dbt_arctic.cli.output import print_json, print_table
+from dbt_arctic.cli.output import counted, print_json, print_table
+from dbt_arctic.cli.progress import progress
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import TABLE as OPERATIONS
@@ -86,9 +87,14 @@ def expire(
         if not yes and not click.confirm(f"Let {going} snapshots go?", err=as_json):
             context.exit(1)
         gone = 0
-        for plan in plans:
-            done = let_go(operator.edge, plan.name, claims, before_ms, released) if plan.going else None
-            gone += 0 if done is None else done.snapshots
+        with progress("expire", going, as_json) as bar:
+            for plan in plans:
+                if not plan.going:
+                    continue
+                bar.now(f"{plan.name.schema}.{plan.name.identifier}", counted(plan.going, "snapshot"))
+                done = let_go(operator.edge, plan.name, claims, before_ms, released)
+                gone += 0 if done is None else done.snapshots
+                bar.advance(plan.going)
     click.echo(f"{gone} snapshots are gone.", err=as_json)
 
 

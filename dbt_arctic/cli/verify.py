@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from rich.markup import escape
 
 from dbt_arctic.cli.options import json_option, project_options, table_options
 from dbt_arctic.cli.output import counted, print_json
+from dbt_arctic.cli.progress import counting, progress
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -56,19 +58,22 @@ def verify(
             }
         else:
             by_schema = dict.fromkeys(operator.schemas(schemas, everything))
-        for schema, only in sorted(by_schema.items()):
-            inventory = take_inventory(operator.catalog, target.credentials.database, schema)
-            for identifier in sorted(only or ()):
-                require_known(inventory, identifier)
-            found += verify_schema(
-                operator.catalog,
-                inventory,
-                operator.edge.now_ms(),
-                size_of,
-                operator.query if data else None,
-                only,
-            )
-            count += len(inventory.keyed) if only is None else len(only)
+        with progress("verify", len(by_schema), as_json) as bar:
+            for schema, only in sorted(by_schema.items()):
+                bar.now(f"verify {schema}")
+                inventory = take_inventory(operator.catalog, target.credentials.database, schema)
+                for identifier in sorted(only or ()):
+                    require_known(inventory, identifier)
+                found += verify_schema(
+                    operator.catalog,
+                    inventory,
+                    operator.edge.now_ms(),
+                    counting(partial(bar.tell, "file"), size_of),
+                    operator.query if data else None,
+                    only,
+                )
+                count += len(inventory.keyed) if only is None else len(only)
+                bar.advance()
     if as_json:
         print_json({"tables": count, "findings": [asdict(finding) for finding in found]})
     else:

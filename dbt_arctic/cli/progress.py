@@ -1,0 +1,100 @@
+"""A bar for long work: on a terminal's stderr, and nowhere else. What is printed meanwhile is above it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from dbt_arctic.cli.output import counted
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.edge import Edge
+
+
+@dataclass
+class Bar:
+    """What is at work now, how much of the whole is done, and what that amounted to so far."""
+
+    _progress: Progress
+    _task: TaskID
+
+    def now(self, what: str, told: str = "") -> None:
+        """:param told: how much, in a few words: rows, bytes, files."""
+        self._progress.update(self._task, description=what, told=told)
+
+    def tell(self, what: str, count: int) -> None:
+        """How many of what were dealt with so far."""
+        self._progress.update(self._task, told=counted(count, what))
+
+    def advance(self, by: float = 1.0) -> None:
+        self._progress.advance(self._task, by)
+
+    def echo(self, text: str, err: bool = False) -> None:
+        """A line that stays."""
+        if self._progress.disable:
+            click.echo(text, err=err)
+            return
+        self._progress.stop()
+        click.echo(text, err=err)
+        self._progress.start()
+
+
+@contextmanager
+def progress(what: str, total: float | None = None, quiet: bool = False) -> Iterator[Bar]:
+    """A bar while the work goes on.
+
+    :param total: what ``advance`` adds up to; ``None`` where nobody knows.
+    :param quiet: none: a program reads what is printed.
+    """
+    with _progress(Console(stderr=True), quiet or "CI" in os.environ) as shown:
+        yield Bar(shown, shown.add_task(what, total=total, told=""))
+
+
+def _progress(console: Console, off: bool) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[told]}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=off or not console.is_terminal,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def watched(edge: Edge, bar: Bar) -> Edge:
+    """The same edge, of which each statement is told by its step, with the rows that were written so far."""
+    rows = 0
+    count = 0
+
+    def run(step: str, sql: str, table: KeyedTable | None = None) -> int:
+        nonlocal rows, count
+        count += 1
+        bar.now(step.replace("_", " "), f"statement {count}" + (f", {rows:,} rows so far" if rows else ""))
+        written = edge.run(step, sql, table)
+        rows += max(0, written)
+        return written
+
+    return replace(edge, run=run)
+
+
+def counting(count: Callable[[int], None], ask: Callable[[str], int | None]) -> Callable[[str], int | None]:
+    """A question about a file, counted: ``verify`` asks for the size of each."""
+    asked = 0
+
+    def counting_one(path: str) -> int | None:
+        nonlocal asked
+        asked += 1
+        if asked % 50 == 0:
+            count(asked)
+        return ask(path)
+
+    return counting_one

@@ -1,0 +1,89 @@
+"""A bar is for a person at a terminal: rows and steps are told there, and nothing is told to a program."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from dbt_arctic.cli import progress as module
+from dbt_arctic.cli.progress import Bar, counting, progress, watched
+from dbt_arctic.refresh.edge import Edge
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        module, "Console", lambda stderr: Console(file=screen, force_terminal=True, width=120)
+    )
+    monkeypatch.delenv("CI", raising=False)
+    return screen
+
+
+def test_a_person_sees_what_is_at_work(terminal: io.StringIO, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("compact", total=2) as bar:
+        bar.now("major sales.orders", "40,500 pending rows, 9.7 MB")
+        bar.echo("done with one")
+        bar.advance()
+    assert "40,500 pending rows, 9.7 MB" in terminal.getvalue()
+    assert capsys.readouterr().out == "done with one\n"
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_program_sees_nothing(
+    quiet: bool,
+    terminal: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not quiet:
+        monkeypatch.setenv("CI", "true")
+    with progress("compact", quiet=quiet) as bar:
+        bar.now("major sales.orders")
+        bar.echo("to stderr", err=True)
+    assert terminal.getvalue() == ""
+    assert capsys.readouterr() == ("", "to stderr\n")
+
+
+def test_where_stderr_is_a_file_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("compact") as bar:
+        bar.now("major")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_failure_leaves_the_terminal_as_it_was(terminal: io.StringIO) -> None:
+    with pytest.raises(ValueError, match="no"), progress("compact"):
+        raise ValueError("no")
+    assert terminal.getvalue().endswith(("\x1b[?25h\r\x1b[1A\x1b[2K", "\x1b[?25h", "\x1b[2K"))
+
+
+def test_each_statement_is_told_with_the_rows_so_far(terminal: io.StringIO) -> None:
+    ran: list[str] = []
+
+    def run(step: str, sql: str, table: object = None) -> int:
+        ran.append(sql)
+        return 1200 if step == "hide_rows" else -1
+
+    told: list[str] = []
+    with progress("erase") as bar:
+        bar.now = lambda what, told_=None: told.append(f"{what}: {told_}")  # type: ignore[method-assign]
+        edge = watched(Edge(catalog=None, run=run, query_schema=lambda sql: [], query=lambda sql: []), bar)  # type: ignore[arg-type]
+        assert [edge.run(step, step) for step in ("hide_rows", "expire")] == [1200, -1]
+    assert ran == ["hide_rows", "expire"]
+    assert told == ["hide rows: statement 1", "expire: statement 2, 1,200 rows so far"]
+
+
+def test_files_are_counted_and_asked_for_once_each() -> None:
+    told: list[int] = []
+    size_of = counting(told.append, len)
+    assert [size_of("x" * number) for number in range(120)] == list(range(120))
+    assert told == [50, 100]
+
+
+def test_a_bar_says_how_many(terminal: io.StringIO) -> None:
+    with progress("verify", total=1) as bar:
+        assert isinstance(bar, Bar)
+        bar.tell("file", 1250)
+    assert "1,250 files" in terminal.getvalue()
