@@ -12,11 +12,13 @@ from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
+from dbt_arctic.compaction.kept import longest_history
 from dbt_arctic.compaction.plan import most_valuable_first
-from dbt_arctic.compaction.run import FAILED, Done, record, run_operations, trim_when_due
+from dbt_arctic.compaction.run import FAILED, Done, run_operations, trim_when_due
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.look import look
+from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.duration import parse_duration
 from dbt_arctic.refresh.state import find_keyed
@@ -92,10 +94,12 @@ class CompactionApi(ModelApi):
                 frozenset(settings),
                 with_lags=False,
             )
-            due = most_valuable_first([operation for seen in found for operation in seen.due])
-            done = run_operations(edge, due, budget_s)
             own = Name(self.config.credentials.database, self.config.credentials.schema, "any")
-            record(edge, own, done)
+            experience = experience_of(self.catalog, own, _logger.warning)
+            due = experience.applied([operation for seen in found for operation in seen.due])
+            done = run_operations(edge, most_valuable_first(due), budget_s)
+            said = [(str(model["identifier"]), model.get("compaction")) for model in models]
+            record_and_keep(edge, own, done, experience, longest_history(said), _logger.warning)
         return [f"compaction: {_told(one)}" for one in done]
 
 

@@ -19,6 +19,7 @@ from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
+from dbt_arctic.compaction.kept import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
@@ -153,6 +154,13 @@ class Operator:
         said = self.models.get(name, {})
         settings = parse_settings(name.identifier, said.get("compaction"), said.get("buckets"))
         return settings if ours else replace(settings, trigger=None)
+
+    @property
+    def operations_kept_s(self) -> int:
+        """How long what compaction did is told of."""
+        return longest_history(
+            (name.identifier, config.get("compaction")) for name, config in self.models.items()
+        )
 
     def _run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
         cursor = self._cursor()

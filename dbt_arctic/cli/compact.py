@@ -17,9 +17,10 @@ from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, sh
 from dbt_arctic.cli.progress import progress
 from dbt_arctic.cli.status import look_at
 from dbt_arctic.compaction.plan import Kind, Operation, asked_for, most_valuable_first, shown_seconds
-from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, record, run_operations
+from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, run_operations
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.maintenance.look import Seen
+from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
@@ -65,7 +66,8 @@ def compact(
         raise click.UsageError("--kind needs the names of the tables")
     with operating(target, "compact") as operator:
         found = look_at(operator, tables, schemas, everything)
-        operations = _planned(operator, found, kind)
+        experience = experience_of(operator.catalog, operator.name("any"), _warn)
+        operations = most_valuable_first(experience.applied(_planned(operator, found, kind)))
         if only_plan:
             _show_plan(operations, as_json)
             return
@@ -89,11 +91,17 @@ def compact(
                 trim_grace / 1000,
                 told,
             )
-        record(operator.edge, operator.name("any"), done)
+            bar.now("writing it down")
+            own, kept_s = operator.name("any"), operator.operations_kept_s
+            record_and_keep(operator.edge, own, done, experience, kept_s, _warn)
     if as_json:
         print_json([_as_dict(one) for one in done])
     if any(one.outcome == FAILED for one in done):
         context.exit(2)
+
+
+def _warn(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _coming(operation: Operation, found: list[Seen]) -> tuple[str, str]:
@@ -110,7 +118,7 @@ def _coming(operation: Operation, found: list[Seen]) -> tuple[str, str]:
 
 def _planned(operator: Operator, found: list[Seen], kind: Kind | None) -> list[Operation]:
     if kind is None:
-        return most_valuable_first([operation for seen in found for operation in seen.due])
+        return [operation for seen in found for operation in seen.due]
     broken = [seen for seen in found if seen.status is None]
     if broken:
         raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify says more")

@@ -56,7 +56,7 @@ def parse_settings(model: str, value: object) -> CompactionSettings:
             where=model,
             fix="a mapping, for instance compaction={'trigger': {'pending': 0.05}, 'budget': '5 minutes'}",
         )
-    _require_known(model, "compaction", value, ("trigger", "budget", "target_file_size", "shed"))
+    _require_known(model, "compaction", value, ("trigger", "budget", "target_file_size", "shed", "history"))
     budget = value.get("budget")
     return CompactionSettings(
         trigger=_trigger(model, value.get("trigger")),

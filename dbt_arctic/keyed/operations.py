@@ -68,10 +68,21 @@ class Record:
 
 def create_table(name: Name) -> str:
     columns = ",\n  ".join(f"{quote(column)} {type_}" for column, type_ in COLUMNS.items())
-    return f"CREATE TABLE IF NOT EXISTS {name.sql} (\n  {columns}\n)\nUSING iceberg"
+    # Each commit writes a metadata file, and there are many commits.
+    kept = {
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "20",
+    }
+    listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in kept.items())
+    return f"CREATE TABLE IF NOT EXISTS {name.sql} (\n  {columns}\n)\nUSING iceberg\nTBLPROPERTIES ({listed})"
 
 
 def insert(name: Name, records: Sequence[Record]) -> str:
     """One commit for all operations of a run."""
     rows = ",\n  ".join(record.values() for record in records)
     return f"INSERT INTO {name.sql} ({quote_all(COLUMNS)})\nVALUES\n  {rows}"
+
+
+def forget_before(name: Name, time_ms: int) -> str:
+    """What was done before a moment is told no more."""
+    return f"DELETE FROM {name.sql}\nWHERE {quote('at')} < timestamp_millis({time_ms})"

@@ -1,0 +1,80 @@
+"""Estimates learn from what earlier operations took, and never from their own corrections."""
+
+from __future__ import annotations
+
+import random
+from statistics import median
+
+import pytest
+
+from dbt_arctic.compaction.experience import Experience
+from dbt_arctic.compaction.kept import DEFAULT_S, longest_history
+from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.run import Done
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import Record
+
+ORDERS, EVENTS = Name("lake", "shop", "orders"), Name("lake", "shop", "events")
+
+
+def operation(kind: str = "major", name: Name = ORDERS, cost_s: float = 2.0) -> Operation:
+    return Operation(kind, name, "due", cost_s, 1.0)  # type: ignore[arg-type]
+
+
+def took(
+    seconds: float,
+    estimated: float = 2.0,
+    kind: str = "major",
+    table: Name = ORDERS,
+    outcome: str = "compacted",
+) -> Record:
+    numbers = (estimated, seconds, 1.0, 1.0, 1, 1, 1, 1)
+    return Record(0, "", kind, table.dotted, "all", "", outcome, "", *numbers)
+
+
+def test_without_experience_an_estimate_stays() -> None:
+    assert Experience().applied([operation()]) == [operation()]
+
+
+def test_the_median_of_the_newest_of_the_same_table_and_kind_counts() -> None:
+    records = [took(6), took(60), took(10), took(8), took(7), took(9999), took(9999)]
+    others = [took(500, kind="full"), took(500, table=EVENTS), took(1, outcome="failed")]
+    learned = Experience([*others, *records])
+    assert learned.factor(operation()) == 4.0, "6, 7, 8, 10 and 60 seconds instead of 2"
+    assert learned.applied([operation(cost_s=3.0)])[0].cost_s == 12.0
+
+
+def test_of_other_tables_it_takes_three() -> None:
+    two = [took(10, table=EVENTS), took(12, table=EVENTS)]
+    assert Experience(two).factor(operation()) == 1.0
+    assert Experience([*two, took(20, table=EVENTS)]).factor(operation()) == 6.0
+
+
+@pytest.mark.parametrize("outcome", ["failed", "nothing to do", "overtaken"])
+def test_what_did_not_come_to_its_end_teaches_nothing(outcome: str) -> None:
+    assert Experience([took(50, outcome=outcome)]).factor(operation()) == 1.0
+
+
+def test_what_took_no_time_or_was_not_estimated_teaches_nothing() -> None:
+    assert Experience([took(0), took(5, estimated=0)]).factor(operation()) == 1.0
+
+
+def test_it_settles_on_what_operations_take_and_stays_there() -> None:
+    chance, records = random.Random(1), []
+    for _ in range(50):
+        learned = Experience(records)
+        (planned,) = learned.applied([operation()])
+        seconds = 10.0 * chance.uniform(0.9, 1.1)
+        (done,) = learned.undone([Done(planned, "compacted", seconds=seconds)])
+        assert done.operation == operation(), "what is recorded is the estimate without experience"
+        records = [took(seconds, done.operation.cost_s), *records]
+    assert Experience(records).applied([operation()])[0].cost_s == pytest.approx(10, rel=0.1)
+    assert Experience(records).factor(operation()) == median(one.seconds / 2.0 for one in records[:5])
+
+
+def test_the_longest_history_that_a_model_asks_for_is_kept() -> None:
+    assert longest_history([("a", None), ("b", {"trigger": "never"})]) == DEFAULT_S
+    assert longest_history([("a", {"history": "1 day"}), ("b", None)]) == 24 * 3600
+    with pytest.raises(ConfigError, match="history"):
+        longest_history([("a", {"history": "soon"})])
