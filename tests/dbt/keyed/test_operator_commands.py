@@ -159,6 +159,18 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     assert done[-2]["read_cost_after"] < done[-2]["read_cost_before"]
     assert "compacted" in type_in("history", "orders", "--compaction")
 
+    page = shop.folder / "report.html"
+    told = type_in("report", "--output", str(page), "--since", "1h", "--select", "orders")
+    assert told.startswith(f"{page}: 1 tables")
+    assert "Read amplification" in page.read_text(encoding="utf-8")
+    assert str(shop.folder) not in page.read_text(encoding="utf-8")
+    data = type_in.json("report", "--select", "*.orders")
+    (orders,) = data["tables"]
+    assert [point["pending_rows"] for point in orders["series"]][-1] == orders["pending_rows"] == 0
+    assert max(point["pending_rows"] for point in orders["series"]) == 2
+    assert [one["kind"] for one in data["operations"]] == ["full", "trim", "major"]
+    assert data["last_run"]["command"] == "run"
+
     project = (shop.folder / "dbt_project.yml").read_text(encoding="utf-8")
     hook = "\non-run-end: \"{{ compact_due(budget='1 hour', shed=var('shed', false)) }}\"\n"
     shop.file("dbt_project.yml", project + hook)
