@@ -16,7 +16,7 @@ from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_RUN
-from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.sums import added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
@@ -28,13 +28,10 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.upstreams import Upstream
 
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 """Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
-
-
-_LOST: tuple[State, ...] = ("minus",)
-_COMPARED: tuple[State, ...] = ("minus", "plus")
 
 
 @dataclass(frozen=True)
@@ -71,22 +68,28 @@ def _with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
     shared = edge.shared
     if shared is None:
         return plan
-    asked = {
-        scan.source
-        for node in plan.nodes
-        for scan in scans(node)
-        if scan.state in ("minus", "changed") and "minus" in plan.reading.upstreams[scan.source].states
-    }
+    asked: dict[str, dict[str, None]] = {}
+    for scan in (scan for node in plan.nodes for scan in scans(node)):
+        upstream = plan.reading.upstreams.get(scan.source)  # none for touched values
+        if upstream is None or "minus" not in upstream.states:
+            continue
+        if scan.state in ("changed", *_found_by_reading(upstream)):
+            asked.setdefault(scan.source, {}).update(dict.fromkeys(stored for _, stored in scan.columns))
     upstreams = dict(plan.reading.upstreams)
     for source in sorted(asked):
-        upstream = upstreams[source]
-        states = dict(upstream.states)
-        # Of a table without a key both are found by comparing its two states.
-        for state in _COMPARED if not upstream.key else _LOST:
-            states[state] = shared.relation(states[state], lambda step, sql: edge.run(step, sql))
-        states["changed"] = f"({states['minus']})\nUNION ALL\n({states['plus']})"
-        upstreams[source] = replace(upstream, states=states)
+        read = upstreams[source]
+        states, columns = dict(read.states), list(asked[source])
+        for state in _found_by_reading(read):
+            states[state] = shared.relation(states[state], columns, lambda step, sql: edge.run(step, sql))
+        listed = quote_all(columns) if columns else "1"
+        states["changed"] = f"({states['minus']})\nUNION ALL\nSELECT {listed} FROM (\n{states['plus']}\n)"
+        upstreams[source] = replace(read, states=states)
     return replace(plan, reading=replace(plan.reading, upstreams=upstreams))
+
+
+def _found_by_reading(upstream: Upstream) -> tuple[State, ...]:
+    """The states that take a read of the table as it was. Without a key, both states are compared."""
+    return ("minus",) if upstream.key else ("minus", "plus")
 
 
 def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
