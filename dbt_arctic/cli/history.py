@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.cli.options import json_option, project_options
-from dbt_arctic.cli.output import counted, print_grid, print_json, print_table, record_as_dict, shown_time
+from dbt_arctic.cli.output import print_json, print_rows, print_table, record_as_dict, shown_time
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.keyed.operations import Record
@@ -112,21 +112,7 @@ def changes(
             return
         # One more than is shown, to know whether there are more.
         columns, rows = operator.read(sql if limit <= 0 else f"SELECT *\nFROM (\n{sql}\n)\nLIMIT {limit + 1}")
-    shown = rows[: limit or None]
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in shown])
-    else:
-        print_rows(columns, shown)
-    if len(shown) < len(rows):
-        click.echo(f"There are more than {limit}: --limit 0", err=True)
-
-
-def print_rows(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-    print_grid(
-        [(column, "text") for column in columns],
-        (["NULL" if value is None else str(value) for value in row] for row in rows),
-    )
-    click.echo(counted(len(rows), "row"))
+    print_rows(columns, rows, limit, as_json)
 
 
 def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:

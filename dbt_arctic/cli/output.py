@@ -40,6 +40,21 @@ def print_grid(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[str]
     wide_console().print(table)
 
 
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, as_json: bool) -> None:
+    """The rows of a query, as many as ``limit`` says (0: all); and on stderr, whether there are more."""
+    shown = rows[: limit or None]
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in shown])
+    else:
+        print_grid(
+            [(column, "text") for column in columns],
+            (["NULL" if value is None else str(value) for value in row] for row in shown),
+        )
+        click.echo(counted(len(shown), "row"))
+    if len(shown) < len(rows):
+        click.echo(f"There are more than {limit}: --limit 0", err=True)
+
+
 def operation_as_dict(operation: Operation) -> dict[str, Any]:
     """What is to be done, for programs."""
     return {

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from dbt_arctic.cli.history import print_rows
 from dbt_arctic.cli.options import json_option, project_options
-from dbt_arctic.cli.output import print_json
+from dbt_arctic.cli.output import print_json, print_rows
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.planner.modification import VERBS, ParsedModification, parse_modification, verb_of
@@ -88,13 +87,7 @@ def _show(target: Target, operator: Operator, text: str, limit: int, as_json: bo
     # One more than is shown, to know whether there are more.
     limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 else query
     columns, rows = operator.read(limited)
-    shown = rows[: limit or None]
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in shown])
-    else:
-        print_rows(columns, shown)
-    if len(shown) < len(rows):
-        click.echo(f"There are more than {limit}: --limit 0", err=True)
+    print_rows(columns, rows, limit, as_json)
 
 
 def _use(target: Target, operator: Operator) -> None:
