@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.base.meta import available
@@ -70,7 +71,7 @@ class CompactionApi(ModelApi):
     ) -> list[str]:
         """Do what is due of the project's tables, the most valuable first. Returns a line for each.
 
-        :param models: name, schema and setting ``compaction`` of each.
+        :param models: name, schema and settings ``compaction`` and ``buckets`` of each.
         :param budget: the greatest that a model declares, or five minutes, if nothing is said here.
         """
         with as_dbt_errors():
@@ -78,7 +79,7 @@ class CompactionApi(ModelApi):
             if shed or not settings:
                 return ["compaction: left out, shed is set"] if shed else []
             settings |= {
-                state.name: one
+                state.name: replace(one, buckets=None)
                 for name, one in settings.items()
                 if (state := find_state(self.catalog, name)) is not None
             }
@@ -106,7 +107,7 @@ class CompactionApi(ModelApi):
 def _settings(catalog: str, models: Sequence[Mapping[str, Any]]) -> dict[Name, CompactionSettings]:
     return {
         Name(catalog, str(model["schema"]), str(model["identifier"])): parse_settings(
-            str(model["identifier"]), model.get("compaction")
+            str(model["identifier"]), model.get("compaction"), model.get("buckets")
         )
         for model in models
     }

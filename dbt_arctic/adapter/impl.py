@@ -56,7 +56,7 @@ TABLE_DEFAULTS = {
 class ArcticConfig(AdapterConfig):
     """Settings of a model that this adapter reads, besides those that every adapter of dbt knows."""
 
-    buckets: int | None = None
+    buckets: int | str | None = None
     bucket_by: str | None = None
     sort_by: str | list[str] | None = None
     partition_by: str | list[str] | None = None

@@ -82,12 +82,14 @@ def placed_files(manifest_list: str, field_id: int, properties: Mapping[str, str
     files: list[PlacedFile] = []
     for manifest in manifests:
         path = manifest.manifest_path
-        is_data = manifest.content == ManifestContent.DATA
-        files += _placed.get((path, field_id), partial(_place, path, is_data, field_id, properties))
+        is_data, spec_id = manifest.content == ManifestContent.DATA, manifest.partition_spec_id
+        files += _placed.get((path, field_id), partial(_place, path, is_data, spec_id, field_id, properties))
     return files
 
 
-def _place(path: str, is_data: bool, field_id: int, properties: Mapping[str, str]) -> tuple[PlacedFile, ...]:
+def _place(
+    path: str, is_data: bool, spec_id: int, field_id: int, properties: Mapping[str, str]
+) -> tuple[PlacedFile, ...]:
     found = []
     with AvroFile[Record](_BytesInput(path, read_bytes(path, properties))) as entries:
         status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
@@ -108,6 +110,7 @@ def _place(path: str, is_data: bool, field_id: int, properties: Mapping[str, str
                             _shown(file[partition][place], kind) for place, kind in enumerate(types)
                         ),
                         bounds=None if low is None or high is None else (low, high),
+                        spec_id=spec_id,
                     )
                 )
     return tuple(found)

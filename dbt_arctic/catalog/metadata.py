@@ -46,6 +46,8 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         branches=_branches(document, current),
         tags=_tags(document),
         partitioning=_partitioning(document, fields),
+        spec_id=document.get("default-spec-id"),
+        has_old_specs=len(document.get("partition-specs") or ()) > 1,
         sort_order=_sort_order(document, fields),
     )
     manifest_lists = {s["snapshot-id"]: s["manifest-list"] for s in snapshots if "manifest-list" in s}

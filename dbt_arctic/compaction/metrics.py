@@ -50,6 +50,7 @@ class BucketMetrics:
     """One partition and bucket. ``pending_rows`` are those of the change table that the base lacks.
 
     :param ideal_files: as many as its rows take, freshly written.
+    :param is_old: the table was partitioned in another way when its files were written.
     """
 
     partition: tuple[str, ...]
@@ -58,6 +59,7 @@ class BucketMetrics:
     small_files: int
     pending_rows: int
     ideal_files: int
+    is_old: bool = False
 
 
 def side_metrics(state: TableState) -> SideMetrics | None:
@@ -102,17 +104,20 @@ def bucket_metrics(
     change: Sequence[PlacedFile],
     merged: frozenset[int],
     target_bytes: int = TARGET_FILE_BYTES,
+    specs: tuple[int | None, int | None] = (None, None),
 ) -> list[BucketMetrics]:
-    """By partition and bucket, in the order of their names.
+    """By partition and bucket, in the order of their names; what is partitioned in an older way comes last.
 
     :param change: with the bounds of ``_txn``. Markers, whose number is 0, are left out.
     :param merged: transactions that the base has. Of a file with several, all rows count as pending.
+    :param specs: the partition spec of new files of the base, and of the change table.
     """
     changes = [file for file in change if file.bounds is None or file.bounds[1] > 0]
+    placed_base, placed_change = _placed(base, specs[0]), _placed(changes, specs[1])
     found = []
-    for partition in sorted({file.partition for file in (*base, *changes)}):
-        of_base = [file for file in base if file.partition == partition]
-        of_change = [file for file in changes if file.partition == partition]
+    for is_old, partition in sorted({*placed_base, *placed_change}):
+        of_base = placed_base.get((is_old, partition), [])
+        of_change = placed_change.get((is_old, partition), [])
         side = sum_files(of_base)
         ideal = ideal_files(side, target_bytes)
         small = sum(file.is_data and file.size_bytes < SMALL_SHARE * target_bytes for file in of_base)
@@ -127,9 +132,26 @@ def bucket_metrics(
                     file.rows for file in of_change if file.is_data and _is_pending(file, merged)
                 ),
                 ideal_files=ideal,
+                is_old=is_old,
             )
         )
     return found
+
+
+def _placed(
+    files: Sequence[PlacedFile], spec: int | None
+) -> dict[tuple[bool, tuple[str, ...]], list[PlacedFile]]:
+    """By whether they are partitioned in an older way, and where they are."""
+    now = current_spec(files, spec)
+    found: dict[tuple[bool, tuple[str, ...]], list[PlacedFile]] = {}
+    for file in files:
+        found.setdefault((file.spec_id != now, file.partition), []).append(file)
+    return found
+
+
+def current_spec(files: Sequence[PlacedFile], spec: int | None) -> int:
+    """The partition spec of new files; where nobody tells, the newest of those that are there."""
+    return max((file.spec_id for file in files), default=0) if spec is None else spec
 
 
 def _is_pending(file: PlacedFile, merged: frozenset[int]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dbt_arctic.compaction.bucketing import wanted_buckets
 from dbt_arctic.compaction.metrics import OPEN_COST_BYTES, BucketMetrics, SideMetrics, read_cost_bytes
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
@@ -35,6 +36,7 @@ class Operation:
     """One thing to do to one table.
 
     :param buckets: which ones; empty for all of the table that needs it.
+    :param to_buckets: into how many buckets all of the table is written; 0: as many as it has.
     :param why: what has triggered it, in a few words.
     :param cost_s: seconds that it takes, and :param gain_s: seconds that each later read of all rows saves.
     """
@@ -47,6 +49,7 @@ class Operation:
     buckets: tuple[int, ...] = ()
     target_file_bytes: int = 0
     due: bool = True
+    to_buckets: int = 0
 
     @property
     def value(self) -> float:
@@ -55,6 +58,8 @@ class Operation:
 
     @property
     def scope(self) -> str:
+        if self.to_buckets:
+            return f"all, into {self.to_buckets} buckets"
         if not self.buckets:
             return "all"
         listed = ", ".join(map(str, self.buckets[:8])) + (", ..." if len(self.buckets) > 8 else "")
@@ -100,7 +105,10 @@ def plan_table(
     now = _plan_changes(status, buckets, trigger, settings)
     if now is not None:
         operations.append(now)
-    if buckets:
+    anew = _plan_rebucket(status, buckets, settings)
+    if anew is not None:
+        operations.append(anew)
+    elif buckets:
         operations += _plan_full(status, status.table, buckets, trigger, settings)
     return operations
 
@@ -116,6 +124,9 @@ def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> 
             where=status.name.dotted,
             fix="minor, major, full and trim are for keyed tables, merge is for others",
         )
+    anew = _plan_rebucket(status, None, settings) if kind == "full" else None
+    if anew is not None:
+        return anew
     changes = status.change.size_bytes
     seconds = {
         "trim": 0.0,
@@ -130,6 +141,8 @@ def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:
     """Whether the totals leave it open that a bucket is due."""
     if trigger is None:
         return False
+    if status.table is not None and status.has_old_specs:
+        return True
     if status.table is None:
         # In how many partitions its files are, the totals do not tell.
         return status.base.files == status.ideal_files >= trigger.files
@@ -164,6 +177,8 @@ def _plan_changes(
     if why:
         return replace(major, why=why)
     why = _why_minor(status, trigger)
+    if any(bucket.is_old and bucket.change.files for bucket in buckets or ()) and not status.change_buckets:
+        why = "changes lie in buckets of another number, and joins shuffle"
     if why:
         kept = 0 if not status.change.live_rows else max(1, table.layout.buckets)
         size = round(status.change.size_bytes * (1 - status.change.delete_ratio))
@@ -229,6 +244,31 @@ def _plan_full(
     return [made if everywhere else replace(made, buckets=numbers)]
 
 
+def _plan_rebucket(
+    status: TableStatus, buckets: Sequence[BucketMetrics] | None, settings: CompactionSettings
+) -> Operation | None:
+    """All of the table into more or fewer buckets, or the rest of it where that was cut off."""
+    assert status.table is not None, "a table without a key has no buckets of ours"
+    now, wanted = status.table.layout.buckets, wanted_buckets(status, settings)
+    size = status.base.size_bytes
+    why = ""
+    if wanted != now:
+        verb = "grow" if wanted > now else "shrink"
+        each = f"{shown_bytes(size / now)} a bucket, {shown_bytes(settings.target_bucket_bytes)} is aimed for"
+        reason = each if settings.buckets is None else "as the model says"
+        why = f"{verb} from {now} to {wanted} buckets: {reason}; joins shuffle while changes are moved"
+    elif status.change_buckets:
+        why = f"its changes lie in {status.change_buckets} buckets, its base in {now}, and joins shuffle"
+    elif status.cut_off:
+        why = f"the change of its number of buckets to {now} was cut off, and joins shuffle"
+    elif any(bucket.is_old and bucket.base.files for bucket in buckets or ()):
+        why = f"not all files lie in {now} buckets yet, and reads and joins shuffle"
+    if not why:
+        return None
+    seconds = size / READ_BYTES_PER_S + size / WRITE_BYTES_PER_S + 4 * STATEMENT_S
+    return replace(_made("full", status, why, seconds, 0.0, settings), to_buckets=wanted)
+
+
 def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
     base = bucket.base
     if base.rows and base.delete_ratio >= trigger.deleted:
@@ -240,7 +280,7 @@ def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
 
 def _number(bucket: BucketMetrics, table: KeyedTable) -> int:
     """The bucket's number: the last field of the partition; -1 of files from before the table had buckets."""
-    last = bucket.partition[-1] if table.layout.buckets and bucket.partition else ""
+    last = bucket.partition[-1] if table.layout.buckets and bucket.partition and not bucket.is_old else ""
     return int(last) if last.isdigit() else -1
 
 
@@ -284,6 +324,18 @@ def _share_of(side: SideMetrics, rows: int) -> SideMetrics:
     return replace(
         side, files=round(side.files * share), size_bytes=round(side.size_bytes * share), rows=rows
     )
+
+
+def shown_bytes(size: float) -> str:
+    """
+    >>> shown_bytes(900), shown_bytes(512 * 1024 * 1024), shown_bytes(12.2 * 1024**3)
+    ('900 B', '512 MB', '12 GB')
+    """
+    for unit in ("B", "kB", "MB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.0f} GB"
 
 
 def shown_seconds(seconds: float) -> str:

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES
+from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES, current_spec
 from dbt_arctic.errors import CommitConflict, StatementError, UnknownRelation
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import load_base, load_change, load_keyed
+from dbt_arctic.refresh.state import head, laid_out, load_base, load_change, load_keyed
 
 _FILES_ARE_GONE = "Missing required files to delete"
 """Iceberg's words where a file that was rewritten is not there any more: it was trimmed, or rewritten."""
@@ -37,14 +37,24 @@ class RewriteResult:
     files_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
+    note: str = ""
+    """What else there is to tell."""
 
 
 def compact_minor(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
     """Put the files of a keyed table's change table together."""
     table = load_keyed(edge.catalog, name)
     before = load_change(edge.catalog, table)
-    statement = compact.rewrite_changes(table, target_bytes)
-    return _rewrite(edge, "rewrite_changes", name, table.change, before, statement, table)
+    every_file = before.has_old_specs and has_old_files(edge, table.change, before)
+    statement = compact.rewrite_changes(table, target_bytes, every_file)
+    return rewrite_files(edge, "rewrite_changes", name, table.change, before, statement, table)
+
+
+def has_old_files(edge: Edge, side: Name, state: TableState) -> bool:
+    """Whether a file lies in the buckets of before their number changed. Then joins are not in place."""
+    files = edge.catalog.placed_files(side.schema, side.identifier, head(state))
+    now = current_spec(files, state.spec_id)
+    return any(file.is_data and file.spec_id != now for file in files)
 
 
 def compact_full(
@@ -53,8 +63,9 @@ def compact_full(
     """Write a keyed table's base files anew, sorted. Only of some buckets, where any are named."""
     table = load_keyed(edge.catalog, name)
     before = load_base(edge.catalog, table)
-    statement = compact.rewrite_base(table, buckets, target_bytes)
-    return _rewrite(edge, "rewrite_base", name, table.base, before, statement, table)
+    every_file = before.has_old_specs and has_old_files(edge, table.base, before)
+    statement = compact.rewrite_base(laid_out(table, before), buckets, target_bytes, every_file)
+    return rewrite_files(edge, "rewrite_base", name, table.base, before, statement, table)
 
 
 def merge_small_files(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
@@ -68,10 +79,10 @@ def merge_small_files(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BY
             f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"
         )
     statement = compact.rewrite_plain(name, target_bytes)
-    return _rewrite(edge, "rewrite_plain", name, name, before, statement, None)
+    return rewrite_files(edge, "rewrite_plain", name, name, before, statement, None)
 
 
-def _rewrite(
+def rewrite_files(
     edge: Edge,
     step: str,
     of: Name,
@@ -80,6 +91,7 @@ def _rewrite(
     statement: str,
     table: KeyedTable | None,
 ) -> RewriteResult:
+    """Run a statement that rewrites files of ``target``, and tell what it did to ``of``."""
     try:
         edge.run(step, statement, table)
     except CommitConflict:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major, trim_settled
 from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.compaction.rewrite import RewriteResult, compact_full, compact_minor, merge_small_files
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_keyed, measure_plain
@@ -124,6 +125,8 @@ def _execute(edge: Edge, operation: Operation, grace_s: float) -> tuple[str, str
         return merged.outcome, f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
     if operation.kind == "minor":
         result = compact_minor(edge, name, target)
+    elif operation.kind == "full" and operation.to_buckets:
+        result = rebucket(edge, name, operation.to_buckets, target)
     elif operation.kind == "full":
         result = compact_full(edge, name, operation.buckets, target)
     else:
@@ -132,7 +135,8 @@ def _execute(edge: Edge, operation: Operation, grace_s: float) -> tuple[str, str
 
 
 def _files(result: RewriteResult) -> str:
-    return f"{result.files_before} files into {result.files_after}"
+    told = f"{result.files_before} files into {result.files_after}"
+    return f"{told}; {result.note}" if result.note else told
 
 
 def _measure(edge: Edge, name: Name) -> TableStatus | None:

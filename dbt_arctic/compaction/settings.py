@@ -9,6 +9,7 @@ from typing import Any
 
 from dbt_arctic.compaction.metrics import MIB, TARGET_FILE_BYTES
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.layout import DEFAULT_BUCKETS, check_bucket_count
 from dbt_arctic.refresh.duration import parse_duration
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kb|mb|gb)", re.IGNORECASE)
@@ -38,31 +39,49 @@ class CompactionSettings:
     """:param trigger: ``None``: only what a person asks for.
     :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None``: nothing is said.
     :param shed: nothing for now, the load is high. Nothing is lost: it stays due.
+    :param buckets: as many as the model says; ``None``: as many as the table needs.
+    :param target_bucket_bytes: what a bucket of a table without user partitions is to have.
+    :param parallelism: how many tasks are to read a table that is large enough for that.
     """
 
     trigger: Trigger | None = field(default_factory=Trigger)
     budget_s: int | None = None
     target_file_bytes: int = TARGET_FILE_BYTES
     shed: bool = False
+    buckets: int | None = None
+    target_bucket_bytes: int = TARGET_FILE_BYTES
+    parallelism: int = DEFAULT_BUCKETS
 
 
-def parse_settings(model: str, value: object) -> CompactionSettings:
-    """:raises ConfigError: a setting that there is not, or a value that it cannot have."""
+_SETTINGS = ("trigger", "budget", "target_file_size", "target_bucket_size", "parallelism", "shed", "history")
+
+
+def parse_settings(model: str, value: object, buckets: object = None) -> CompactionSettings:
+    """:param buckets: what the model says besides, of itself: a number, or nothing, or ``auto``.
+
+    :raises ConfigError: a setting that there is not, or a value that it cannot have.
+    """
+    fixed = buckets if isinstance(buckets, int) and not isinstance(buckets, bool) else None
+    if fixed is not None:
+        check_bucket_count(model, fixed)
     if value is None:
-        return CompactionSettings()
+        return CompactionSettings(buckets=fixed)
     if not isinstance(value, Mapping):
         raise ConfigError(
             f"compaction is {value!r}",
             where=model,
             fix="a mapping, for instance compaction={'trigger': {'pending': 0.05}, 'budget': '5 minutes'}",
         )
-    _require_known(model, "compaction", value, ("trigger", "budget", "target_file_size", "shed", "history"))
+    _require_known(model, "compaction", value, _SETTINGS)
     budget = value.get("budget")
     return CompactionSettings(
         trigger=_trigger(model, value.get("trigger")),
         budget_s=None if budget is None else parse_duration(model, "budget", budget, 0),
-        target_file_bytes=_size(model, value.get("target_file_size")),
+        target_file_bytes=_size(model, "target_file_size", value.get("target_file_size")),
         shed=_flag(model, value.get("shed", False)),
+        buckets=fixed,
+        target_bucket_bytes=_size(model, "target_bucket_size", value.get("target_bucket_size")),
+        parallelism=int(_number(model, "parallelism", value, DEFAULT_BUCKETS, 1)),
     )
 
 
@@ -101,13 +120,13 @@ def _flag(model: str, value: object) -> bool:
     return value
 
 
-def _size(model: str, value: object) -> int:
+def _size(model: str, name: str, value: object) -> int:
     if value is None:
         return TARGET_FILE_BYTES
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None or float(match.group(1)) <= 0:
         raise ConfigError(
-            f"target_file_size is {value!r}", where=model, fix="a size with its unit, for instance '256 MB'"
+            f"{name} is {value!r}", where=model, fix="a size with its unit, for instance '256 MB'"
         )
     return int(float(match.group(1)) * _UNITS[match.group(2).lower()])
 

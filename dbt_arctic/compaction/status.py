@@ -22,10 +22,12 @@ from dbt_arctic.compaction.metrics import (
     side_metrics,
     sum_files,
 )
-from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.leftovers import txn_age_ms
+from dbt_arctic.refresh.state import laid_out
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,12 @@ class Pending:
 class TableStatus:
     """One table. ``change`` is without the markers; a plain table has none, and no ``table``.
 
+    :param table: with the number of buckets that its base has now.
     :param ideal_files: as many as its rows would take, freshly written.
     :param written_ms: the time of the newest commit, and :param measured_ms: of this look.
+    :param change_buckets: of the change table, where that is another number: it is being changed.
+    :param cut_off: whether it was cut off there, with no markers, or no statistics of new files.
+    :param has_old_specs: whether there may be files that were partitioned in another way.
     """
 
     name: Name
@@ -60,6 +66,9 @@ class TableStatus:
     ideal_files: int
     written_ms: int | None
     measured_ms: int = 0
+    change_buckets: int | None = None
+    cut_off: bool = False
+    has_old_specs: bool = False
 
     @property
     def files(self) -> int:
@@ -103,8 +112,9 @@ def measure_keyed(
     """:param base: and :param change: as the catalog has them; read moments apart, the two may differ by a
     compaction, which shows in the figures and nowhere else.
     """
+    table, of_changes = laid_out(table, base), laid_out(table, change)
     of_base = side_metrics(base) or sum_files(_placed(catalog, base))
-    markers, marker_bytes = _markers(table, change)
+    markers, marker_bytes = _markers(of_changes, change)
     whole = side_metrics(change) or sum_files(_placed(catalog, change))
     of_change = SideMetrics(
         files=max(0, whole.files - markers),
@@ -113,7 +123,7 @@ def measure_keyed(
         deleted=whole.deleted,
         delete_files=whole.delete_files,
     )
-    pending = _pending(catalog, table, base, change, of_change, now_ms, grace_ms)
+    pending = _pending(catalog, of_changes, base, change, of_change, now_ms, grace_ms)
     return TableStatus(
         name=table.name,
         table=table,
@@ -123,6 +133,9 @@ def measure_keyed(
         ideal_files=_ideal(of_base, _partitions(table, of_base), target_bytes),
         written_ms=max((at for at in (_written_ms(base), _written_ms(change)) if at), default=None),
         measured_ms=now_ms,
+        change_buckets=of_changes.layout.buckets if of_changes != table else None,
+        cut_off=not create.is_finished(change.properties),
+        has_old_specs=base.has_old_specs or change.has_old_specs,
     )
 
 
@@ -145,7 +158,13 @@ def measure_buckets(
 ) -> list[BucketMetrics]:
     """The same by partition and bucket, from the manifests."""
     changes = [] if change is None else _placed(catalog, change, TXN)
-    return bucket_metrics(_placed(catalog, base), changes, merged_transactions(base.history()), target_bytes)
+    return bucket_metrics(
+        _placed(catalog, base),
+        changes,
+        merged_transactions(base.history()),
+        target_bytes,
+        (base.spec_id, None if change is None else change.spec_id),
+    )
 
 
 def _placed(catalog: CatalogReader, state: TableState, column: str = "") -> Sequence[PlacedFile]:
@@ -172,6 +191,9 @@ def _ideal(side: SideMetrics, partitions: int, target_bytes: int) -> int:
 def _markers(table: KeyedTable, change: TableState) -> tuple[int, int]:
     """How many markers there are, a file each, and their size."""
     commits = change.history()
+    for commit in commits:
+        if PROPERTY_MARKERS in commit.summary:
+            return int(commit.summary[PROPERTY_MARKERS]), int(commit.summary.get("added-files-size", "0"))
     first = commits[-1] if commits else None
     if first is not None and first.parent_id is None and PROPERTY_TXN not in first.summary:
         summary = first.summary
@@ -250,4 +272,11 @@ def _trim_due(merges: Sequence[Snapshot], commits: Sequence[Snapshot], now_ms: i
     settled_ms = max((at for at in merged_ms if at <= now_ms - grace_ms), default=None)
     if settled_ms is None:
         return False
-    return not any(one.operation == "delete" and one.timestamp_ms >= settled_ms + grace_ms for one in commits)
+    made = {one.parent_id for one in commits if PROPERTY_MARKERS in one.summary}
+    return not any(
+        # Not what dropped bucket markers, to make others.
+        one.operation == "delete"
+        and one.snapshot_id not in made
+        and one.timestamp_ms >= settled_ms + grace_ms
+        for one in commits
+    )

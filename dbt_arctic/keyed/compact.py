@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 
 _RANK = quote("_arctic_rank")
+_TOUCHED_ONLY = quote("spark.sql.sources.v2.bucketing.partition.filter.enabled")
 _IN_PLACE = quote("spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled")
 
 
@@ -32,6 +34,18 @@ def set_in_place() -> str:
 
 def reset_in_place() -> str:
     return f"RESET {_IN_PLACE}"
+
+
+def set_touched_only() -> str:
+    """Let the merge leave out the buckets of the base in which nothing changed: else it reads all of them.
+
+    For this one statement, of which it is known that it keeps no row of the base that matches nothing.
+    """
+    return f"SET {_TOUCHED_ONLY}=true"
+
+
+def reset_touched_only() -> str:
+    return f"RESET {_TOUCHED_ONLY}"
 
 
 def merge_changes(
@@ -101,26 +115,45 @@ def trim(table: KeyedTable, transactions: Iterable[int], keep_deletes: bool = Fa
     return f"DELETE FROM {table.change.sql}\nWHERE {quote(TXN)} IN ({listed}){kept}"
 
 
-def rewrite_changes(table: KeyedTable, target_bytes: int) -> str:
+def rewrite_changes(table: KeyedTable, target_bytes: int, every_file: bool = False) -> str:
     """Put the change table's files together, bucket by bucket. A row keeps its commit's place in the order.
 
     The markers stay in their files, of which nothing is known but their number, so that no plan leaves a
     bucket out.
+
+    :param every_file: those that need it not for their size, too: they go where new files go.
     """
     where = f"{quote(TXN)} > {MARKER_TXN}"
     options = {"min-input-files": "2", "delete-ratio-threshold": "0.1"}
+    if every_file:
+        options = {"rewrite-all": "true"}
     return _rewrite(table.change, target_bytes, options, where)
 
 
-def rewrite_base(table: KeyedTable, buckets: Iterable[int], target_bytes: int) -> str:
+def partition_anew(side: Name, layout: Layout, buckets: int) -> str:
+    """From now on new files go into another number of buckets; those that are there stay where they are.
+
+    :param layout: with the number of buckets until now.
+    """
+    column = quote(layout.bucket_by)
+    return (
+        f"ALTER TABLE {side.sql} REPLACE PARTITION FIELD bucket({layout.buckets}, {column}) "
+        f"WITH bucket({buckets}, {column})"
+    )
+
+
+def rewrite_base(
+    table: KeyedTable, buckets: Iterable[int], target_bytes: int, every_file: bool = False
+) -> str:
     """Write base files anew, sorted and without hidden rows, so that files of a bucket share no key range.
 
+    :param table: with the number of buckets that its base has now.
     :param buckets: which ones; none for all. With user partitions, of these only what has hidden rows or
-        several files.
+        several files, unless ``every_file`` says otherwise.
     """
     layout, numbers = table.layout, sorted(buckets)
     options = {"rewrite-all": "true"}
-    if layout.partition_by:
+    if layout.partition_by and not every_file:
         options = {"delete-file-threshold": "1", "min-input-files": "2"}
     where = ""
     if numbers and layout.buckets:

@@ -72,6 +72,11 @@ def keep_statistics(table: KeyedTable) -> str:
     return f"ALTER TABLE {table.change.sql} UNSET TBLPROPERTIES ({literal(_DEFAULT_METRICS)})"
 
 
+def leave_statistics_out(table: KeyedTable) -> str:
+    """Until ``keep_statistics``, nothing but its ``_txn`` is known of a new change file: for markers."""
+    return f"ALTER TABLE {table.change.sql} SET TBLPROPERTIES ({_property_list({_DEFAULT_METRICS: 'none'})})"
+
+
 def is_finished(change_properties: Mapping[str, str]) -> bool:
     """Whether a build has come as far as ``keep_statistics``: what is left then is to show it."""
     return _DEFAULT_METRICS not in change_properties

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote, quote_all
@@ -51,6 +51,10 @@ class Layout:
     def order_clause(self) -> str:
         return quote_all(self.sort_by)
 
+    def having(self, buckets: int) -> Layout:
+        """The same with another number of buckets."""
+        return replace(self, buckets=buckets)
+
     def to_json(self) -> str:
         return json.dumps(
             {
@@ -70,6 +74,17 @@ class Layout:
             partition_by=tuple(value["partition_by"]),
             sort_by=tuple(value["sort_by"]),
         )
+
+
+def count_buckets(fields: Sequence[str] | None, layout: Layout) -> int:
+    """How many buckets the new files of a side table go into: more or fewer than it was made with, after a
+    full compaction has changed the number.
+
+    :param fields: what the catalog says that the table is partitioned by; ``None`` where it does not say.
+    :param layout: what the table was made with.
+    """
+    match = _BUCKETS.fullmatch(fields[-1]) if fields and layout.buckets else None
+    return int(match.group(1)) if match and match.group(2) == layout.bucket_by else layout.buckets
 
 
 def partition_field(text: str) -> str:
@@ -171,14 +186,7 @@ def plan_layout(
         or no column of the key that can be bucketed.
     """
     count = DEFAULT_BUCKETS if buckets is None else buckets
-    if count < 1 or count > MAX_BUCKETS or count & (count - 1):
-        raise ConfigError(
-            f"buckets is {count}",
-            where=where,
-            why=f"the number of buckets is a power of two from 1 to {MAX_BUCKETS}, so that it can grow and "
-            "shrink, and tables with different numbers can still be joined in place",
-            fix=f"set buckets={_nearest_power(count)}",
-        )
+    check_bucket_count(where, count)
     for setting, columns in (
         ("bucket_by", [bucket_by] if bucket_by else []),
         ("partition_by", [partition_column(text) for text in partition_by]),
@@ -210,6 +218,18 @@ def plan_layout(
             fix="cast a key column to one of these types in the model, for instance to a decimal",
         )
     return Layout(count, chosen, tuple(partition_by), tuple(sort_by) or tuple(key))
+
+
+def check_bucket_count(where: str, count: int) -> None:
+    """:raises ConfigError: it is no power of two."""
+    if count < 1 or count > MAX_BUCKETS or count & (count - 1):
+        raise ConfigError(
+            f"buckets is {count}",
+            where=where,
+            why=f"the number of buckets is a power of two from 1 to {MAX_BUCKETS}, so that it can grow and "
+            "shrink, and tables with different numbers can still be joined in place",
+            fix=f"set buckets={_nearest_power(count)}",
+        )
 
 
 def is_bucketable(spark_type: str) -> bool:

@@ -24,6 +24,9 @@ PROPERTY_LOG = "arctic.log"
 """On a commit of the change table before which all commits were expired: what the log said of them, as far
 as their rows are still there. JSON list of [snapshot, transaction or 0], newest first."""
 
+PROPERTY_MARKERS = "arctic.markers"
+"""On a commit of new bucket markers, right after the one that dropped those of before: how many buckets."""
+
 _KEEPS_ROWS = ("append", "replace")
 
 

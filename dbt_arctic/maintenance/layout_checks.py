@@ -9,15 +9,28 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.refresh.state import laid_out
 
 _DESCRIBES = ("arctic.key", "arctic.layout", "arctic.sequence-by")
 """What a base says of its generation. Owner and retention may change without it."""
 
 
 def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """Base and change table meet bucket by bucket only where both are partitioned as the view says."""
+    """Base and change table meet bucket by bucket only where both are partitioned as the view says; into how
+    many buckets, a full compaction may have changed since."""
+    buckets = [laid_out(table, side).layout.buckets for side in (base, change)]
+    if buckets[0] != buckets[1]:
+        yield Finding(
+            "layout",
+            table.name.dotted,
+            f"{table.base} has {buckets[0]} buckets, and {table.change} {buckets[1]}",
+            table.name.dotted,
+            "a full compaction that changes their number is at work, or was cut off; reads are right, but "
+            "joins of merged rows shuffle",
+            f"dbt-arctic compact --kind full {table.name.schema}.{table.name.identifier}",
+        )
     for side, state in ((table.base, base), (table.change, change)):
-        if state.partitioning is not None and state.partitioning != table.layout.fields:
+        if state.partitioning is not None and state.partitioning != laid_out(table, state).layout.fields:
             yield Finding(
                 "layout",
                 table.name.dotted,

@@ -43,7 +43,7 @@ from dbt_arctic.refresh.lease import (
 from dbt_arctic.refresh.leftovers import is_abandoned_generation
 from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
 from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.state import find_keyed, load_base
+from dbt_arctic.refresh.state import find_keyed, laid_out, load_base
 from dbt_arctic.refresh.switch import Seen, look, require_unmoved, show
 
 
@@ -103,7 +103,7 @@ def build_generation(
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = like.types if like else {column.name: column.type for column in edge.query_schema(sql)}
     comments = column_comments or {}
-    layout = like.layout if like else _plan_layout(config, batch.key, types)
+    layout = _layout_like(edge, like) if like else _plan_layout(edge, config, batch.key, types, old)
     table = KeyedTable(
         name=name,
         generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
@@ -144,12 +144,24 @@ def build_generation(
     return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
 
 
-def _plan_layout(config: KeyedConfig, key: tuple[str, ...], types: Mapping[str, str]) -> Layout:
+def _layout_like(edge: Edge, table: KeyedTable) -> Layout:
+    return laid_out(table, load_base(edge.catalog, table)).layout
+
+
+def _plan_layout(
+    edge: Edge, config: KeyedConfig, key: tuple[str, ...], types: Mapping[str, str], old: KeyedTable | None
+) -> Layout:
+    """As the config says. Where it leaves the number of buckets open, the generation before has grown into
+    one; its base may be gone, which is no reason not to build."""
+    buckets = config.buckets
+    if buckets is None and old is not None:
+        base = edge.catalog.load_table(old.base.schema, old.base.identifier)
+        buckets = None if base is None else laid_out(old, base).layout.buckets or None
     return plan_layout(
         where=config.model,
         key=key,
         types=types,
-        buckets=config.buckets,
+        buckets=buckets,
         bucket_by=match_columns([config.bucket_by], list(types))[0] if config.bucket_by else None,
         partition_by=config.partition_by,
         sort_by=match_columns(config.sort_by, list(types)),

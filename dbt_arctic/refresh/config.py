@@ -194,10 +194,12 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
             why="a keyed table is updated by key",
             fix="set unique_key, or incremental_strategy='append' for a table without a key",
         )
-    buckets = config.get("buckets")
+    buckets = None if config.get("buckets") == "auto" else config.get("buckets")
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int)):
         raise ConfigError(
-            f"buckets is {buckets!r}, not a whole number", where=model, fix="for instance: buckets=16"
+            f"buckets is {buckets!r}, not a whole number",
+            where=model,
+            fix="for instance: buckets=16, or 'auto'",
         )
     bucket_by = config.get("bucket_by")
     if bucket_by is not None and not isinstance(bucket_by, str):

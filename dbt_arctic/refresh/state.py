@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
+from dbt_arctic.keyed.layout import count_buckets
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import PROPERTY_ID, Column, KeyedTable, from_properties, is_keyed
@@ -119,6 +122,15 @@ def pinned_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[KeyedTable, 
 def reads_alike(one: KeyedTable, other: KeyedTable) -> bool:
     """Whether two looks at a table tell the same tables and columns to read (comments aside)."""
     return (one.generation, one.types) == (other.generation, other.types)
+
+
+def laid_out(table: KeyedTable, side: TableState) -> KeyedTable:
+    """The table with the number of buckets that new files of a side go into.
+
+    The view says what the table was made with; a full compaction may have changed it since.
+    """
+    buckets = count_buckets(side.partitioning, table.layout)
+    return table if buckets == table.layout.buckets else replace(table, layout=table.layout.having(buckets))
 
 
 def current_version(catalog: CatalogReader, table: KeyedTable) -> Version:

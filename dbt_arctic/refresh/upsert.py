@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dbt_arctic.errors import CommitStateUnknown, ConfigError
 from dbt_arctic.keyed import create, write
-from dbt_arctic.keyed.layout import same_fields
+from dbt_arctic.keyed.layout import check_bucket_count, same_fields
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.partial import complete_rows
@@ -101,17 +101,18 @@ def computed_upsert(
 
 
 def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
-    """Key and layout are those of the generation; another key would reinterpret pending rows.
+    """Key and layout are those of the generation; another key would reinterpret pending rows. Only the number
+    of buckets may differ: a full compaction brings the table there.
 
     :raises ConfigError: asks for a full refresh.
     """
+    if config.buckets is not None:
+        check_bucket_count(config.model, config.buckets)
     names = list(table.column_names)
     wanted: dict[str, tuple[object, object]] = {
         "unique_key": (match_columns(config.unique_key, names), table.key),
         "partition_by": (same_fields(config.partition_by), same_fields(table.layout.partition_by)),
     }
-    if config.buckets is not None:
-        wanted["buckets"] = (config.buckets, table.layout.buckets)
     if config.bucket_by is not None:
         wanted["bucket_by"] = (match_columns([config.bucket_by], names)[0], table.layout.bucket_by)
     if config.sort_by:

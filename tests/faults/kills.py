@@ -34,7 +34,7 @@ from tests.model.story import PLAIN, Change, Different, Story
 ROOT = Path(__file__).parents[2]
 OPERATIONS = 12
 WAYS = ("time", "before", "landed", "catalog")
-COMPACTIONS = ("compact", "minor", "full", "trim_now", "let_go_now", "merge_files")
+COMPACTIONS = ("compact", "minor", "full", "rebucket", "trim_now", "let_go_now", "merge_files")
 KINDS = (
     *("upsert",) * 4,
     *("compact",) * 3,

@@ -114,6 +114,7 @@ class MemoryCatalog:
                 current_snapshot_id=None if head is None else head.snapshot_id,
                 branches=dict(table.branches),
                 tags=dict(table.tags),
+                partitioning=(table.partitioned_by.replace("`", ""),) if table.partitioned_by else None,
             )
             known = self._states[table.uid] = (table.changes, state)
         return known[1]

@@ -105,6 +105,11 @@ def _full(story: Story, operation: Operation) -> None:
     story.put_together("full", _table(story, operation), _trouble(story, operation))
 
 
+def _rebucket(story: Story, operation: Operation) -> None:
+    count = 1 << operation.number % 3
+    story.put_together(f"{count} buckets", _table(story, operation), _trouble(story, operation))
+
+
 def _trim(story: Story, operation: Operation) -> None:
     story.put_together("trim", _table(story, operation), _trouble(story, operation))
 
@@ -193,6 +198,7 @@ _DO: dict[str, Any] = {
     "compact": _compact,
     "minor": _minor,
     "full": _full,
+    "rebucket": _rebucket,
     "trim": _trim,
     "let_go": _let_go,
     "undo": _undo,
@@ -222,6 +228,7 @@ INTERRUPTIBLE = frozenset(
         "compact",
         "minor",
         "full",
+        "rebucket",
         "trim",
         "let_go",
         "undo",

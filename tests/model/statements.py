@@ -393,6 +393,19 @@ def _insert(session: Interpreter, found: re.Match[str]) -> int:
     return len(rows)
 
 
+@statement(
+    rf"ALTER TABLE (?P<name>{_NAME}) REPLACE PARTITION FIELD bucket\((?P<now>\d+, {_PART})\) "
+    rf"WITH bucket\((?P<to>\d+, {_PART})\)"
+)
+def _partition_anew(session: Interpreter, found: re.Match[str]) -> int:
+    table, _ = session.target(found["name"])
+    if table.partitioned_by != f"bucket({found['now']})":
+        raise Refused(f"Cannot find partition field to remove: bucket({found['now']})")
+    table.partitioned_by = f"bucket({found['to']})"
+    table.changes += 1
+    return -1
+
+
 @statement(rf"DELETE FROM (?P<target>{_NAME}(?:\.{_PART})?)\nWHERE (?P<condition>.*)")
 def _delete(session: Interpreter, found: re.Match[str]) -> int:
     table, branch = session.target(found["target"])

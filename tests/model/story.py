@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.compaction.major import compact_major, trim_settled
+from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor, merge_small_files
 from dbt_arctic.errors import (
     ArcticError,
@@ -57,7 +58,10 @@ GRACE_S = 600
 PLAIN = "plain"
 """A table without a key, where there is one."""
 TOMBSTONES_MS = 24 * 3600 * 1000
-LEFT_BEHIND = ("leftover-", "savepoint", "view-missing", "interrupted-swap", "columns")
+LEFT_BEHIND = (
+    *("leftover-", "savepoint", "view-missing", "interrupted-swap", "columns"),
+    *("layout", "properties"),  # another number of buckets, half-way
+)
 """What the findings of ``verify`` may begin with after an operation that was cut off."""
 
 
@@ -309,11 +313,15 @@ class Story:
     def put_together(
         self, kind: str, table: TableLog, disturbance: Disturbance | None = None, grace_s: float = GRACE_S
     ) -> bool:
-        """Compaction of another kind: ``minor``, ``full`` or ``trim``."""
-        kinds: dict[str, Callable[[Process], object]] = {
+        """Compaction of another kind: ``minor``, ``full``, ``trim``, or a number of buckets."""
+        kinds: dict[str, Callable[..., object]] = {
             "minor": lambda process: compact_minor(process.edge, table.name),
             "full": lambda process: compact_full(process.edge, table.name),
             "trim": lambda process: trim_settled(process.edge, table.name, grace_s),
+            **{
+                f"{count} buckets": lambda process, count=count: rebucket(process.edge, table.name, count)
+                for count in (1, 2, 4)
+            },
         }
 
         def run(process: Process) -> None:

@@ -129,7 +129,6 @@ def test_a_changed_key_or_layout_asks_for_a_full_refresh(orders: Any) -> None:
     for changed in (
         {"unique_key": ["id", "amount"]},
         {"unique_key": "amount"},
-        {"buckets": 4},
         {"sort_by": ["amount"]},
         {"partition_by": ["amount"]},
     ):

@@ -1,0 +1,168 @@
+"""More and fewer buckets by a full compaction: the same rows all the while, and then joins in place again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_arctic.compaction.plan import asked_for, plan_table
+from dbt_arctic.compaction.rebucket import rebucket
+from dbt_arctic.compaction.rewrite import NOTHING, REWRITTEN
+from dbt_arctic.compaction.run import run_operation
+from dbt_arctic.compaction.settings import CompactionSettings
+from dbt_arctic.compaction.status import TableStatus, measure_buckets, measure_keyed
+from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
+from dbt_arctic.maintenance.versions import rows_at
+from dbt_arctic.refresh.state import load_base, load_change
+from tests.spark.keyed.test_in_place import exchanges, executed
+from tests.spark.keyed.test_rewrites import files
+from tests.spark.keyed.trouble import amounts
+
+COUNT = 400
+"""So many that each of 16 buckets has some."""
+ROWS = [{"id": number, "amount": number} for number in range(COUNT)]
+
+
+def measured(orders: Any) -> TableStatus:
+    catalog, table = orders.session.catalog, orders.table
+    sides = load_base(catalog, table), load_change(catalog, table)
+    return measure_keyed(catalog, table, *sides, orders.session.edge.now_ms())
+
+
+def specs(orders: Any) -> list[set[int]]:
+    """Into how many buckets the files of base and change table lie: one spec each, if all is well."""
+    found = []
+    for side in ("base", "change"):
+        now = orders.session.catalog.load_table(orders.name.schema, getattr(orders.table, side).identifier)
+        assert now.spec_id in {file.spec_id for file in files(orders, side)} or not files(orders, side)
+        found.append({file.spec_id for file in files(orders, side)})
+    return found
+
+
+def findings(orders: Any) -> list[str]:
+    catalog, table = orders.session.catalog, orders.table
+    sides = load_base(catalog, table), load_change(catalog, table)
+    return [one.what for check in (check_layout, check_properties) for one in check(table, *sides)]
+
+
+def go_on(orders: Any, wanted: int) -> None:
+    """What ``dbt-arctic compact`` does, which looks at what is due."""
+    status, catalog, table = measured(orders), orders.session.catalog, orders.table
+    settings = CompactionSettings(buckets=wanted)
+    sides = load_base(catalog, table), load_change(catalog, table)
+    buckets = measure_buckets(catalog, status, *sides, settings.target_file_bytes)
+    for operation in plan_table(status, buckets, settings):
+        if operation.kind in ("full", "minor"):
+            assert run_operation(orders.session.edge, operation).outcome in (REWRITTEN, NOTHING)
+
+
+def shuffles(session: Any, query: str) -> int:
+    session.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
+    session.query("RESET spark.sql.shuffle.partitions")
+    return len(exchanges(executed(session, query, aqe=True)[0]))
+
+
+def test_whatever_is_done_in_between(shop: Any) -> None:
+    orders, payments = shop.table(buckets=4), shop.table("payments", buckets=16)
+    orders.build(ROWS)
+    payments.build(ROWS)
+    copy = shop.consumer("copy", orders)
+    copy.run()
+    orders.apply([{"id": n, "amount": -n} for n in range(20)], [{"id": 50}])
+    model, start = amounts(orders), orders.version
+    session, others, seen = shop.session(), orders.on(shop.session()), list[str]()
+
+    def meanwhile(step: str) -> None:
+        seen.append(step)
+        assert amounts(orders) == model, step
+        at = 1000 + len(seen)
+        others.apply([{"id": at, "amount": at}, {"id": len(seen), "amount": at}], [{"id": at - 1}])
+        model.update({at: at, len(seen): at})
+        model.pop(at - 1, None)
+        assert amounts(orders) == model, step
+        if step == "rewrite_base":
+            # Old and new files in the base, which are merged and read by a shuffle.
+            others.compact(grace=0)
+            assert [len(side) for side in specs(orders)] == [2, 1]
+            assert copy.run() == "upserted"
+        if len(seen) == 3:
+            # The base in 16 buckets, the changes in 4: in place, since one number divides the other.
+            assert shuffles(shop.main, f"SELECT amount FROM {orders.name.sql}") == 0
+            others.compact(grace=3600)
+            assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+    session.statements.before = meanwhile
+    result = rebucket(session.edge, orders.name, 16)
+    assert result.outcome == REWRITTEN
+    assert result.note.startswith("4 buckets into 16, joins in place again after ")
+    assert seen == [
+        *("partition_anew", "rewrite_base", "partition_anew", "leave_statistics_out", "drop_markers"),
+        *("mark_buckets", "keep_statistics", "rewrite_changes"),
+    ]
+    assert amounts(orders) == model
+    assert ([len(side) for side in specs(orders)], findings(orders)) == ([1, 1], [])
+    join = f"SELECT o.amount FROM {orders.name.sql} o JOIN {payments.name.sql} p ON o.id = p.id"
+    alone = f"SELECT amount FROM {orders.name.sql}"
+    assert (shuffles(shop.main, alone), shuffles(shop.main, join)) == (0, 0), executed(shop.main, join, True)[
+        0
+    ]
+    assert measured(orders).table.layout.buckets == 16
+    # Fewer again, with pending changes; versions of all layouts read as they were.
+    orders.upsert([{"id": 7, "amount": 7}])
+    model[7] = 7
+    assert rebucket(shop.main.edge, orders.name, 2).outcome == REWRITTEN
+    assert (amounts(orders), shuffles(shop.main, join), findings(orders)) == (model, 0, [])
+    orders.compact()
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+    assert shuffles(shop.main, join) == 0
+    old = shop.main.read(rows_at(shop.main.catalog, orders.name, start.token, "test"), ["id", "amount"])
+    assert {row["id"]: row["amount"] for row in old} == {
+        n: -n if n < 20 else n for n in range(COUNT) if n != 50
+    }
+    assert copy.run() == "upserted"
+    assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()
+    # A full refresh without a number of its own keeps that of now.
+    free = orders.configured(buckets=None)
+    free.build(ROWS)
+    assert (free.table.layout.buckets, free.rows()) == (2, ROWS)
+
+
+def test_cut_off_anywhere(shop: Any, troubled: Any) -> None:
+    orders = shop.table(buckets=2)
+    orders.build(ROWS)
+    model = amounts(orders)
+    for at, attempt in troubled("delay", "lose_the_answer", "run_twice"):
+        wanted = (4, 2)[at % 2]
+        orders.apply([{"id": at, "amount": 100 + at}], [{"id": 30 + at}])
+        model[at] = 100 + at
+        model.pop(30 + at, None)
+        attempt(lambda session, wanted=wanted: rebucket(session.edge, orders.name, wanted))
+        assert amounts(orders) == model
+        if at % 4 == 3:
+            orders.compact(grace=0)
+        # What had been sent is a step of the same, before the same command goes on or after it.
+        if at % 2:
+            attempt.land()
+        go_on(orders, wanted)
+        attempt.land()
+        go_on(orders, wanted)
+        assert amounts(orders) == model
+        assert (measured(orders).table.layout.buckets, findings(orders)) == (wanted, [])
+    orders.compact()
+    assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+
+def test_it_is_what_a_full_compaction_does_where_it_is_wanted(shop: Any) -> None:
+    orders = shop.table(buckets=2)
+    orders.build(ROWS)
+    orders.upsert([{"id": 1, "amount": 9}])
+    rows = orders.rows()
+    planned = asked_for("full", measured(orders), CompactionSettings(buckets=4))
+    assert (planned.to_buckets, planned.scope) == (4, "all, into 4 buckets")
+    assert planned.why == "grow from 2 to 4 buckets: as the model says; joins shuffle while changes are moved"
+    done = run_operation(shop.main.edge, planned)
+    assert done.outcome == REWRITTEN
+    assert "2 buckets into 4" in done.detail
+    # A model that says another number goes on writing; it is a full compaction that brings it there.
+    more = orders.configured(buckets=8)
+    more.upsert([{"id": 2, "amount": 9}])
+    assert more.rows() == [row if row["id"] != 2 else {"id": 2, "amount": 9} for row in rows]
