@@ -26,7 +26,7 @@ from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, l
 DEFAULT_TRIM_GRACE_SECONDS = 600
 """Longer than any statement's analysis and any foreign reader's catalog cache."""
 
-_MIXED_MEANWHILE = "some, but not all, rows match"
+MIXED_MEANWHILE = "some, but not all, rows match"
 """Iceberg's words where a file was to go whole, and would take rows with it that are to stay."""
 
 
@@ -211,7 +211,7 @@ def _trim(edge: Edge, plan: CompactionPlan) -> int:
         try:
             edge.run(step, statement, plan.table)
         except StatementError as error:
-            if _MIXED_MEANWHILE not in str(error):
+            if MIXED_MEANWHILE not in str(error):
                 raise
             # Planned as a removal of whole files, which a minor compaction has put together since.
             edge.run(step, statement, plan.table)
@@ -229,6 +229,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
     with staged(edge, table.base, plan.base_snapshot, branch, table):
         try:
             edge.run("set_merged", compact.set_merged_property(plan.merge), table)
+            edge.run("set_touched", compact.set_touched_only(), table)
             if table.layout.partition_by:
                 edge.run("set_in_place", compact.set_in_place(), table)
             # A column that was added after the last commit is not in the snapshot yet.
@@ -238,6 +239,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
         finally:
             # Left in place, the property would be committed with every later write of the session.
             edge.run("reset_merged", compact.reset_merged_property(), table)
+            edge.run("reset_touched", compact.reset_touched_only(), table)
             if table.layout.partition_by:
                 edge.run("reset_in_place", compact.reset_in_place(), table)
         return rows if publish(edge, table.base, branch, table) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 ROWS = [{"id": number, "amount": number} for number in range(10)]
 
 
@@ -47,12 +49,49 @@ def test_a_compaction_is_one_merge_and_one_trim(shop: Any) -> None:
     assert (result.merged, result.merged_rows, result.trimmed, result.pending) == (2, 2, 2, 0)
     assert result.outcome == "compacted"
     assert statements.steps == [
-        "create_branch", "set_merged", "merge", "reset_merged", "fast_forward", "drop_branch", "trim",
+        "create_branch", "set_merged", "set_touched", "merge", "reset_merged", "reset_touched",
+        "fast_forward", "drop_branch", "trim",
     ]  # fmt: skip
     assert orders.commits() == (change + 1, base + 1)
     jobs = {statement.step: statement.jobs for statement in statements.ran}
     assert jobs.pop("merge") <= 1
     assert set(jobs.values()) == {0}, "a trim drops files by metadata alone"
+
+
+@pytest.mark.parametrize("partition_by", [(), ("line",)])
+def test_a_compaction_reads_the_buckets_that_were_touched_and_no_other(shop: Any, partition_by: Any) -> None:
+    types = {"id": "bigint", "line": "int"}
+    orders = shop.table("orders", types, buckets=16, partition_by=list(partition_by))
+    shop.main.query("RESET spark.sql.shuffle.partitions")
+    shop.main.query("SET spark.sql.autoBroadcastJoinThreshold = -1")  # as for a table of any size
+    orders.build_sql("SELECT id, CAST(id % 3 AS INT) AS line FROM range(1600)")
+    # A row that stays where it is, one that moves to another partition, one that goes, and one that comes.
+    orders.apply([{"id": 3, "line": 0}, {"id": 4, "line": 2}, {"id": 5000, "line": 1}], [{"id": 5}])
+    rows = orders.rows()
+    store = shop.main.connection.session._jsparkSession.sharedState().statusStore()
+    before = store.executionsCount()
+    assert orders.compact().merged_rows == 4
+    read = [
+        int(value.get().replace(",", ""))
+        for value in of_merges(store, before, "number of output rows")
+        if value.isDefined()
+    ]
+    bucket = "lake.system.bucket(16, id)"
+    touched = f"SELECT {bucket} FROM VALUES (3L), (4L), (5L), (5000L) AS t(id)"
+    ((count,),) = shop.main.query(f"SELECT count(*) FROM range(1600) WHERE {bucket} IN ({touched})")
+    assert max(read) <= count + 4 < 600
+    assert (orders.rows(), orders.base_rows()) == (rows, rows)
+
+
+def of_merges(store: Any, since: int, name: str) -> list[Any]:
+    """The values of a metric in the statements that merge."""
+    found, ran = [], store.executionsList()
+    for at in range(since, ran.size()):
+        if ran.apply(at).description().startswith("MERGE"):
+            values, metrics = store.executionMetrics(ran.apply(at).executionId()), ran.apply(at).metrics()
+            named = [metrics.apply(place) for place in range(metrics.size())]
+            found += [values.get(one.accumulatorId()) for one in named if one.name() == name]
+    return found
 
 
 def test_a_compaction_with_nothing_to_do_runs_nothing(shop: Any) -> None:
