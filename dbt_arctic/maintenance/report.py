@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.history import read_operations
 from dbt_arctic.compaction.lag import Upstreams
 from dbt_arctic.compaction.plan import Operation, most_valuable_first
 from dbt_arctic.compaction.series import LagPoint, Point, lag_series, table_series
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import plan_expiry
@@ -96,6 +98,12 @@ def gather(
             continue
         if found is not None:
             sides[one.name] = found
+    try:
+        records = read_operations(catalog, operations_in)
+    except ArcticError as error:
+        records = []
+        unreadable.append((operations_in.sibling(OPERATIONS).dotted, error.what))
+    experience = Experience(records)
     commits = [one for both in sides.values() for side in both if side for one in side.snapshots]
     first_ms = min((one.timestamp_ms for one in commits if one.timestamp_ms >= since_ms), default=now_ms)
     every_ms = _every_ms(now_ms - first_ms)
@@ -103,11 +111,11 @@ def gather(
         since_ms=since_ms,
         now_ms=now_ms,
         tables=seen,
-        due=most_valuable_first([operation for one in seen for operation in one.due]),
+        due=most_valuable_first(experience.applied([operation for one in seen for operation in one.due])),
         past=_past(catalog, seen, sides, since_ms, now_ms),
         writes=_writes(sides, since_ms, every_ms),
         writes_every_ms=every_ms,
-        operations=_operations(catalog, operations_in, since_ms, wanted),
+        operations=[one for one in records if one.at_ms >= since_ms and _is_of(one, wanted)],
         held=_held(edge, catalog_name, [one for one in seen if _has_policy(one, is_ours)], now_ms),
         unreadable=unreadable,
     )
@@ -179,15 +187,8 @@ def _plain(kind: str) -> str:
     return kind.split(" of ")[0].split(" to ")[0]
 
 
-def _operations(
-    catalog: CatalogReader, operations_in: Name, since_ms: int, wanted: Callable[[Name], bool]
-) -> list[Record]:
-    found = read_operations(catalog, operations_in)
-    return [
-        one
-        for one in found
-        if one.at_ms >= since_ms and one.table_name.count(".") >= 2 and wanted(_name(one.table_name))
-    ]
+def _is_of(record: Record, wanted: Callable[[Name], bool]) -> bool:
+    return record.table_name.count(".") >= 2 and wanted(_name(record.table_name))
 
 
 def _name(dotted: str) -> Name:
