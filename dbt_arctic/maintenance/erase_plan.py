@@ -16,6 +16,7 @@ from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
 from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.leftovers import aside_of, staging_of
 from dbt_arctic.refresh.state import columns_at, head, load_keyed
@@ -179,6 +180,12 @@ def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> 
         elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
             why = "it was set aside when the keyed table took its name"
             yield InTheWay("set-aside", identifier, why, (("drop_aside", create.drop_table(name)),))
+    kept = find_state(edge.catalog, table.name)
+    if kept is not None:
+        drops = [("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
+        why = "the model is computed from it; the next full refresh makes it anew"
+        steps = (*drops, ("drop_view", create.drop_view(kept.name)))
+        yield InTheWay("state", kept.name.identifier, why, steps)
 
 
 def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:

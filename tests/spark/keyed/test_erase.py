@@ -19,6 +19,9 @@ from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.auto_state import find_state
+from dbt_arctic.refresh.config import parse_config
 
 Row = dict[str, Any]
 KEY = 777_001
@@ -255,3 +258,33 @@ def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any)
     after = {row[0] for row in shop.main.query(f"SELECT id FROM {orders.table.change.sql} WHERE _txn = 0")}
     assert after == marked
     assert marked & set(range(4))
+
+
+def test_the_state_of_an_automatic_model_keeps_no_copy(shop: Any, schema: str, warehouse: Path) -> None:
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in (*range(4), KEY)])
+    edge, top = orders.session.edge, orders.name.sibling("top")
+    config = parse_config("top", {"unique_key": "id", "incremental_strategy": "auto"})
+    sql = f"SELECT id, amount FROM {orders.name.sql} ORDER BY amount DESC, id LIMIT 2"
+
+    def refresh(rebuild: bool = False) -> list[tuple[int, int]]:
+        plan = plan_refresh(edge.catalog, top, config, sql, edge.query_schema, rebuild=rebuild)
+        run_refresh(edge, top, config, plan, owner="model.test")
+        return sorted(map(tuple, edge.query(f"SELECT id, amount FROM {top.sql}")))
+
+    assert refresh() == [(3, 3), (KEY, KEY)]
+    orders.apply([], [{"id": KEY}])
+    assert refresh() == [(2, 2), (3, 3)]
+    erase_key(orders)
+    plan = plan_by_values(edge, top, [("id", str(KEY))])
+    with pytest.raises(ConfigError, match="state top__state"):
+        erase(edge, plan)
+    assert any(path.startswith("top__state") for path in traces(warehouse, schema))
+    erase(edge, plan, force=True)
+    assert traces(warehouse, schema) == []
+    orders.upsert([{"id": 9, "amount": 9}])
+    assert refresh() == [(3, 3), (9, 9)]
+    assert findings(shop, schema, warehouse) == []
+    assert find_state(edge.catalog, top) is None
+    assert refresh(rebuild=True) == [(3, 3), (9, 9)]
+    assert find_state(edge.catalog, top) is not None
