@@ -75,7 +75,7 @@ def _base(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -> R
     _partition(edge, made_as, made_as.base, load_base, buckets)
 
     def attempt(state: TableState) -> RewriteResult:
-        statement = compact.rewrite_base(laid_out(made_as, state), (), target_bytes, every_file=True)
+        statement = compact.rewrite_base(laid_out(made_as, state), (), target_bytes)
         return rewrite_files(edge, "rewrite_base", made_as.name, made_as.base, state, statement, made_as)
 
     return _move_files(edge, made_as, made_as.base, load_base, attempt)

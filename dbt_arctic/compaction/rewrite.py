@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES, current_spec
+from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES, bucket_metrics, current_spec
 from dbt_arctic.errors import CommitConflict, StatementError, UnknownRelation
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.names import Name
@@ -21,6 +21,9 @@ from dbt_arctic.refresh.state import head, laid_out, load_base, load_change, loa
 
 _FILES_ARE_GONE = "Missing required files to delete"
 """Iceberg's words where a file that was rewritten is not there any more: it was trimmed, or rewritten."""
+
+PLACES_AT_ONCE = 64
+"""Partitions of one statement: a commit should not wait for hours."""
 
 REWRITTEN = "rewritten"
 NOTHING = "nothing to do"
@@ -60,12 +63,59 @@ def has_old_files(edge: Edge, side: Name, state: TableState) -> bool:
 def compact_full(
     edge: Edge, name: Name, buckets: Sequence[int] = (), target_bytes: int = TARGET_FILE_BYTES
 ) -> RewriteResult:
-    """Write a keyed table's base files anew, sorted. Only of some buckets, where any are named."""
-    table = load_keyed(edge.catalog, name)
-    before = load_base(edge.catalog, table)
-    every_file = before.has_old_specs and has_old_files(edge, table.base, before)
-    statement = compact.rewrite_base(laid_out(table, before), buckets, target_bytes, every_file)
-    return rewrite_files(edge, "rewrite_base", name, table.base, before, statement, table)
+    """Write a keyed table's base files anew, sorted. Only of some buckets, where any are named; with user
+    partitions only those that need it, in as many commits as it takes to name them.
+    """
+    made_as = load_keyed(edge.catalog, name)
+    before = load_base(edge.catalog, made_as)
+    table = laid_out(made_as, before)
+    places = _untidy(edge, table, before, buckets, target_bytes)
+    if places == []:
+        return RewriteResult(name.dotted, NOTHING)
+    found: list[RewriteResult] = []
+    for start in range(0, len(places or [0]), PLACES_AT_ONCE):
+        statement = compact.rewrite_base(
+            table, buckets, target_bytes, (places or [])[start : start + PLACES_AT_ONCE]
+        )
+        before = load_base(edge.catalog, made_as)
+        found.append(rewrite_files(edge, "rewrite_base", name, table.base, before, statement, table))
+        if found[-1].outcome == OVERTAKEN:
+            break
+    return _summed(found)
+
+
+def _untidy(
+    edge: Edge, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
+) -> list[compact.Place] | None:
+    """The partitions with hidden rows, or more files than they need, and which of their buckets. All of their
+    files are written anew, or those would share key ranges with others. ``None`` for all there are.
+    """
+    layout = table.layout
+    if not layout.partition_by or not compact.can_be_named(table):
+        return None
+    files = edge.catalog.placed_files(table.base.schema, table.base.identifier, head(base))
+    found: dict[tuple[str, ...], set[int]] = {}
+    for one in bucket_metrics(files, (), frozenset(), target_bytes, (base.spec_id, None)):
+        *values, number = one.partition if layout.buckets else (*one.partition, "0")
+        if one.is_old or len(values) != len(layout.partition_by) or not number.isdigit():
+            return None
+        untidy = one.base.delete_files or one.small_files or one.base.files > one.ideal_files
+        if untidy and (not buckets or int(number) in buckets):
+            found.setdefault(tuple(values), set()).add(int(number))
+    return [compact.Place(values, tuple(sorted(numbers))) for values, numbers in sorted(found.items())]
+
+
+def _summed(found: Sequence[RewriteResult]) -> RewriteResult:
+    if all(one.outcome == NOTHING for one in found):
+        return found[0]
+    return RewriteResult(
+        table=found[0].table,
+        outcome=found[-1].outcome if found[-1].outcome == OVERTAKEN else REWRITTEN,
+        files_before=sum(one.files_before for one in found),
+        files_after=sum(one.files_after for one in found),
+        bytes_before=sum(one.bytes_before for one in found),
+        bytes_after=sum(one.bytes_after for one in found),
+    )
 
 
 def merge_small_files(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:

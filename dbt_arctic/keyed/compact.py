@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.layout import Layout, partition_expression
 from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 
 _RANK = quote("_arctic_rank")
+NULL_TEXT = "NULL"
+_AS_TEXT = frozenset({"tinyint", "smallint", "int", "bigint", "date", "string", "boolean"})
+"""Types of partition fields whose values are told in a text that means the same in SQL."""
 _TOUCHED_ONLY = quote("spark.sql.sources.v2.bucketing.partition.filter.enabled")
 _IN_PLACE = quote("spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One user partition of a base, by its values as texts, and some of its buckets."""
+
+    values: tuple[str, ...]
+    buckets: tuple[int, ...] = ()
+
+
+def can_be_named(table: KeyedTable) -> bool:
+    """Whether single partitions of a base can be told in SQL."""
+    fields = [
+        partition_expression(field, table.base.catalog, "", table.types)
+        for field in table.layout.partition_by
+    ]
+    return all(type_ in _AS_TEXT for _, type_ in fields)
 
 
 def set_merged_property(transactions: Iterable[int]) -> str:
@@ -143,24 +164,40 @@ def partition_anew(side: Name, layout: Layout, buckets: int) -> str:
 
 
 def rewrite_base(
-    table: KeyedTable, buckets: Iterable[int], target_bytes: int, every_file: bool = False
+    table: KeyedTable, buckets: Iterable[int], target_bytes: int, places: Sequence[Place] = ()
 ) -> str:
     """Write base files anew, sorted and without hidden rows, so that files of a bucket share no key range.
 
     :param table: with the number of buckets that its base has now.
-    :param buckets: which ones; none for all. With user partitions, of these only what has hidden rows or
-        several files, unless ``every_file`` says otherwise.
+    :param buckets: which ones; none for all.
+    :param places: which partitions, each with its own buckets; none for all.
     """
-    layout, numbers = table.layout, sorted(buckets)
     options = {"rewrite-all": "true"}
-    if layout.partition_by and not every_file:
-        options = {"delete-file-threshold": "1", "min-input-files": "2"}
-    where = ""
-    if numbers and layout.buckets:
-        bucket = f"{quote(table.base.catalog)}.system.bucket({layout.buckets}, {quote(layout.bucket_by)})"
-        where = f"{bucket} IN ({', '.join(map(str, numbers))})"
-    order = ", ".join(f"{quote(column)} ASC NULLS FIRST" for column in layout.sort_by)
+    conditions = [_in_place(table, place) for place in places]
+    where = " OR ".join(f"({one})" for one in conditions) or _in_buckets(table, buckets)
+    order = ", ".join(f"{quote(column)} ASC NULLS FIRST" for column in table.layout.sort_by)
     return _rewrite(table.base, target_bytes, options, where, order)
+
+
+def _in_place(table: KeyedTable, place: Place) -> str:
+    conditions = []
+    for field, text in zip(table.layout.partition_by, place.values, strict=True):
+        value, type_ = partition_expression(field, table.base.catalog, "", table.types)
+        is_it = f"{value} = {literal(text) if type_ == 'string' else f'CAST({literal(text)} AS {type_})'}"
+        if text == NULL_TEXT:
+            # Of a string, that may be its value as well.
+            is_it = f"({value} IS NULL OR {is_it})" if type_ == "string" else f"{value} IS NULL"
+        conditions.append(is_it)
+    in_buckets = _in_buckets(table, place.buckets)
+    return " AND ".join([*conditions, in_buckets] if in_buckets else conditions)
+
+
+def _in_buckets(table: KeyedTable, buckets: Iterable[int]) -> str:
+    layout, numbers = table.layout, sorted(buckets)
+    if not numbers or not layout.buckets:
+        return ""
+    bucket = f"{quote(table.base.catalog)}.system.bucket({layout.buckets}, {quote(layout.bucket_by)})"
+    return f"{bucket} IN ({', '.join(map(str, numbers))})"
 
 
 def rewrite_plain(table: Name, target_bytes: int) -> str:

@@ -105,21 +105,38 @@ def test_a_full_leaves_sorted_files_without_hidden_rows_in_the_buckets_that_were
     assert changed == {*range(2, 20), 30, 31}
 
 
-@pytest.mark.parametrize("partition_by", ["line", "days(at)"])
-def test_a_table_with_partitions_is_rewritten_where_rows_are_hidden(shop: Any, partition_by: str) -> None:
-    types = {"id": "bigint", "line": "int", "at": "timestamp"}
+@pytest.mark.parametrize("partition_by", ["line", "days(at)", "truncate(2, line)"])
+def test_of_a_table_with_partitions_those_are_rewritten_that_need_it(shop: Any, partition_by: str) -> None:
+    types = {"id": "bigint", "line": "string", "at": "timestamp"}
     orders = shop.table("orders", types, partition_by=partition_by)
-    columns = "CAST(id AS BIGINT) AS id, CAST(id % 3 AS INT) AS line, timestamp_seconds({} * 86400) AS at"
-    orders.build_sql(f"SELECT {columns.format('id % 3')} FROM range(30)")
-    orders.upsert_sql(f"SELECT {columns.format('1')} FROM range(1, 2)")
-    orders.compact()
-    rows = orders.rows()
-    hidden = [file.partition for file in files(orders, "base") if not file.is_data]
-    assert len(hidden) == 1
-    untouched = [file for file in files(orders, "base") if file.partition not in hidden]
-    assert compact_full(shop.main.edge, orders.name).outcome == REWRITTEN
-    assert not [file for file in files(orders, "base") if not file.is_data]
-    assert [file for file in files(orders, "base") if file.partition not in hidden] == untouched
+    columns = (
+        "id, CASE id % 3 WHEN {} THEN 'xyz' WHEN 1 THEN 'it\\'s' END AS line, "
+        "timestamp_seconds({} * 86400) AS at"
+    )
+    orders.build_sql(f"SELECT {columns.format(0, 'id % 3')} FROM range(60)")
+    # In one partition a row is hidden, and in it, or another one, there is one more.
+    for key in (1, 4):
+        orders.upsert_sql(f"SELECT {columns.format(0, '1')} FROM range({key}, {key} + 1)")
+        orders.compact()
+    rows, before = orders.rows(), files(orders, "base")
+    touched = {file.partition for file in before if not file.is_data}
+    assert touched
+    assert touched < {file.partition for file in before}
+    assert compact_full(shop.main.edge, orders.name, target_bytes=1024).outcome == REWRITTEN
+    after = files(orders, "base")
+    assert [one for one in after if one.partition not in touched] == [
+        one for one in before if one.partition not in touched
+    ]
+    assert all(file.is_data for file in after)
+    for place in touched:
+        ranges = sorted(file.bounds for file in after if file.partition == place)
+        assert len(ranges) > 1
+        assert all(one[1] < two[0] for one, two in pairwise(ranges)), ranges
+    # They are put together again, and then there is nothing to do.
+    assert compact_full(shop.main.edge, orders.name, (0, 1)).files_before == sum(
+        file.partition in touched for file in after
+    )
+    assert compact_full(shop.main.edge, orders.name).outcome == NOTHING
     assert orders.rows() == rows
 
 
