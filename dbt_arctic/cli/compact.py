@@ -139,7 +139,7 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
     print_table(
         {
             "kind": "name",
-            "table": "text",
+            "table": "name",
             "scope": "text",
             "why": "text",
             "takes about": "number",

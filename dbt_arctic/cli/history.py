@@ -130,7 +130,7 @@ def _operations(operator: Operator, table: str | None, limit: int, as_json: bool
         {
             "time (UTC)": "text",
             "kind": "text",
-            "table": "text",
+            "table": "name",
             "scope": "text",
             "outcome": "text",
             "took": "number",
