@@ -12,8 +12,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.compaction.kept import longest_history
+from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.run import FAILED, Done, run_operations, trim_when_due
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
