@@ -6,7 +6,7 @@ The same value is shown by ``dbt-arctic plan`` and executed by ``auto_run``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,6 +25,7 @@ from dbt_arctic.planner.split import Split
 from dbt_arctic.planner.sums import Sums, plan_sums
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.timings import Took, is_slower
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 
 FINGERPRINT = "arctic.plan"
@@ -81,6 +82,8 @@ class AutoPlan:
     """Instead of ``incremental``, where the stored rows and the changes tell the new ones."""
     state: StatePlan | None = None
     """Where the model is a query over a state of its own: what becomes of that first."""
+    began_ms: int = 0
+    """When it began to be carried out."""
 
     @property
     def sources(self) -> Sources:
@@ -103,6 +106,11 @@ class AutoPlan:
     @property
     def changed(self) -> list[Upstream]:
         return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
+
+    @property
+    def changed_rows(self) -> int:
+        """Of all upstreams together; -1 where one does not tell."""
+        return _rows_of(self.changed)
 
 
 @dataclass(frozen=True)
@@ -136,6 +144,7 @@ def plan_auto(
     until: Callable[[Name], Consumed | None] = lambda name: None,
     columns: Callable[[str], list[tuple[str, str]]] | None = None,
     of_state: bool = False,
+    took: Sequence[Took] = (),
 ) -> AutoPlan:
     """Decide how a model is refreshed, from metadata alone.
 
@@ -145,6 +154,7 @@ def plan_auto(
     :param settings: the session's settings that change what SQL means.
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
     :param columns: name and type of a query's columns, by analysis; without it, as the SQL reads.
+    :param took: earlier refreshes, newest first.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until)
     fingerprint = Consumed(_fingerprint(sql, reading, config, settings), "")
@@ -184,6 +194,9 @@ def plan_auto(
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
             return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
+    slower = None if config.auto == "strict" else is_slower(took, _rows_of(changed))
+    if slower is not None:
+        return plan("full", slower)
     try:
         query = understood(reading, columns(text) if columns is not None else None)
         facts = Facts(
@@ -274,6 +287,11 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
         return reading.upstreams[key].states["new"]
 
     return with_relations(sql, text_of)
+
+
+def _rows_of(changed: Sequence[Upstream]) -> int:
+    counts = [upstream.changed_rows for upstream in changed]
+    return -1 if min(counts, default=0) < 0 else sum(counts)
 
 
 def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:

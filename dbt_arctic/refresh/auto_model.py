@@ -28,6 +28,7 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.timings import note, timings
 from dbt_arctic.refresh.upsert import check_unchanged_config
 
 
@@ -76,7 +77,7 @@ def _plan(
     of_state: bool = False,
 ) -> AutoPlan:
     table = None if rebuild else find_keyed(catalog, name)
-    expected = consumed_versions(load_change(catalog, table).history()) if table is not None else {}
+    history = load_change(catalog, table).history() if table is not None else []
 
     def columns(text: str) -> list[tuple[str, str]]:
         return [] if schema is None else [(column.name, column.type) for column in schema(text)]
@@ -89,13 +90,14 @@ def _plan(
         catalog,
         name,
         table,
-        expected,
+        consumed_versions(history),
         config,
         sql,
         settings=settings,
         until=until,
         columns=None if schema is None else columns,
         of_state=of_state,
+        took=timings(history),
     )
 
 
@@ -114,7 +116,7 @@ def run_refresh(
     def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
         if one.action != "build":
             return refresh_auto(edge, of, load_keyed(edge.catalog, of), with_config, one)
-        mine = of == name
+        mine, began_ms = of == name, edge.now_ms()
         _, outcome = build_generation(
             edge,
             of,
@@ -124,6 +126,7 @@ def run_refresh(
             owner=owner if mine else owner_of_state(name),
             comment=comment if mine else f"The state of {name.identifier}, kept by its refresh",
             column_comments=column_comments if mine else None,
+            notes=note("full", began_ms),
         )
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", "build"))
 

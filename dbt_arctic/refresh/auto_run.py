@@ -28,6 +28,7 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.timings import Strategy, note
 from dbt_arctic.refresh.upstreams import Upstream
 
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
@@ -51,6 +52,7 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     if plan.action == "nothing":
         choice = Choice("skip", "unchanged", how="no upstream change")
         return Outcome(str(choice), 0, "", choice)
+    plan = replace(plan, began_ms=edge.now_ms())
     if plan.action == "incremental":
         try:
             refresh = _by_keys if plan.sums is None else _by_sums
@@ -270,7 +272,9 @@ def _write(
 ) -> Outcome:
     """One commit: the difference, and what it was computed from."""
     consumption = Consumption(plan.expected, plan.consumed)
-    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties()}
+    strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
+    timed = note(strategy, plan.began_ms, plan.changed_rows)
+    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
 
     def statement(attempt: Attempt) -> str:
         batch = write.Batch(

@@ -1,0 +1,41 @@
+"""An automatic model's own commits decide whether it is refreshed incrementally again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.config import KeyedConfig, parse_config
+
+
+def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> None:
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    model = orders.name.sibling("doubled")
+    config = parse_config("doubled", {"unique_key": "id", "incremental_strategy": "auto"})
+    strict = replace(config, auto="strict")
+    sql = f"SELECT id, 2 * amount AS amount FROM {orders.name.sql}"
+
+    def plan(config: KeyedConfig = config) -> Any:
+        edge = orders.session.edge
+        return plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+
+    def refresh(seconds: float) -> str:
+        """Run what is planned, as if it had begun that long ago."""
+        edge = replace(
+            orders.session.edge, now_ms=lambda: int((time.time() - seconds) * 1000), run_id=f"run {seconds}"
+        )
+        return str(run_refresh(edge, model, config, plan(), owner="model.test").choice)
+
+    refresh(6)
+    orders.upsert([{"id": 1, "amount": 5}])
+    assert plan().action == "incremental"
+    assert refresh(100) == "INCREMENTAL (1 keys)"
+    orders.upsert([{"id": 2, "amount": 5}])
+    assert (plan().action, plan().reason.code) == ("full", "slower")
+    assert plan(strict).action == "incremental"
+    assert refresh(6) == "FULL (slower)"
+    rows = orders.session.query(f"SELECT id, amount FROM {model.sql} WHERE id < 3 ORDER BY id")
+    assert [tuple(row) for row in rows] == [(0, 0), (1, 10), (2, 10)]
