@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import TableState, ViewState
-from dbt_arctic.cli.options import duration_ms, shown_time
+from dbt_arctic.cli.options import duration_ms
+from dbt_arctic.cli.output import shown_time
 from dbt_arctic.errors import ArcticError, ConfigError, DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import tag_of
