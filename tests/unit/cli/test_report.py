@@ -175,7 +175,7 @@ def test_without_the_package_that_draws_it_says_how_to_get_it(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("/home/me/lake/x.parquet is gone", "x.parquet is gone"),
+        ("/mnt/me/lake/x.parquet is gone", "x.parquet is gone"),
         ("file:/data/a/b", "b"),
         ("abfss://box@store.net/lake/t", "t"),
         ("2 / 3 of a/b, 5 km/h", "2 / 3 of a/b, 5 km/h"),
