@@ -86,7 +86,7 @@ def _changes(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -
     state = load_change(edge.catalog, made_as)
     marked = next((one for one in state.history() if PROPERTY_MARKERS in one.summary), None)
     is_marked = marked is not None and marked.summary[PROPERTY_MARKERS] == str(buckets)
-    if not is_marked or not create.is_finished(state.properties):
+    if not is_marked or not create.keeps_statistics(state.properties):
         _mark(edge, laid_out(made_as, state))
 
     def attempt(state: TableState) -> RewriteResult:

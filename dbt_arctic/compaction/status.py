@@ -134,7 +134,7 @@ def measure_keyed(
         written_ms=max((at for at in (_written_ms(base), _written_ms(change)) if at), default=None),
         measured_ms=now_ms,
         change_buckets=of_changes.layout.buckets if of_changes != table else None,
-        cut_off=not create.is_finished(change.properties),
+        cut_off=not create.keeps_statistics(change.properties),
         has_old_specs=base.has_old_specs or change.has_old_specs,
     )
 

@@ -33,6 +33,7 @@ PROPERTY_DROPPED_BY = "arctic.dropped-by"
 """On a side table: the run that is about to drop it. It is said before a last look at what the views name;
 whoever shows a generation looks for it afterwards. So one of the two sees the other."""
 
+_FINISHED = "arctic.finished"
 _DEFAULT_METRICS = "write.metadata.metrics.default"
 CHANGE_DEFAULTS = {
     "write.distribution-mode": "hash",
@@ -73,13 +74,21 @@ def keep_statistics(table: KeyedTable) -> str:
 
 
 def leave_statistics_out(table: KeyedTable) -> str:
-    """Until ``keep_statistics``, nothing but its ``_txn`` is known of a new change file: for markers."""
-    return f"ALTER TABLE {table.change.sql} SET TBLPROPERTIES ({_property_list({_DEFAULT_METRICS: 'none'})})"
+    """Until ``keep_statistics``, nothing but ``_txn`` is known of a new change file: for markers of a table
+    whose build is finished, which it says for good.
+    """
+    properties = {_DEFAULT_METRICS: "none", _FINISHED: "true"}
+    return f"ALTER TABLE {table.change.sql} SET TBLPROPERTIES ({_property_list(properties)})"
+
+
+def keeps_statistics(change_properties: Mapping[str, str]) -> bool:
+    """Whether a new change file has the usual bounds."""
+    return _DEFAULT_METRICS not in change_properties
 
 
 def is_finished(change_properties: Mapping[str, str]) -> bool:
     """Whether a build has come as far as ``keep_statistics``: what is left then is to show it."""
-    return _DEFAULT_METRICS not in change_properties
+    return keeps_statistics(change_properties) or _FINISHED in change_properties
 
 
 def publish_view(

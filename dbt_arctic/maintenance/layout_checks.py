@@ -66,13 +66,14 @@ def check_properties(table: KeyedTable, base: TableState, change: TableState) ->
         other = {name: value for name, value in wanted.items() if state.properties.get(name, "") != value}
         if other:
             yield _wrong_properties(table, side, other, why)
-    if not create.is_finished(change.properties):
+    if not create.keeps_statistics(change.properties):
         yield Finding(
             "properties",
             table.name.dotted,
             f"{table.change} keeps no statistics of its files",
             table.change.dotted,
-            "the property was set by hand; every read of changes reads all of them",
+            "the property was set by hand, or a change of the number of buckets was cut off; every read of "
+            "changes reads all of them",
             create.keep_statistics(table),
         )
 

@@ -9,7 +9,7 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import DamagedKeyedTable, VersionUnavailable
 from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
-from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
+from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_ROLLBACK, PROPERTY_RUN, PROPERTY_TXN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED
 from dbt_arctic.keyed.table import KeyedTable
@@ -115,6 +115,8 @@ def kind_of_change(commit: Snapshot) -> str:
         return "erasure"
     if PROPERTY_TXN in summary:
         return "pull" if PROPERTY_CONSUMED in summary else "upsert"
+    if PROPERTY_MARKERS in summary:
+        return "markers"
     if commit.parent_id is None and PROPERTY_RUN in summary:
         return "build"
     if PROPERTY_CONSUMED in summary or PROPERTY_SETTLED in summary:
