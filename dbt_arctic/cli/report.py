@@ -96,6 +96,16 @@ def report_as_dict(found: Report, results: RunResults | None) -> dict[str, Any]:
         "tables": [_table(found, at) for at in range(len(found.tables))],
         "due": [operation_as_dict(one) for one in found.due],
         "operations": [{**record_as_dict(one), "detail": shareable(one.detail)} for one in found.operations],
+        "refreshes": [
+            {
+                "at": shown_time(one.at_ms),
+                "table": one.name.dotted,
+                "strategy": one.strategy,
+                "seconds": one.seconds,
+                "changed_rows": None if one.changed < 0 else one.changed,
+            }
+            for one in found.refreshes
+        ],
         "commits": [
             {"from": shown_time(one.at_ms), "kind": one.kind, "count": one.count} for one in found.writes
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -54,6 +55,9 @@ def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
         every, unit_of_time = _every(report.writes_every_ms)
         counts = [{"at": one.at_ms, "value": one.count, "name": one.kind} for one in report.writes]
         found.append(artist.columns("Commits", f"Of all tables, {every}.", counts, unit=unit_of_time))
+    if strategies := _strategies(report):
+        told = "How automatic models were refreshed; a larger dot took longer. A skipped one leaves no dot."
+        found.append(artist.dots("Strategies", told, strategies))
     if results is not None and results.refreshes:
         told = f"How the last dbt {results.command} refreshed each model, and the seconds that it took."
         found.append(artist.bars("Refreshes", told, _refreshes(results), format="~s"))
@@ -120,6 +124,24 @@ def _gains(report: Report) -> Rows:
             "told": f"{one.read_cost_before:.1f} to {one.read_cost_after:.1f} in {one.seconds:.1f} s",
         }
         for one in newest
+    ]
+
+
+def _strategies(report: Report) -> Rows:
+    """Of the models that were refreshed most."""
+    often = Counter(one.name for one in report.refreshes).most_common(MOST_MODELS)
+    shown = {name for name, _ in often}
+    return [
+        {
+            "at": one.at_ms,
+            "row": one.name.identifier,
+            "name": one.strategy,
+            "value": one.seconds,
+            "told": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
+            + (f", {one.changed:,} rows had changed" if one.changed >= 0 else ""),
+        }
+        for one in report.refreshes
+        if one.name in shown
     ]
 
 

@@ -126,10 +126,8 @@ class Page:
             Card("Furthest behind", *behind),
             Card(
                 "Compaction",
-                counted(len(done), "operation"),
-                f"took {shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed"
-                if done
-                else "in this time",
+                f"{len(done):,}",
+                f"operations in {shown_seconds(sum(one.seconds for one in done))}, {failed or 'none'} failed",
                 "bad" if failed else "",
             ),
         ]

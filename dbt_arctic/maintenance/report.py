@@ -25,6 +25,7 @@ from dbt_arctic.maintenance.look import Seen, SettingsOf, look
 from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import load_base, load_change
+from dbt_arctic.refresh.timings import timings
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -53,6 +54,20 @@ class Writes:
 
 
 @dataclass(frozen=True)
+class Refreshed:
+    """One refresh of an automatic model that has written something.
+
+    :param changed: rows of upstreams that had changed, -1 where nobody knew.
+    """
+
+    at_ms: int
+    name: Name
+    strategy: str
+    seconds: float
+    changed: int
+
+
+@dataclass(frozen=True)
 class Report:
     """:param held: tables of which somebody keeps more than the policy does.
     :param unreadable: what could not be told, and why.
@@ -65,6 +80,7 @@ class Report:
     past: Sequence[Past]
     writes: Sequence[Writes]
     writes_every_ms: int
+    refreshes: Sequence[Refreshed]
     operations: Sequence[Record]
     held: Sequence[ExpirePlan]
     unreadable: Sequence[tuple[str, str]]
@@ -115,6 +131,7 @@ def gather(
         past=_past(catalog, seen, sides, since_ms, now_ms),
         writes=_writes(sides, since_ms, every_ms),
         writes_every_ms=every_ms,
+        refreshes=_refreshes(sides, since_ms),
         operations=[one for one in records if one.at_ms >= since_ms and _is_of(one, wanted)],
         held=_held(edge, catalog_name, [one for one in seen if _has_policy(one, is_ours)], now_ms),
         unreadable=unreadable,
@@ -169,6 +186,18 @@ def _writes(
             if at_ms >= since_ms:
                 counts[at_ms // every_ms * every_ms, _plain(kind)] += 1
     return [Writes(at_ms, kind, count) for (at_ms, kind), count in sorted(counts.items())]
+
+
+def _refreshes(sides: dict[Name, tuple[TableState, TableState | None]], since_ms: int) -> list[Refreshed]:
+    """Oldest first."""
+    found = []
+    for name, (_, change) in sides.items():
+        for commit in change.history() if change else []:
+            if commit.timestamp_ms >= since_ms:
+                for one in timings([commit]):
+                    at_ms = commit.timestamp_ms
+                    found.append(Refreshed(at_ms, name, one.strategy, one.seconds, one.changed))
+    return sorted(found, key=lambda one: (one.at_ms, one.name))
 
 
 def _every_ms(length_ms: int) -> int:

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.operations import Record
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.maintenance.expire_plan import ExpirePlan, Hold, SidePlan
 from dbt_arctic.maintenance.look import Seen
-from dbt_arctic.maintenance.report import Past, Report, Writes
+from dbt_arctic.maintenance.report import Past, Refreshed, Report, Writes
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -91,6 +91,10 @@ def report() -> Report:
         ],
         writes=[Writes(NOW - 2 * HOUR, "upsert", 8), Writes(NOW - HOUR, "compaction", 1)],
         writes_every_ms=HOUR,
+        refreshes=[
+            Refreshed(NOW - 2 * HOUR, ORDERS, "incremental", 2.5, 1200),
+            Refreshed(NOW - HOUR, EVENTS, "full", 20.0, -1),
+        ],
         operations=[
             record(),
             record(

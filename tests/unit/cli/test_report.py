@@ -76,8 +76,10 @@ def test_the_page_is_whole_and_has_its_charts(page: str) -> None:
     assert read.open == []
     assert read.texts.count("Keyed tables of shop (local)") == 2
     titles = ["Pending", "Lag", "Read amplification", "Operations", "Gain", "Files", "Size", "Commits"]
-    assert [text for text in read.texts if text in (*titles, "Refreshes")] == [*titles, "Refreshes"]
-    assert read.count("figure") == 9
+    titles += ["Strategies", "Refreshes"]
+    assert [text for text in read.texts if text in titles] == titles
+    assert read.count("figure") == 10
+    assert "incremental refresh of lake.shop.orders, 2.5 s, 1,200 rows had changed" in page
     assert read.count("svg") > 9, "each chart, and the dots of its legend"
 
 
@@ -136,7 +138,9 @@ def test_it_is_for_phones_and_for_the_dark(page: str) -> None:
 
 
 def test_without_anything_there_is_a_page(report: Report) -> None:
-    empty = replace(report, tables=[], due=[], past=[], writes=[], operations=[], held=[], unreadable=[])
+    empty = replace(
+        report, tables=[], due=[], past=[], writes=[], refreshes=[], operations=[], held=[], unreadable=[]
+    )
     read = Reader(Page(empty, None, "shop").html())
     assert read.count("figure") == 0
     assert "Nothing is due." in read.texts
@@ -151,6 +155,7 @@ def test_the_data_are_those_of_the_page(report: Report, results: RunResults) -> 
     assert told["due"] == orders["due"]
     assert told["operations"][0]["at"] == "2027-01-15 07:30:00.000"
     assert told["commits"][0] == {"from": "2027-01-15 06:00:00.000", "kind": "upsert", "count": 8}
+    assert [one["changed_rows"] for one in told["refreshes"]] == [1200, None]
     assert told["held_back"][0]["table"] == "lake.shop.orders"
     assert told["last_run"]["refreshes"][1]["strategy"] == "incremental"
 

@@ -14,8 +14,9 @@ from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
-from dbt_arctic.maintenance.report import Report, gather
+from dbt_arctic.maintenance.report import Refreshed, Report, gather
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.timings import note
 from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
 
 ORDERS, EVENTS = Name("lake", "shop", "orders"), Name("lake", "shop", "events")
@@ -106,6 +107,16 @@ def test_the_past_of_each_table_and_its_commits(shop: Orders) -> None:
         counts[one.kind] = counts.get(one.kind, 0) + one.count
     assert counts == {"upsert": 2, "compaction": 1, "write": 3}
     assert all(one.at_ms % found.writes_every_ms == 0 for one in found.writes)
+
+
+def test_how_automatic_models_were_refreshed(shop: Orders) -> None:
+    told = [note("full", NOW - 11 * MINUTE), note("incremental", NOW - 6 * MINUTE, 30)]
+    for minutes_ago, one in zip((10, 5), told, strict=True):
+        shop.change.commit(minutes_ago, **{name.removeprefix("arctic."): text for name, text in one.items()})
+    assert gathered(Catalog(shop)).refreshes == [
+        Refreshed(NOW - 10 * MINUTE, ORDERS, "full", 60.0, -1),
+        Refreshed(NOW - 5 * MINUTE, ORDERS, "incremental", 60.0, 30),
+    ]
 
 
 def test_what_was_done_before_is_left_out_and_so_is_what_nobody_asked_for(shop: Orders) -> None:
