@@ -24,6 +24,8 @@ from dbt_arctic.maintenance.report import Report
 
 MOST_ROWS = 50
 """Of a list; ``--json`` has all."""
+MOST_DUE = 10
+"""Of what comes before the charts."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,8 @@ class Page:
 
     @property
     def due(self) -> Grid:
+        left_out = len(self.report.due) - MOST_DUE
+        more = f" {left_out} more: dbt-arctic compact --plan." if left_out > 0 else ""
         return Grid(
             "Due now",
             (
@@ -155,9 +159,9 @@ class Page:
                 Column("takes about", "number"),
                 Column("saves with each read", "number"),
             ),
-            [self._due_row(one) for one in self.report.due],
+            [self._due_row(one) for one in self.report.due[:MOST_DUE]],
             "Nothing is due.",
-            "In the order in which dbt-arctic compact would do it." if self.report.due else "",
+            "In the order in which dbt-arctic compact would do it." + more if self.report.due else "",
         )
 
     def _due_row(self, one: Operation) -> list[Cell]:

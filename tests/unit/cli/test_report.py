@@ -147,6 +147,16 @@ def test_without_anything_there_is_a_page(report: Report) -> None:
     assert "nobody" in read.texts
 
 
+def test_of_long_lists_the_page_shows_the_beginning_and_says_so(report: Report) -> None:
+    many = replace(report, due=list(report.due) * 13, operations=list(report.operations) * 30, past=[])
+    many = replace(many, writes=[], refreshes=[])
+    page = Page(many, None, "shop")
+    assert len(page.due.rows) == 10
+    assert page.due.note.endswith(" 3 more: dbt-arctic compact --plan.")
+    assert len(page.operations.rows) == 50
+    assert page.operations.note == "10 more: dbt-arctic report --json"
+
+
 def test_the_data_are_those_of_the_page(report: Report, results: RunResults) -> None:
     told = report_as_dict(report, results)
     orders = next(one for one in told["tables"] if one["table"] == "lake.shop.orders")
