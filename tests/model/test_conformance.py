@@ -95,6 +95,10 @@ SCRIPT = [
     "sort_order => '`id` ASC NULLS FIRST', where => '`lake`.system.bucket(1, `id`) IN (0)', "
     "options => map('rewrite-all', 'true'))",
     "DELETE FROM {t}\nWHERE `_txn` IN (5007)",
+    "ALTER TABLE {t} REPLACE PARTITION FIELD bucket(1, `id`) WITH bucket(2, `id`)",
+    "!ALTER TABLE {t} REPLACE PARTITION FIELD bucket(1, `id`) WITH bucket(4, `id`)",
+    insert(0, (40, 1, "-U"), (41, 1, "-U")),
+    "DELETE FROM {t}\nWHERE `_txn` IN (0)",
     "ALTER TABLE {t} SET TBLPROPERTIES ('color' = 'it\\'s blue')",
     "CALL `lake`.system.expire_snapshots(table => {argument}, older_than => timestamp_millis(@now), "
     "retain_last => 1)",
