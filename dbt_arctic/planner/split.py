@@ -203,8 +203,8 @@ def _value(call: str, total: str, count: str, types: Mapping[str, str]) -> exp.E
     # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
     if precision == 38 or scale + 4 > 38:
         raise NoState(f"the type of {total} does not tell that of the average")
-    kept = max(38 - (precision - scale), min(scale + 21, 6))
-    kept = min(kept, scale + 21)
+    # Of the quotient's scale + 21 digits after the point Spark keeps what 38 digits leave, and at least 6.
+    kept = min(max(38 - (precision - scale), 6), scale + 21)
     if kept - (scale + 4) < _ROWS_OF_AN_AVERAGE:
         raise NoState(f"an average of {types[total]} could be rounded twice")
     average = f"decimal({min(38, precision - 6)},{scale + 4})"

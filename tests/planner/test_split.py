@@ -1,0 +1,84 @@
+"""Averages over stored sums: where Spark would round differently, there is no state."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal, getcontext
+
+import pytest
+
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.parse import named, parse
+from dbt_arctic.planner.plan import Query, understand
+from dbt_arctic.planner.render import Renderer
+from dbt_arctic.planner.signed import signed
+from dbt_arctic.planner.split import NoState, Split, outer_sql, split
+
+
+def understood(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
+    return understand(named(parse(sql), lambda written: written), schemas)
+
+
+def averaged(type_: str) -> Split:
+    query = understood("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", type_))})
+    made = split(query, ("g",), {"t": ("id",)})
+    assert made is not None
+    return made
+
+
+def over(type_: str, of_sum: str) -> str:
+    made = averaged(type_)
+    types = dict.fromkeys(made.state.output, "bigint")
+    types.update({total: of_sum for _, total, _ in made.parts.values()})
+    return " ".join(outer_sql(made, "state", types).split())
+
+
+def test_an_average_of_decimals_is_that_of_their_exact_sum() -> None:
+    text = over("decimal(15,2)", "decimal(25,2)")
+    assert "AS decimal(19,6))" in text, "avg(decimal(15,2)) is a decimal(19,6)"
+    assert ">= 1000000000 THEN RAISE_ERROR" in text.upper()
+
+
+@pytest.mark.parametrize("scale", [0, 2, 9])
+def test_rounding_twice_changes_no_average_of_so_few_rows(scale: int) -> None:
+    """Where two states of rounding could differ, the quotient is close to a tie: no count below 10^9 is."""
+    getcontext().prec = 60
+    kept, shown = scale + 4 + 9, scale + 4
+    once, twice = Decimal(1).scaleb(-shown), Decimal(1).scaleb(-kept)
+    for count in (3, 7, 999_999_937, 10**9 - 1):
+        # The sums whose average lies next to a tie, on either side of it.
+        tie = Decimal(5).scaleb(-shown - 1)
+        nearest = int((tie * count).scaleb(scale))
+        for total in range(nearest - 2, nearest + 3):
+            value = Decimal(total).scaleb(-scale) / count
+            rounded = value.quantize(twice, ROUND_HALF_UP).quantize(once, ROUND_HALF_UP)
+            assert rounded == value.quantize(once, ROUND_HALF_UP)
+
+
+@pytest.mark.parametrize("of_sum", ["decimal(38,2)", "decimal(38,35)", "decimal(35,0)"])
+def test_what_could_be_rounded_twice_has_no_state(of_sum: str) -> None:
+    with pytest.raises(NoState):
+        over("decimal(28,2)", of_sum)
+
+
+def test_averages_of_floats_have_no_state() -> None:
+    query = understood("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", "double"))})
+    assert split(query, ("g",), {"t": ("id",)}) is None
+
+
+@pytest.mark.parametrize(("rows", "hinted"), [(100, True), (-1, False), (3_000_000, False)])
+def test_changes_that_are_known_to_be_few_are_sent_to_each_task(rows: int, hinted: bool) -> None:
+    schemas = {"t": (("id", "int"), ("x", "int")), "u": (("id", "int"), ("y", "int"))}
+    query = understood("SELECT t.x, u.y FROM t JOIN u ON t.id = u.id", schemas)
+    facts = Facts(
+        {
+            "t": UpstreamFacts(True, ("id",), 10_000_000, rows),
+            "u": UpstreamFacts(False, ("id",), 10_000_000, 0),
+        }
+    )
+
+    class Named:
+        def relation(self, source: str, state: str) -> str:
+            return f"{source}_{state}"
+
+    (part,) = signed(query.node, query.node.output, facts)
+    assert ("BROADCAST" in Renderer(Named()).query(part).upper()) == hinted
