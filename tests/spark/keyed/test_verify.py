@@ -13,6 +13,7 @@ import pytest
 
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.compaction.rebucket import rebucket
 from dbt_arctic.keyed.table import side_name
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
 from dbt_arctic.maintenance.finding import Finding
@@ -176,13 +177,13 @@ def test_what_was_left_behind(shop: Any, verify: Verify, schema: str) -> None:
 
 def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify) -> None:
     query = shop.main.query
-    tables = {
-        name: shop.table(name) for name in ("split", "sorted", "blind", "silent", "stale", "newer", "half")
-    }
+    names = ("split", "other", "sorted", "blind", "silent", "stale", "newer", "half")
+    tables = {name: shop.table(name) for name in names}
     for table in tables.values():
         table.build(ROWS[:2])
     keyed = {name: orders.table for name, orders in tables.items()}
     query(f"ALTER TABLE {keyed['split'].change.sql} REPLACE PARTITION FIELD bucket(2, id) WITH bucket(4, id)")
+    query(f"ALTER TABLE {keyed['other'].change.sql} ADD PARTITION FIELD amount")
     query(f"ALTER TABLE {keyed['sorted'].base.sql} WRITE LOCALLY ORDERED BY amount")
     metrics = "'write.metadata.metrics.column._txn'"
     query(f"ALTER TABLE {keyed['blind'].change.sql} UNSET TBLPROPERTIES ({metrics})")
@@ -195,6 +196,7 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
     found = verify()
     assert {name: kinds(findings) for name, findings in found.items()} == {
         "split": {"layout"},
+        "other": {"layout"},
         "sorted": {"layout"},
         "blind": {"properties"},
         "silent": {"properties"},
@@ -202,13 +204,18 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
         "newer": {"newer-protocol"},
         "half": {"savepoint"},
     }
-    assert "bucket(4, id)" in found["split"][0].what
-    assert found["split"][0].fix == "dbt run --full-refresh --select split"
+    assert found["split"][0].what.endswith(
+        ".split__base_1 has 2 buckets, and " + keyed["split"].change.dotted + " 4"
+    )
+    assert found["split"][0].fix == f"dbt-arctic compact --kind full {shop.main.schema}.split"
+    rebucket(shop.main.edge, keyed["split"].name, 2)
+    assert "partitioned by bucket(2, id), amount" in found["other"][0].what
+    assert found["other"][0].fix == "dbt run --full-refresh --select other"
     # Every other one is repaired by the statement that its finding names.
     for name in ("sorted", "blind", "silent", "stale"):
         (finding,) = found[name]
         query(finding.fix)
-    assert set(verify()) == {"split", "newer", "half"}
+    assert set(verify()) == {"other", "newer", "half"}
 
 
 def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
