@@ -1,0 +1,60 @@
+"""A table of operations that is damaged, or that others hold on to, stops no compaction; both are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_arctic.compaction.experience import Experience
+from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.run import Done
+from dbt_arctic.errors import CommitConflict
+from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
+from dbt_arctic.refresh.edge import Edge
+from tests.unit.compaction.conftest import NOW, Orders
+from tests.unit.maintenance.test_report import ORDERS, Catalog, record
+
+
+@pytest.fixture
+def orders() -> Orders:
+    made = Orders()
+    made.build()
+    return made
+
+
+def test_without_its_history_compaction_goes_on_and_says_so(orders: Orders) -> None:
+    told: list[str] = []
+    found = experience_of(Catalog(orders, damaged=True), ORDERS, told.append)  # type: ignore[arg-type]
+    assert found == Experience()
+    assert "times are rough" in told[0]
+    assert "a file of it is gone" in told[0]
+
+
+def test_its_history_is_read(orders: Orders) -> None:
+    told: list[str] = []
+    catalog = Catalog(orders, [record(5), record(50)])
+    assert len(experience_of(catalog, ORDERS, told.append).records) == 2  # type: ignore[arg-type]
+    assert told == []
+
+
+def test_what_was_done_is_written_down_even_where_nothing_can_be_put_in_order(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    told: list[str] = []
+
+    def run(step: str, sql: str, table: Any = None) -> int:
+        ran.append(step)
+        if step == "forget_operations":
+            raise CommitConflict("others were faster")
+        return 1
+
+    catalog = Catalog(orders)
+    edge = Edge(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
+    monkeypatch.setattr("dbt_arctic.maintenance.upkeep.MOST_FILES", 1)
+    operation = Operation("major", ORDERS, "due", 2.0, 1.0)
+    done = [Done(operation, "compacted", began_ms=NOW, seconds=3.0)]
+    record_and_keep(edge, ORDERS, done, Experience(), 60, told.append)
+    assert ran == ["record_operations", "forget_operations"]
+    assert "not put in order" in told[0]
