@@ -305,6 +305,14 @@ def put_together_with_changes_pending(story: Story) -> None:
     story.put_together("minor", story.orders)
 
 
+def given_more_buckets(story: Story) -> None:
+    story.watched = True
+    story.build([Change(1, 1)])
+    story.upsert([Change(1, 2)])
+    more = meet("mark_buckets", lambda: story.upsert([Change(2, 3)]))
+    assert story.put_together("4 buckets", story.orders, more)
+
+
 def late_rows(story: Story) -> None:
     story.build([Change(1, 10, sequence=2)])
     story.upsert([Change(1, None, sequence=5), Change(2, 7, sequence=5)])
@@ -329,6 +337,7 @@ MUTATIONS = [
     Mutation(trim_before_merge, compacted),
     Mutation(trim_at_once, read_during_a_compaction),
     Mutation(trim_everything, written_between_merge_and_trim),
+    Mutation(trim_everything, given_more_buckets),
     Mutation(trim_a_range, written_by_a_clock_that_is_slow),
     Mutation(publish_without_compare_and_swap, overtaken_compaction),
     Mutation(pin_the_change_table_first, compacted_while_a_version_is_taken),
