@@ -44,6 +44,18 @@ def unreadable_manifest(
     )
 
 
+def unreadable_rows(
+    catalog: str, schema: str, name: str, location: str, error: Exception
+) -> CatalogUnavailable:
+    """A file of rows or deletes of a small table is missing, out of reach or damaged."""
+    return CatalogUnavailable(
+        f"The rows of `{catalog}.{schema}.{name}` cannot be read.",
+        where=location,
+        why=_cause(error),
+        fix=_remedy(error, "Restore the file from a backup, or drop the table if its rows can be spared."),
+    )
+
+
 def _remedy(error: Exception, otherwise: str) -> str:
     if isinstance(error, PermissionError):
         return "Give this user the right to read the file, and to enter the folders above it."

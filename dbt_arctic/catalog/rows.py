@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbt_arctic.catalog.damage import unreadable_manifest
+from dbt_arctic.catalog.damage import unreadable_rows
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -22,5 +22,5 @@ def table_rows(
         found = table.scan(selected_fields=tuple(columns)).to_arrow()
     except Exception as error:  # damaged bytes fail in the reader in any way they like
         place = getattr(error, "filename", None) or table.location()
-        raise unreadable_manifest(catalog, schema, name, str(place), error) from error
+        raise unreadable_rows(catalog, schema, name, str(place), error) from error
     return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))
