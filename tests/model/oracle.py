@@ -92,6 +92,8 @@ class GenerationLog:
     now: State = field(default_factory=dict)
     """The state at the newest commit, without what columns that were dropped since held."""
     columns: tuple[str, ...] = ()
+    leaving: set[str] = field(default_factory=set)
+    """Columns that the view does not show any more, and both tables still have."""
     dropped: set[str] = field(default_factory=set)
     shown_since: int = 0
     """How many transactions there were when it began to be shown, the last time that it did."""
@@ -100,9 +102,14 @@ class GenerationLog:
     def head(self) -> int:
         return self.order[-1]
 
-    def show(self, columns: tuple[str, ...]) -> None:
-        """A column that is dropped and comes back has nothing of what it once held."""
-        gone = set(self.columns) - set(columns)
+    def show(self, columns: tuple[str, ...], stored: set[str]) -> None:
+        """A column that is dropped and comes back has nothing of what it once held. One that was about to be
+        dropped, when somebody else replaced the generation, comes back with it as it was.
+
+        :param stored: the columns that base and change table have.
+        """
+        left = self.leaving | set(self.columns)
+        gone, self.leaving = left - stored, (left - set(columns)) & stored
         if gone:
             self.dropped |= gone
             self.now = {key: cell.without(gone) for key, cell in self.now.items()}
@@ -153,7 +160,8 @@ class TableLog:
                 continue
             log = self.generations.setdefault(generation.change_id, GenerationLog(generation))
             if generation == table.generation:
-                log.show(table.column_names)
+                stored = [{column.name for column in side.columns} for side in (base, change)]
+                log.show(table.column_names, stored[0] & stored[1])
                 if moved:
                     log.shown_since = len(log.txns)
             self._follow_change(log, change)

@@ -199,3 +199,13 @@ def test_a_rollback_to_a_generation_that_is_cleaned_away_says_so(story: Story, a
     story.build([Change(1, 10)])
     clean = Disturbance("meet", at, lambda: story.clean(Retention(keep_previous_ms=0)))
     story.roll_back(story.orders, version, clean)
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_an_undo_shows_a_column_again_whose_drop_a_full_refresh_overtook(story: Story, at: int) -> None:
+    story.build([])
+    story.extra = True
+    story.overwrite([Change(1, 57)])
+    story.extra = False
+    story.replace_day(2, [], Disturbance("meet", at, lambda: story.build([])))
+    story.undo_full_refresh(story.orders)
