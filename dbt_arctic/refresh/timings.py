@@ -15,8 +15,8 @@ from dbt_arctic.keyed.log import SnapshotLike
 from dbt_arctic.planner.reasons import Reason
 
 PROPERTY_REFRESH = "arctic.refresh"
-"""On a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, rows of upstreams that had
-changed, -1 where nobody knew."""
+"""On a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, rows of upstreams that
+had changed, -1 where nobody knew."""
 
 Strategy = Literal["incremental", "full"]
 
