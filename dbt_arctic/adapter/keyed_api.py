@@ -30,7 +30,6 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.keyed import create, read
-from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
@@ -38,7 +37,7 @@ from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, swaps
 from dbt_arctic.refresh.auto_state import drop_lost_state
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
-from dbt_arctic.refresh.consumption import Consumption
+from dbt_arctic.refresh.consumption import Consumption, last_consumed
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
@@ -343,9 +342,9 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         target = clone.origin(self.catalog, swaps.standing(self.catalog, name))
         table = find_keyed(self.catalog, target)
         if table is not None:
-            return consumed_versions(load_change(self.catalog, table).history())
+            return last_consumed(load_change(self.catalog, table).history(), name.identifier)
         state = self.catalog.load_table(target.schema, target.identifier)
-        return {} if state is None else consumed_versions(state.history())
+        return {} if state is None else last_consumed(state.history(), name.identifier)
 
     def _origin(self, relation: ArcticRelation) -> Name:
         return clone.origin(self.catalog, relation.name_parts)

@@ -125,14 +125,15 @@ def _move_files(
 
 
 def _mark(edge: Edge, table: KeyedTable) -> None:
-    """A marker in each bucket of now, of whose files nothing is known, as in a table that was just made."""
+    """A marker in each bucket of now, of whose files nothing is known, as in a table that was just made.
+
+    Where this fails, the table goes on to leave statistics out: that is what tells the next one to go on.
+    """
     edge.run("leave_statistics_out", create.leave_statistics_out(table), table)
-    try:
-        _drop_markers(edge, table)
-        said = {PROPERTY_MARKERS: str(table.layout.buckets)}
-        edge.run("mark_buckets", write.mark_buckets(table, said), table)
-    finally:
-        edge.run("keep_statistics", create.keep_statistics(table), table)
+    _drop_markers(edge, table)
+    said = {PROPERTY_MARKERS: str(table.layout.buckets)}
+    edge.run("mark_buckets", write.mark_buckets(table, said), table)
+    edge.run("keep_statistics", create.keep_statistics(table), table)
 
 
 def _drop_markers(edge: Edge, table: KeyedTable) -> None:

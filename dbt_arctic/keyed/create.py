@@ -86,6 +86,11 @@ def keeps_statistics(change_properties: Mapping[str, str]) -> bool:
     return _DEFAULT_METRICS not in change_properties
 
 
+def was_marked_anew(change_properties: Mapping[str, str]) -> bool:
+    """Whether bucket markers were put in place of others, or that was begun."""
+    return _FINISHED in change_properties
+
+
 def is_finished(change_properties: Mapping[str, str]) -> bool:
     """Whether a build has come as far as ``keep_statistics``: what is left then is to show it."""
     return keeps_statistics(change_properties) or _FINISHED in change_properties

@@ -27,7 +27,7 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
             table.name.dotted,
             "a full compaction that changes their number is at work, or was cut off; reads are right, but "
             "joins of merged rows shuffle",
-            f"dbt-arctic compact --kind full {table.name.schema}.{table.name.identifier}",
+            compact_full(table),
         )
     for side, state in ((table.base, base), (table.change, change)):
         if state.partitioning is not None and state.partitioning != laid_out(table, state).layout.fields:
@@ -74,8 +74,15 @@ def check_properties(table: KeyedTable, base: TableState, change: TableState) ->
             table.change.dotted,
             "the property was set by hand, or a change of the number of buckets was cut off; every read of "
             "changes reads all of them",
-            create.keep_statistics(table),
+            compact_full(table)
+            if create.was_marked_anew(change.properties)
+            else create.keep_statistics(table),
         )
+
+
+def compact_full(table: KeyedTable) -> str:
+    """What goes on with a change of the number of buckets."""
+    return f"dbt-arctic compact --kind full {table.name.schema}.{table.name.identifier}"
 
 
 _METRICS_OF = "write.metadata.metrics.column."

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt_arctic.catalog.api import TableState
-from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.errors import ConcurrentRun, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+
+
+def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed]:
+    """The versions from which a model goes on: those of the newest commit of its table that tells of any.
+
+    :param history: of the table, newest first.
+    :raises VersionUnavailable: commits are gone, and none that is left tells of any. Were the model taken for
+        one that has never read its upstreams, it would never learn of rows that they have lost.
+    """
+    found = consumed_versions(history)
+    if not found and history and history[-1].parent_id is not None:
+        raise VersionUnavailable(
+            f"what {model} has read of its upstreams is not on record any more",
+            where=model,
+            why="snapshots of its table were expired, with the commits that told of it, by other means than "
+            "dbt-arctic expire; or it has never pulled, and its log does not reach back to its beginning",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
+    return found
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from dbt_arctic.errors import (
     UnknownRelation,
     VersionUnavailable,
 )
-from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
@@ -42,7 +41,7 @@ from dbt_arctic.maintenance.versions import list_savepoints, rows_at
 from dbt_arctic.planner.modification import parse_modification
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.refresh.consumption import Consumption
+from dbt_arctic.refresh.consumption import Consumption, last_consumed
 from dbt_arctic.refresh.interval import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.modify import modify
@@ -60,7 +59,7 @@ PLAIN = "plain"
 TOMBSTONES_MS = 24 * 3600 * 1000
 LEFT_BEHIND = (
     *("leftover-", "savepoint", "view-missing", "interrupted-swap", "columns"),
-    *("layout", "properties"),  # another number of buckets, half-way
+    *("layout", "properties", "markers"),  # another number of buckets, half-way
 )
 """What the findings of ``verify`` may begin with after an operation that was cut off."""
 
@@ -450,7 +449,7 @@ class Story:
             expected = {}
             if not first:
                 target = load_keyed(catalog, self.copy.name)
-                expected = consumed_versions(load_change(catalog, target).history())
+                expected = last_consumed(load_change(catalog, target).history(), "copy")
             pull = plan_pull(catalog, source, expected.get(source.dotted), model="copy")
             if not first and not pull.changed:
                 said.append("skipped")

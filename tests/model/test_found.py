@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.compaction.plan import asked_for
+from dbt_arctic.compaction.settings import CompactionSettings
+from dbt_arctic.compaction.status import measure_keyed
 from dbt_arctic.maintenance.leftovers import Retention
 from dbt_arctic.refresh.pull import plan_pull
+from dbt_arctic.refresh.state import load_base, load_change, load_keyed
 from dbt_arctic.refresh.upstreams import Upstream, look_at
 from tests.model.story import GRACE_S, Change, Story
 from tests.model.world import Disturbance, MemoryWorld
@@ -209,3 +213,32 @@ def test_an_undo_shows_a_column_again_whose_drop_a_full_refresh_overtook(story: 
     story.extra = False
     story.replace_day(2, [], Disturbance("meet", at, lambda: story.build([])))
     story.undo_full_refresh(story.orders)
+
+
+def test_a_model_whose_consumed_versions_somebody_expired_asks_for_a_full_refresh(story: Story) -> None:
+    story.build([Change(4, 1)])
+    story.pull()
+    story.upsert([Change(3, 2)])
+    story.pull()
+    story.compact(story.copy, 0)
+    story.build([Change(2, 3)])
+    story.expire(story.copy, "change", 0)
+    assert story.pull() == "failed", "what it would read lacks the deletes"
+    assert story.pull(rebuild=True) == "built"
+
+
+@pytest.mark.parametrize("trouble", ["refuse", "lose"])
+def test_bucket_markers_that_could_not_be_made_are_missed_by_the_next_compaction(
+    story: Story, trouble: str
+) -> None:
+    story.build([Change(1, 1)])
+    story.upsert([Change(1, 2)])
+    assert not story.put_together("4 buckets", story.orders, Disturbance(trouble, step="mark_buckets"))
+    (found,) = [one for one in story.findings() if one.kind == "properties"]
+    assert found.fix == "dbt-arctic compact --kind full s.orders"
+    table = load_keyed(story.world.catalog, story.orders.name)
+    sides = load_base(story.world.catalog, table), load_change(story.world.catalog, table)
+    status = measure_keyed(story.world.catalog, table, *sides, story.world.now_ms())
+    assert asked_for("full", status, CompactionSettings()).to_buckets == 4
+    assert story.put_together("4 buckets", story.orders)
+    assert not story.findings()
