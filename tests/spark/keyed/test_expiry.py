@@ -30,7 +30,10 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
         orders.apply([{"id": at, "amount": 100 + at}], [{"id": at - 1}])
         model[at] = 100 + at
         model.pop(at - 1, None)
+        orders.compact()
         copy.run()
+        # So that its newest commit does not tell what it has read: that is to be said again.
+        copy.orders.compact()
         # What copy has read of this is the version to go on from, which the next upsert leaves behind.
         orders.upsert([{"id": 50, "amount": at}])
         model[50] = at
@@ -51,6 +54,6 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
     sql = rows_at(shop.main.catalog, orders.name, shown.token, "test")
     assert {row["id"] for row in shop.main.read(sql, ["id"])} == model.keys()
     # It is not that nothing ever goes: without these there would be some for each turn.
-    assert max(snapshots(orders, copy.orders)) < at
+    assert max(snapshots(orders, copy.orders)) < at > 5
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
