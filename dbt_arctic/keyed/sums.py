@@ -1,4 +1,4 @@
-"""Stored sums and counts, and what is to be added to them, as SQL text: a batch of upserts and deletes."""
+"""Stored sums, counts and extremes, and what is added to them, as SQL text: a batch of changes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 
 _IS_CHANGE = quote("_arctic_is_change")
+EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
+"""The error of a statement that stored values do not suffice for."""
 _BELOW_ZERO = "a count of rows fell below zero: the stored sums are not those of the rows that were read"
 
 
@@ -23,21 +25,22 @@ def added(
     counts: Sequence[str],
     counted: Mapping[str, str],
     whole: bool,
+    extremes: Mapping[str, str] | None = None,
 ) -> str:
     """Columns: the table's, and ``_action``. Groups to which nothing was added do not appear.
 
     :param changes: SQL of the key and what to add to each other column, any number of rows a group.
     :param rows: the column that counts rows; :param counts: all columns that count.
-    :param counted: for each other column the one that counts its values.
+    :param counted: for each sum the column that counts its values.
     :param whole: whether there is one group, which stays without a row.
+    :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
     """
-    numbers = [*counts, *counted]
+    numbers, extremes = [*counts, *counted], extremes or {}
     types = table.types
     totals = ",\n    ".join(
-        f"sum({quote(name)}) AS {quote(name)}, "
-        f"coalesce(sum(CASE WHEN {_IS_CHANGE} THEN {quote(name)} END), 0) AS {quote('_added_' + name)}"
-        for name in numbers
+        [*map(_total, numbers), *(_extreme(name, which, rows) for name, which in extremes.items())]
     )
+    left = {name: _has_left(name, which, rows) for name, which in extremes.items()}
     shown = []
     for name in table.column_names:
         value = quote(name)
@@ -45,13 +48,25 @@ def added(
             value = f"CASE WHEN {value} < 0 THEN raise_error({literal(_BELOW_ZERO)}) ELSE {value} END"
         elif name in counted:
             value = f"CASE WHEN {quote(counted[name])} > 0 THEN {value} END"
+        elif name in extremes:
+            value = (
+                f"CASE WHEN {quote(rows)} = 0 THEN NULL "
+                f"WHEN {left[name]} THEN raise_error({literal(EXTREME_LEFT)}) ELSE {value} END"
+            )
         shown.append(quote(name) if name in table.key else f"CAST({value} AS {types[name]}) AS {quote(name)}")
-    differs = " OR ".join(f"{quote('_added_' + name)} <> 0" for name in numbers)
-    columns = quote_all([*table.key, *numbers])
+    differs = " OR ".join(
+        [
+            *(f"{quote('_added_' + name)} <> 0" for name in numbers),
+            *(f"NOT ({quote(name)} <=> {quote('_stored_' + name)}) OR {left[name]}" for name in extremes),
+        ]
+    )
+    columns = quote_all([*table.key, *numbers, *extremes])
     action = "'U'" if whole else f"CASE WHEN {quote(rows)} = 0 THEN 'D' ELSE 'U' END"
     # A group that came and went between two refreshes was never stored.
     gone = "" if whole else f"\n  AND NOT ({quote(rows)} = 0 AND {quote('_added_' + rows)} = 0)"
     stored = merge_on_read(table, version, known)
+    if extremes:
+        changes = _net(changes, [*table.key, *extremes], numbers)
     return f"""\
 SELECT {", ".join(shown)},
   {action} AS {quote(ACTION)}
@@ -70,3 +85,42 @@ FROM (
   GROUP BY {quote_all(table.key)}
 )
 WHERE ({differs}){gone}"""
+
+
+def _net(changes: str, values: Sequence[str], numbers: Sequence[str]) -> str:
+    """What the changes come to for each value: one that was gained and lost again is neither."""
+    listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in numbers)
+    return f"SELECT {quote_all(values)}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {quote_all(values)}"
+
+
+def _total(name: str) -> str:
+    value = quote(name)
+    return (
+        f"sum({value}) AS {value}, "
+        f"coalesce(sum(CASE WHEN {_IS_CHANGE} THEN {value} END), 0) AS {quote('_added_' + name)}"
+    )
+
+
+def _extreme(name: str, which: str, rows: str) -> str:
+    """Of a group: the stored value with the gained ones; the stored, the best lost, the best gained one."""
+    value, count = quote(name), quote(rows)
+    parts = {
+        name: f"NOT {_IS_CHANGE} OR {count} > 0",
+        f"_stored_{name}": f"NOT {_IS_CHANGE}",
+        f"_lost_{name}": f"{_IS_CHANGE} AND {count} < 0",
+        f"_gained_{name}": f"{_IS_CHANGE} AND {count} > 0",
+    }
+    return ", ".join(
+        f"{which}(CASE WHEN {condition} THEN {value} END) AS {quote(alias)}"
+        for alias, condition in parts.items()
+    )
+
+
+def _has_left(name: str, which: str, rows: str) -> str:
+    """Whether a group that goes on has lost its stored value, and gained none that is as good."""
+    stored, lost, gained = (quote(f"_{kind}_{name}") for kind in ("stored", "lost", "gained"))
+    reaches = "<=" if which == "min" else ">="
+    return (
+        f"({quote(rows)} <> 0 AND coalesce({lost} {reaches} {stored}, false) "
+        f"AND NOT coalesce({gained} {reaches} {lost}, false))"
+    )

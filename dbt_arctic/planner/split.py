@@ -1,9 +1,9 @@
 """A query as a state that is cheap to keep up to date, and a cheap query over it.
 
-Where a query ends in sums, counts and averages over many rows, the state has the sums and counts of each
-group, and whatever stands above them (an average, a share, HAVING, the first rows of an order) is computed
-from these few. Where it ends in the first rows of an order, the state has all rows: which are the first
-depends on all of them.
+Where a query ends in sums, counts, averages and extremes over many rows, the state has the sums, counts and
+extremes of each group, and whatever stands above them (an average, a share, HAVING, the first rows of an
+order) is computed from these few. Where it ends in the first rows of an order, the state has all rows: which
+are the first depends on all of them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
     counts: dict[str, str] = {}
     totals: dict[str, str] = {}
     aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
-    parts = {}
+    parts: dict[str, tuple[str, str, str]] = {}
 
     def counted(value: exp.Expression) -> str:
         text = to_sql(value)
@@ -147,11 +147,19 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
         return counts[text]
 
     for name, call in node.aggregates:
-        if not isinstance(call, exp.Count | exp.Sum | exp.Avg) or call.args.get("expressions"):
+        if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
             return None
         value = call.this
-        if isinstance(value, exp.Distinct):
+        if isinstance(value, exp.Distinct) or call.args.get("expressions"):
             return None
+        if isinstance(call, exp.Min | exp.Max):
+            if sort_of(value, known) == "float":
+                return None
+            kind = "min" if isinstance(call, exp.Min) else "max"
+            stored = f"_{kind}_{len(parts) + 1}"
+            aggregates.append((stored, call))
+            parts[name] = (kind, stored, "")
+            continue
         if isinstance(call, exp.Count):
             constant = isinstance(value, exp.Star | exp.Literal)
             parts[name] = ("count", "", ROWS if constant else counted(value))
@@ -194,7 +202,7 @@ def _value(call: str, total: str, count: str, types: Mapping[str, str]) -> exp.E
     """An aggregate from its sum and its count, as Spark computes it."""
     if call == "count":
         return column(count)
-    if call == "sum":
+    if call in ("sum", "min", "max"):
         return column(total)
     found = _DECIMAL.fullmatch(types[total])
     if found is None:

@@ -1,14 +1,17 @@
 """Sums and counts that follow from their stored values and what a query's rows have gained and lost.
 
-A query is of this kind if it shows, for each group, ``count(*)`` and besides nothing but ``sum`` and
-``count``, and for each ``sum(x)`` also ``count(x)``: then its stored result knows all that its next one
-depends on. Where a group has no row left it is gone; where a sum has no value left it is NULL.
+A query is of this kind if it shows, for each group, ``count(*)`` and besides nothing but ``sum``, ``count``,
+``min`` and ``max``, and for each ``sum(x)`` also ``count(x)``: then its stored result knows all that its next
+one depends on. Where a group has no row left it is gone; where a sum has no value left it is NULL. Only where
+a ``min`` or ``max`` has lost its value, and gained none as good, the rows have to be asked: that is found
+when it is computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlglot import exp
 
@@ -33,6 +36,10 @@ from dbt_arctic.planner.touched import Wanted
 from dbt_arctic.planner.types import sort_of, sorts
 
 _EXACT = ("whole", "big", "decimal")
+_ORDERED = (*_EXACT, "other")
+"""Of which the least and the greatest value are one value: not of floats, which have two zeros."""
+
+Extreme = Literal["min", "max"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,8 @@ class Sums:
     :param rows: the column that counts rows; without a row a group is gone, unless it is the only one.
     :param counts: all columns that count.
     :param counted: for each sum the column that counts its values.
+    :param extremes: for each ``min`` and ``max`` which of the two it is. In ``changes``, they are not signed:
+        the column has the value of the row.
     """
 
     key: tuple[str, ...]
@@ -79,6 +88,7 @@ class Sums:
     whole: bool
     guards: tuple[Guard, ...]
     touched: tuple[Touched, ...] = ()
+    extremes: dict[str, Extreme] = field(default_factory=dict)
 
 
 def plan_sums(
@@ -100,8 +110,14 @@ def plan_sums(
     if rows is None:
         return None
     counted = {}
+    extremes: dict[str, Extreme] = {}
     for name, argument in arguments.items():
         if name in counts:
+            continue
+        if isinstance(values[name], exp.Min | exp.Max):
+            if argument is None or sort_of(argument, known) not in _ORDERED:
+                return None
+            extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue
         counter = next((other for other, value in counts.items() if value == argument), None)
         if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
@@ -109,7 +125,10 @@ def plan_sums(
         counted[name] = counter
     items = list(keys.items())
     for name, argument in arguments.items():
-        items.append((name, _signed_value(argument, is_count=name in counts)))
+        if name in extremes and argument is not None:
+            items.append((name, argument))
+        else:
+            items.append((name, _signed_value(argument, is_count=name in counts)))
     used = columns_of(*keys.values(), *(one for one in arguments.values() if one is not None))
     wanted = tuple(name for name in aggregate.child.output if name in used)
     staged = _Staged()
@@ -130,6 +149,7 @@ def plan_sums(
         whole=not aggregate.groups,
         guards=tuple(guards_of(aggregate.child, facts)),
         touched=tuple(staged.found),
+        extremes=extremes,
     )
 
 
@@ -206,7 +226,9 @@ def _roles(
 
 
 def _is_other(call: exp.Expression) -> bool:
-    plain_call = isinstance(call, exp.Count | exp.Sum) and not call.args.get("expressions")
+    plain_call = isinstance(call, exp.Count | exp.Sum | exp.Min | exp.Max) and not call.args.get(
+        "expressions"
+    )
     return not plain_call or isinstance(call.this, exp.Distinct) or call.find(exp.Filter) is not None
 
 

@@ -79,7 +79,8 @@ class AutoPlan:
     query: Query | None = None
     incremental: Incremental | None = None
     sums: Sums | None = None
-    """Instead of ``incremental``, where the stored rows and the changes tell the new ones."""
+    """Where the stored rows and the changes tell the new ones: instead of ``incremental``, or before it where
+    an extreme may turn out to have left its group."""
     state: StatePlan | None = None
     """Where the model is a query over a state of its own: what becomes of that first."""
     began_ms: int = 0
@@ -197,6 +198,7 @@ def plan_auto(
     slower = None if config.auto == "strict" else is_slower(took, _rows_of(changed))
     if slower is not None:
         return plan("full", slower)
+    sums = None
     try:
         query = understood(reading, columns(text) if columns is not None else None)
         facts = Facts(
@@ -212,12 +214,14 @@ def plan_auto(
             }
         )
         sums = plan_sums(query, config.unique_key, facts, config.accept)
-        if sums is not None:
+        if sums is not None and not sums.extremes:
             return plan("incremental", None, query=query, sums=sums)
         incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
-        return plan("full", error.reason)
-    return plan("incremental", None, query=query, incremental=incremental)
+        if sums is None:
+            return plan("full", error.reason)
+        incremental = None
+    return plan("incremental", None, query=query, sums=sums, incremental=incremental)
 
 
 def read(

@@ -17,7 +17,7 @@ from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.sums import added
+from dbt_arctic.keyed.sums import EXTREME_LEFT, added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
 from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
@@ -55,14 +55,26 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     plan = replace(plan, began_ms=edge.now_ms())
     if plan.action == "incremental":
         try:
-            refresh = _by_keys if plan.sums is None else _by_sums
-            return refresh(edge, name, table, config, _with_shared_rows(edge, plan))
+            return _incrementally(edge, name, table, config, plan)
         except StatementError as error:
             # The affected keys are found with fewer conditions than the query has, so a value that it never
             # computes may have failed. If the query itself fails, the full refresh says so.
             reason = Reason("failed", f"the incremental statements failed: {error.why or error.what}")
             return _full(edge, name, table, config, _instead(plan, reason))
     return _full(edge, name, table, config, plan)
+
+
+def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+    if plan.sums is not None:
+        try:
+            return _by_sums(edge, name, table, config, _with_shared_rows(edge, plan))
+        except StatementError as error:
+            if not plan.sums.extremes or EXTREME_LEFT not in str(error):
+                raise
+        if plan.incremental is None:
+            return _full(edge, name, table, config, _instead(plan, Reason("extreme", EXTREME_LEFT)))
+        plan = replace(plan, sums=None)
+    return _by_keys(edge, name, table, config, _with_shared_rows(edge, plan))
 
 
 def _with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
@@ -130,6 +142,7 @@ def _added(
             counts=sums.counts,
             counted=sums.counted,
             whole=sums.whole,
+            extremes=sums.extremes,
         )
 
     return _write(edge, name, table, config, plan, difference, Choice("incremental", how="sums"))

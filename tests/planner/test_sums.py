@@ -17,15 +17,18 @@ from tests.planner.random_queries import Case, draw
 CASES = 200
 
 
-def summed(case: Case) -> Case:
-    """Sums over a random query, by one of its columns, or over all of it."""
+def summed(case: Case, extremes: bool = False) -> Case:
+    """Sums over a random query, by one of its columns or over all of it; with the extremes, if asked."""
     group, value = case.columns[0], case.columns[-1]
     numbers = f"count(*) AS n, sum({value}) AS s, count({value}) AS c"
+    names = ("n", "s", "c")
+    if extremes:
+        numbers, names = f"{numbers}, min({value}) AS low, max({value}) AS high", (*names, "low", "high")
     if len(case.columns) % 3 == 0:
         sql = f"SELECT 0 AS one, {numbers} FROM (\n{case.sql}\n) AS q"
-        return replace(case, sql=sql, key=("one",), columns=("one", "n", "s", "c"))
+        return replace(case, sql=sql, key=("one",), columns=("one", *names))
     sql = f"SELECT {group} AS g, {numbers} FROM (\n{case.sql}\n) AS q GROUP BY {group}"
-    return replace(case, sql=sql, key=("g",), columns=("g", "n", "s", "c"))
+    return replace(case, sql=sql, key=("g",), columns=("g", *names))
 
 
 def added(database: Database, ready: Prepared) -> dict[object, list[object]] | None:
@@ -49,6 +52,56 @@ def added(database: Database, ready: Prepared) -> dict[object, list[object]] | N
         for group, (rows, total, values) in totals.items()
         if rows or sums.whole
     }
+
+
+def extremes_after(database: Database, ready: Prepared) -> dict[object, tuple[object, object]] | None:
+    """Least and greatest value of each group from the stored ones and the changes, in plain Python. A group
+    whose value has left it is not there; ``None`` where there is no such plan."""
+    try:
+        sums = plan_sums(ready.query, ready.case.key, ready.facts)
+    except CannotPlan:
+        return None
+    if sums is None or any(database.rows(guard_sql(one, InDuckDB()))[0][0] for one in sums.guards):
+        return None
+    assert sums.extremes == {"low": "min", "high": "max"}
+    stored = {group: (low, high) for group, *_, low, high in ready.before}
+    net: dict[object, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    if sums.changes is not None:
+        for group, rows, _, _, low, high in database.rows(changes_sql(sums, InDuckDB())):
+            assert low == high
+            net[group][low] += int(str(rows))
+    found = {}
+    for group in {*stored, *net}:
+        values = [value for value, count in net[group].items() if value is not None and count > 0]
+        lost = {value for value, count in net[group].items() if value is not None and count < 0}
+        now = []
+        for old, best in zip(stored.get(group, (None, None)), (min, max), strict=True):
+            gained = best(values, default=None)
+            if old in lost and (gained is None or best(gained, old) != gained):
+                break
+            now.append(best([one for one in (old, gained) if one is not None], default=None))
+        else:
+            found[group] = (now[0], now[1])
+    return found
+
+
+def test_extremes_follow_unless_they_have_left_their_group() -> None:
+    database, followed, left = Database(), 0, 0
+    for seed in range(CASES):
+        ready = prepare(database, summed(draw(seed), extremes=True))
+        if not isinstance(ready, Prepared):
+            continue
+        found = extremes_after(database, ready)
+        if found is None:
+            continue
+        expected = {group: (low, high) for group, *_, low, high in ready.expected}
+        for group in expected:
+            if group in found:
+                assert found[group] == expected[group], f"seed {seed}\n{ready.case.sql}"
+                followed += ready.changed
+            else:
+                left += 1
+    assert followed > 3 * left > 0
 
 
 def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query() -> None:
@@ -77,7 +130,9 @@ def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query() -
         ("x, count(*) AS n, sum(y) AS s", False),
         ("x, count(*) AS n, sum(y) AS s, count(id) AS c", False),
         ("x, count(*) AS n, sum(z) AS s, count(z) AS c", False),
-        ("x, count(*) AS n, max(y) AS m", False),
+        ("x, count(*) AS n, max(y) AS m, min(y) AS l", True),
+        ("x, count(*) AS n, max(z) AS m", False),
+        ("x, count(*) AS n, min(DISTINCT y) AS l", False),
         ("x, count(*) AS n, count(DISTINCT y) AS d", False),
         ("x, count(*) AS n, sum(DISTINCT y) AS s, count(y) AS c", False),
         ("x, count(*) AS n, sum(y) FILTER (WHERE y > 1) AS s, count(y) AS c", False),

@@ -1,0 +1,93 @@
+"""Least and greatest values are kept beside the sums; rows are asked only where one has left its group."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.auto_state import find_state
+from dbt_arctic.refresh.config import KeyedConfig, parse_config
+
+ROUNDS = 5
+
+
+def automatic(model: str, key: str) -> KeyedConfig:
+    """Never in full because much has changed: the tables are small."""
+    config = parse_config(model, {"unique_key": key, "incremental_strategy": "auto"})
+    return replace(config, full_refresh_above=math.inf)
+
+
+def joined(groups: Any, values: Any) -> str:
+    return (
+        "SELECT g.amount % 3 AS part, min(v.amount) AS low, max(v.amount) AS high, sum(v.amount) AS total\n"
+        f"FROM {groups.name.sql} AS g JOIN {values.name.sql} AS v ON g.id = v.id GROUP BY g.amount % 3"
+    )
+
+
+def test_what_is_gained_and_lost_at_once_is_no_extreme(shop: Any) -> None:
+    """A row whose both sides change: its new value meets its old group for a moment."""
+    groups, values = shop.table("groups"), shop.table("values")
+    groups.build([{"id": 1, "amount": 0}, {"id": 2, "amount": 0}, {"id": 3, "amount": 0}])
+    values.build([{"id": 1, "amount": 15}, {"id": 2, "amount": 10}, {"id": 3, "amount": 20}])
+    edge, model, sql = groups.session.edge, groups.name.sibling("moved"), joined(groups, values)
+    for rows in ([(0, 10, 20, 45)], [(0, 10, 20, 30), (1, 99, 99, 99)]):
+        plan = plan_refresh(edge.catalog, model, automatic("moved", "part"), sql, edge.query_schema)
+        outcome = run_refresh(edge, model, automatic("moved", "part"), plan, owner="model.test")
+        assert sorted(map(tuple, edge.query(f"SELECT * FROM {model.sql}"))) == rows
+        groups.upsert([{"id": 1, "amount": 1}])
+        values.upsert([{"id": 1, "amount": 99}])
+    assert str(outcome.choice) == "INCREMENTAL (sums)"
+
+
+def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(shop: Any) -> None:
+    chance = random.Random(11)
+    groups, values = shop.table("groups"), shop.table("values")
+    for table in (groups, values):
+        table.build([{"id": number, "amount": chance.randrange(40)} for number in range(60)])
+    edge, model = groups.session.edge, groups.name.sibling("extremes")
+    config = automatic("extremes", "part")
+    sql = joined(groups, values)
+    found: Counter[str] = Counter()
+    for number in range(ROUNDS + 1):
+        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        found[str(run_refresh(edge, model, config, plan, owner="model.test").choice)] += 1
+        expected, kept = (
+            sorted(map(tuple, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
+        )
+        assert kept == expected, f"round {number}"
+        if number % 2:  # rows that only come leave no extreme behind
+            for table in (groups, values):
+                table.upsert([{"id": 100 + number, "amount": chance.randrange(40)}])
+            continue
+        for table in (groups, values):
+            picked = chance.sample(range(60), 5)
+            gone = [one for one in picked if chance.random() < 0.3]
+            written = [{"id": one, "amount": chance.randrange(40)} for one in picked if one not in gone]
+            table.apply(written, [{"id": one} for one in gone])
+    assert find_state(edge.catalog, model) is not None
+    assert found["INCREMENTAL (sums)"] >= ROUNDS // 2
+    assert any(choice.endswith("keys)") for choice in found), found
+    assert not any(choice.startswith("FULL") for choice in found if choice != "FULL (build)"), found
+
+
+def test_the_last_row_of_all_leaves_nothing(shop: Any) -> None:
+    values = shop.table("values")
+    values.build([{"id": 1, "amount": 7}])
+    edge, model = values.session.edge, values.name.sibling("highest")
+    config = automatic("highest", "one")
+    sql = f"SELECT 1 AS one, max(amount) AS high, count(*) AS n FROM {values.name.sql}"
+
+    def refreshed() -> list[Any]:
+        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        run_refresh(edge, model, config, plan, owner="model.test")
+        return [tuple(row) for row in edge.query(f"SELECT high, n FROM {model.sql}")]
+
+    assert refreshed() == [(7, 1)]
+    values.apply([], [{"id": 1}])
+    assert refreshed() == [(None, 0)]
+    values.upsert([{"id": 2, "amount": 3}])
+    assert refreshed() == [(3, 1)]
