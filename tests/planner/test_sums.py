@@ -10,7 +10,7 @@ import pytest
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.plan import guard_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.sums import changes_sql, plan_sums
+from dbt_arctic.planner.sums import Sums, changes_sql, plan_sums
 from tests.planner.oracle import Database, InDuckDB, Prepared, prepare
 from tests.planner.random_queries import Case, draw
 
@@ -31,13 +31,21 @@ def summed(case: Case, extremes: bool = False) -> Case:
     return replace(case, sql=sql, key=("g",), columns=("g", *names))
 
 
-def added(database: Database, ready: Prepared) -> dict[object, list[object]] | None:
-    """The result of before, with the changes added in plain Python; ``None`` where there is no such plan."""
+def planned(database: Database, ready: Prepared) -> Sums | None:
+    """The plan of a case; ``None`` where there is none, or a guard has changed."""
     try:
         sums = plan_sums(ready.query, ready.case.key, ready.facts)
     except CannotPlan:
         return None
     if sums is None or any(database.rows(guard_sql(one, InDuckDB()))[0][0] for one in sums.guards):
+        return None
+    return sums
+
+
+def added(database: Database, ready: Prepared) -> dict[object, list[object]] | None:
+    """The result of before, with the changes added in plain Python; ``None`` where there is no such plan."""
+    sums = planned(database, ready)
+    if sums is None:
         return None
     totals: dict[object, list[int]] = defaultdict(lambda: [0, 0, 0])
     for group, *numbers in ready.before:
@@ -57,11 +65,8 @@ def added(database: Database, ready: Prepared) -> dict[object, list[object]] | N
 def extremes_after(database: Database, ready: Prepared) -> dict[object, tuple[object, object]] | None:
     """Least and greatest value of each group from the stored ones and the changes, in plain Python. A group
     whose value has left it is not there; ``None`` where there is no such plan."""
-    try:
-        sums = plan_sums(ready.query, ready.case.key, ready.facts)
-    except CannotPlan:
-        return None
-    if sums is None or any(database.rows(guard_sql(one, InDuckDB()))[0][0] for one in sums.guards):
+    sums = planned(database, ready)
+    if sums is None:
         return None
     assert sums.extremes == {"low": "min", "high": "max"}
     stored = {group: (low, high) for group, *_, low, high in ready.before}
