@@ -68,12 +68,11 @@ def test_a_compaction_reads_the_buckets_that_were_touched_and_no_other(shop: Any
     # A row that stays where it is, one that moves to another partition, one that goes, and one that comes.
     orders.apply([{"id": 3, "line": 0}, {"id": 4, "line": 2}, {"id": 5000, "line": 1}], [{"id": 5}])
     rows = orders.rows()
-    store = shop.main.connection.session._jsparkSession.sharedState().statusStore()
-    before = store.executionsCount()
+    before = newest_execution(shop)
     assert orders.compact().merged_rows == 4
     read = [
         int(value.get().replace(",", ""))
-        for value in of_merges(store, before, "number of output rows")
+        for value in of_merges(shop, before, "number of output rows")
         if value.isDefined()
     ]
     bucket = "lake.system.bucket(16, id)"
@@ -83,12 +82,30 @@ def test_a_compaction_reads_the_buckets_that_were_touched_and_no_other(shop: Any
     assert (orders.rows(), orders.base_rows()) == (rows, rows)
 
 
-def of_merges(store: Any, since: int, name: str) -> list[Any]:
-    """The values of a metric in the statements that merge."""
-    found, ran = [], store.executionsList()
-    for at in range(since, ran.size()):
-        if ran.apply(at).description().startswith("MERGE"):
-            values, metrics = store.executionMetrics(ran.apply(at).executionId()), ran.apply(at).metrics()
+def executions(shop: Any) -> tuple[Any, Any]:
+    """Spark's record of what was executed, once all of it is there, and the list in it, oldest first. Of what
+    a worker has executed in all, it keeps the newest only."""
+    session = shop.main.connection.session
+    session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = session._jsparkSession.sharedState().statusStore()
+    return store, store.executionsList()
+
+
+def newest_execution(shop: Any) -> int:
+    _, ran = executions(shop)
+    return int(ran.apply(ran.size() - 1).executionId())
+
+
+def of_merges(shop: Any, after: int, name: str) -> list[Any]:
+    """The values of a metric in the statements that merged after an execution."""
+    found: list[Any] = []
+    store, ran = executions(shop)
+    for at in reversed(range(ran.size())):
+        execution = ran.apply(at)
+        if execution.executionId() <= after:
+            break
+        if execution.description().startswith("MERGE"):
+            values, metrics = store.executionMetrics(execution.executionId()), execution.metrics()
             named = [metrics.apply(place) for place in range(metrics.size())]
             found += [values.get(one.accumulatorId()) for one in named if one.name() == name]
     return found
