@@ -39,6 +39,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.touched import Wanted, touched, union_of
+from dbt_arctic.planner.unique import unique_keys
 
 SIGN = "_sign"
 """1: a row that the result has gained; -1: one that it has lost."""
@@ -143,13 +144,13 @@ def _flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
 
 
 def _joined(start: Node, others: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Node:
-    """All relations, each where a condition links it to those before it, the smaller first."""
+    """All relations, each where a condition links it to those before it; first those of which few are met."""
     made, left, open_ = start, list(others), list(conditions)
     while left:
         reach = set(made.output)
         met = {theirs for mine, theirs in equalities(open_) if mine in reach}
         linked = [one for one in left if met & set(one.output)]
-        picked = min(linked or left, key=lambda one: sum(facts.of(scan).rows for scan in scans(one)))
+        picked = min(linked or left, key=lambda one: (_fans_out(one, met, facts), _rows(one, facts)))
         left = [one for one in left if one is not picked]
         both = reach | set(picked.output)
         ready = [part for part in open_ if columns_of(part) <= both]
@@ -157,6 +158,22 @@ def _joined(start: Node, others: Sequence[Node], conditions: Sequence[exp.Expres
         near = {mine: theirs for mine, theirs in equalities(ready) if theirs in picked.output}
         made = Join(made, _near(picked, made, near, facts), "inner", tuple(ready))
     return Filter(made, tuple(open_)) if open_ else made
+
+
+def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
+    """How many rows of a relation one row can meet by the columns ``met``.
+
+    0 where it is one; 1 where they are a part of a key, and so few, as the lines of an order; 2 where nothing
+    is known: hundreds of suppliers have the nation of a customer.
+    """
+    keys = unique_keys(node, facts)
+    if any(key <= met for key in keys):
+        return 0
+    return 1 if any(key & met for key in keys) else 2
+
+
+def _rows(node: Node, facts: Facts) -> int:
+    return sum(facts.of(scan).rows for scan in scans(node))
 
 
 def _few(rows: Node, own: Wanted, relation: Node, facts: Facts) -> Node:

@@ -10,14 +10,27 @@ from dbt_arctic.planner.algebra import Filter, Join, Node, SubqueryRef, columns_
 
 
 def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
-    """The parts that a condition joins with AND."""
+    """The parts that a condition joins with AND; of one with OR, what all its alternatives ask for."""
     if condition is None:
         return []
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
+    condition = condition.unnest()
     if isinstance(condition, exp.And):
         return [*conjuncts(condition.this), *conjuncts(condition.expression)]
-    return [condition]
+    return _factored(condition) if isinstance(condition, exp.Or) else [condition]
+
+
+def _factored(condition: exp.Or) -> list[exp.Expression]:
+    """``a AND b OR a AND c`` as ``a`` and ``b OR c``: an equality in ``a`` joins, one inside OR does not."""
+    if condition.find(exp.Query) is not None:
+        return [condition]
+    alternatives = [conjuncts(part) for part in condition.flatten()]
+    common = [part for part in alternatives[0] if all(part in other for other in alternatives[1:])]
+    if not common:
+        return [condition]
+    rests = [[part for part in parts if part not in common] for parts in alternatives]
+    if not all(rests):
+        return common  # an alternative asks for nothing else
+    return [*common, exp.or_(*(exp.and_(*parts) for parts in rests))]
 
 
 def tidied(node: Node) -> Node:

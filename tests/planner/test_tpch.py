@@ -9,10 +9,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from dbt_arctic.planner.algebra import Join, equalities, walk
 from dbt_arctic.planner.plan import Query, affected_sql, guard_sql, plan_incremental, rows_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.signed import SIGN
 from dbt_arctic.planner.split import Split, outer_sql, split, state_sql
 from dbt_arctic.planner.sums import changes_sql, plan_sums
+from dbt_arctic.planner.unique import unique_keys
 from tests.planner import tpch_data
 from tests.planner.oracle import to_duckdb
 
@@ -110,6 +113,24 @@ def test_a_query_over_its_state_gives_what_the_query_gives(
     assert Counter(data.execute(to_duckdb(outer_sql(made, "state", types))).fetchall()) == Counter(
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
+
+
+@pytest.mark.parametrize("name", sorted(SUMS))
+def test_changes_meet_other_tables_by_their_keys(name: str, data: duckdb.DuckDBPyConnection) -> None:
+    """Not by anything that many rows share: the nation of a customer is that of four hundred suppliers."""
+    found = split_of(name, data)
+    assert found is not None
+    query = understand(
+        state_sql(found[1], {one: one for one in tpch_data.TABLE_KEYS}), tpch_data.schemas(data)
+    )
+    sums = plan_sums(query, found[1].key, tpch_data.FACTS, TIES)
+    assert sums is not None
+    assert sums.changes is not None
+    for join in (node for node in walk(sums.changes) if isinstance(node, Join)):
+        if SIGN in join.left.output and join.kind == "inner":
+            met = {theirs for _, theirs in equalities(join.conditions) if theirs in join.right.output}
+            keys = unique_keys(join.right, tpch_data.FACTS)
+            assert any(key & met for key in keys), (join.conditions, join.right.output)
 
 
 @pytest.mark.parametrize("name", sorted(SUMS))
