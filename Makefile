@@ -51,6 +51,10 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/unit -q
 
+.PHONY: bench-smoke
+bench-smoke: java ## Our own speed against MERGE on Iceberg, three minutes
+	@$(BIN)/python -m benchmarks.peers.smoke
+
 .PHONY: soak-planner
 soak-planner: $(INSTALLED) ## Random queries for the planner, in DuckDB: CASES=100000 SEED=1 PROCESSES=2
 	@$(BIN)/python -m tests.planner.soak --cases $(CASES) --seed $(SEED) --processes $(PROCESSES)

@@ -1,0 +1,20 @@
+"""Which peers there are. A peer's module is imported only where it is asked for: ours needs dbt_arctic."""
+
+from __future__ import annotations
+
+import importlib
+
+from benchmarks.peers.peer import Peer
+
+PEERS = {
+    "arctic": "benchmarks.peers.arctic:Arctic",
+    "iceberg-cow": "benchmarks.peers.iceberg:CopyOnWrite",
+    "iceberg-dv": "benchmarks.peers.iceberg:DeletionVectors",
+    "rebuild": "benchmarks.peers.rebuild:Rebuild",
+}
+
+
+def peer_class(name: str) -> type[Peer]:
+    module, _, member = PEERS[name].partition(":")
+    found: type[Peer] = getattr(importlib.import_module(module), member)
+    return found
