@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from sqlglot import exp
 
@@ -13,7 +14,8 @@ def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
     """The parts that a condition joins with AND; of one with OR, what all its alternatives ask for."""
     if condition is None:
         return []
-    condition = condition.unnest()
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
     if isinstance(condition, exp.And):
         return [*conjuncts(condition.this), *conjuncts(condition.expression)]
     return _factored(condition) if isinstance(condition, exp.Or) else [condition]
@@ -23,14 +25,22 @@ def _factored(condition: exp.Or) -> list[exp.Expression]:
     """``a AND b OR a AND c`` as ``a`` and ``b OR c``: an equality in ``a`` joins, one inside OR does not."""
     if condition.find(exp.Query) is not None:
         return [condition]
-    alternatives = [conjuncts(part) for part in condition.flatten()]
+    alternatives = [conjuncts(part) for part in _alternatives(condition)]
     common = [part for part in alternatives[0] if all(part in other for other in alternatives[1:])]
     if not common:
         return [condition]
     rests = [[part for part in parts if part not in common] for parts in alternatives]
     if not all(rests):
         return common  # an alternative asks for nothing else
-    return [*common, exp.or_(*(exp.and_(*parts) for parts in rests))]
+    return [*common, cast(exp.Expression, exp.or_(*(exp.and_(*parts) for parts in rests)))]
+
+
+def _alternatives(condition: exp.Expression) -> list[exp.Expression]:
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    if isinstance(condition, exp.Or):
+        return [*_alternatives(condition.this), *_alternatives(condition.expression)]
+    return [condition]
 
 
 def tidied(node: Node) -> Node:
