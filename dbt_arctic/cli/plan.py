@@ -9,7 +9,8 @@ import click
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.planner.plan import affected_sql, rows_sql
-from dbt_arctic.planner.sums import changes_sql, touched_sql
+from dbt_arctic.planner.staged import gathered_sql, touched_sql
+from dbt_arctic.planner.sums import changes_sql
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -89,11 +90,16 @@ def statements(entry: ModelPlan) -> dict[str, str]:
     if sums is not None and sums.changes is not None:
         touched = {
             f"touched values {number}": touched_sql(one, entry.plan.sources)
-            for number, one in enumerate(sums.touched, 1)
+            for number, one in enumerate(sums.staged.touched, 1)
         }
-        names = {one.name: f"touched_{number}" for number, one in enumerate(sums.touched, 1)}
+        names = {one.name: f"touched_{number}" for number, one in enumerate(sums.staged.touched, 1)}
+        names |= {one.name: f"gathered_{number}" for number, one in enumerate(sums.staged.gathered, 1)}
+        gathered = {
+            f"rows of touched values {number}": gathered_sql(one, entry.plan.sources, names)
+            for number, one in enumerate(sums.staged.gathered, 1)
+        }
         changes = changes_sql(sums, entry.plan.sources, names)
-        return {**touched, "what is added to the stored sums": changes}
+        return {**touched, **gathered, "what is added to the stored sums": changes}
     incremental = entry.plan.incremental
     if incremental is None or incremental.affected is None:
         return {}

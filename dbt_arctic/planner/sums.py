@@ -19,8 +19,6 @@ from dbt_arctic.planner.algebra import (
     Aggregate,
     Node,
     Project,
-    Scan,
-    State,
     UnionAll,
     column,
     columns_of,
@@ -29,10 +27,11 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.gathered import gather
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
 from dbt_arctic.planner.render import Renderer, Sources
-from dbt_arctic.planner.signed import SIGN, Inline, NotSigned, signed
-from dbt_arctic.planner.touched import Wanted
+from dbt_arctic.planner.signed import SIGN, NotSigned, signed
+from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from dbt_arctic.planner.types import sort_of, sorts
 
 _EXACT = ("whole", "big", "decimal")
@@ -43,34 +42,8 @@ Extreme = Literal["min", "max"]
 
 
 @dataclass(frozen=True)
-class Touched:
-    """Values that changes touch, to be computed once, before what is computed of them.
-
-    :param name: the relation that the changes read them from. :param rows: columns ``key_...``.
-    """
-
-    name: str
-    rows: Node
-
-
-class _Staged(Inline):
-    """Collects touched values as relations of their own."""
-
-    def __init__(self) -> None:
-        self.found: list[Touched] = []
-
-    def keys(self, rows: Node, names: Wanted) -> Node:
-        number = len(self.found)
-        named = tuple(f"key_{number}_{place}" for place in range(len(names)))
-        groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
-        made = Touched(f"\0touched_{number}", Aggregate(rows, groups))
-        self.found.append(made)
-        return Scan(made.name, "touched", tuple((key, key) for key in named))
-
-
-@dataclass(frozen=True)
 class Sums:
-    """:param touched: what to compute first.
+    """:param staged: what to compute before.
     :param changes: what to add to each group: the key, and for each other column a signed number.
     ``None`` where nothing changed.
     :param rows: the column that counts rows; without a row a group is gone, unless it is the only one.
@@ -87,7 +60,7 @@ class Sums:
     counted: dict[str, str]
     whole: bool
     guards: tuple[Guard, ...]
-    touched: tuple[Touched, ...] = ()
+    staged: Staged = field(default_factory=Staged)
     extremes: dict[str, Extreme] = field(default_factory=dict)
 
 
@@ -131,11 +104,12 @@ def plan_sums(
             items.append((name, _signed_value(argument, is_count=name in counts)))
     used = columns_of(*keys.values(), *(one for one in arguments.values() if one is not None))
     wanted = tuple(name for name in aggregate.child.output if name in used)
-    staged = _Staged()
+    staged = Collected()
     try:
         parts = signed(aggregate.child, wanted, facts, staged)
     except NotSigned:
         return None
+    parts, gathered = gather(parts, facts)
     changes = [Project(part, tuple(items)) for part in parts]
     names = tuple(name for name, _ in items)
     if sum(1 for part in changes for _ in walk(part)) > LARGEST:
@@ -148,40 +122,25 @@ def plan_sums(
         counted=counted,
         whole=not aggregate.groups,
         guards=tuple(guards_of(aggregate.child, facts)),
-        touched=tuple(staged.found),
+        staged=Staged(tuple(staged.found), gathered),
         extremes=extremes,
     )
-
-
-def touched_sql(touched: Touched, sources: Sources) -> str:
-    """SQL of touched values."""
-    return Renderer(sources).query(touched.rows)
 
 
 def changes_sql(
     sums: Sums,
     sources: Sources,
-    touched: Mapping[str, str] | None = None,
+    staged: Mapping[str, str] | None = None,
     ranges: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
     """SQL of what to add to each group, as columns of the model.
 
-    :param touched: for each touched relation what stands for it; without it, its query.
+    :param staged: for each staged relation what stands for it; without it, their queries.
     :param ranges: least and greatest of touched values without NULLs, as literals.
     """
     assert sums.changes is not None
-    if touched is None:
-        touched = {one.name: f"(\n{touched_sql(one, sources)}\n)" for one in sums.touched}
-    return Renderer(_WithTouched(sources, touched), ranges or {}).query(sums.changes)
-
-
-@dataclass(frozen=True)
-class _WithTouched:
-    sources: Sources
-    touched: Mapping[str, str]
-
-    def relation(self, source: str, state: State) -> str:
-        return self.touched.get(source) or self.sources.relation(source, state)
+    named = inline(sums.staged, sources) if staged is None else staged
+    return Renderer(WithStaged(sources, named), ranges or {}).query(sums.changes)
 
 
 def _roles(

@@ -97,7 +97,9 @@ class AutoPlan:
         guards: tuple[Guard, ...] = ()
         if self.sums is not None:
             guards = self.sums.guards
-            found += [self.sums.changes, *(one.rows for one in self.sums.touched)]
+            staged = self.sums.staged
+            found += [self.sums.changes, *(one.rows for one in staged.touched)]
+            found += [one.rows for one in staged.gathered]
         elif self.incremental is not None:
             guards = self.incremental.guards
             found += [self.incremental.affected, self.incremental.rows]

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
@@ -22,7 +22,8 @@ from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
 from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.planner.sums import changes_sql, touched_sql
+from dbt_arctic.planner.staged import gathered_sql, touched_sql
+from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -117,11 +118,14 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
     with ExitStack() as kept:
         names: dict[str, str] = {}
         ranges: dict[str, tuple[str, str]] = {}
-        for one in sums.touched:
+        for one in sums.staged.touched:
             sql = touched_sql(one, plan.sources)
             values = kept.enter_context(_staged(edge, table, sql, one.rows.output))
             names[one.name] = quote(values.name)
             ranges.update(values.ranges)
+        for rows in sums.staged.gathered:
+            sql = gathered_sql(rows, plan.sources, names, ranges)
+            names[rows.name] = quote(kept.enter_context(_kept(edge, table, sql, "rows")))
         changes = changes_sql(sums, plan.sources, names, ranges)
         return _added(edge, name, table, config, plan, changes)
 
@@ -202,11 +206,20 @@ def plan_rows(edge: Edge, table: KeyedTable) -> int:
 
 
 @contextmanager
-def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
-    """Keys or other values, kept in memory (or on disk) of this session while they are needed."""
-    name = f"arctic_keys_{secrets.token_hex(6)}"
-    edge.run("stage_keys", f"CACHE TABLE {quote(name)} AS\n{sql}", table)
+def _kept(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
+    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed."""
+    name = f"arctic_{what}_{secrets.token_hex(6)}"
+    edge.run(f"stage_{what}", f"CACHE TABLE {quote(name)} AS\n{sql}", table)
     try:
+        yield name
+    finally:
+        edge.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
+
+
+@contextmanager
+def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
+    """Keys or other values, and between which of them they lie."""
+    with _kept(edge, table, sql, "keys") as name:
         asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in columns)
         found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
         count = int(found[0])
@@ -216,8 +229,6 @@ def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> 
             if count and present == count and type_ in _RANGED:
                 ranges[column] = (_literal(low, type_), _literal(high, type_))
         yield Staged(name, count, ranges)
-    finally:
-        edge.run("drop_keys", f"DROP VIEW IF EXISTS {quote(name)}", table)
 
 
 def _literal(value: Any, type_: str) -> str:

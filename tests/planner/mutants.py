@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbt_arctic.planner import either as either_module
+from dbt_arctic.planner import gathered as gathered_module
 from dbt_arctic.planner import plan as plan_module
 from dbt_arctic.planner import signed as signed_module
 from dbt_arctic.planner.algebra import (
@@ -352,6 +353,24 @@ def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
         return tuple(part.children[1] for part in right(node, wanted, facts, values))
 
     with replaced(signed_module, "_compared", wrong), rule(signed_rule, Aggregate, lambda _: wrong):
+        yield None
+
+
+@mutant
+def gathered_rows_without_those_that_were_lost() -> Iterator[Sources | None]:
+    right = gathered_module._rows
+
+    def wrong(lookup: Any, facts: Any) -> Any:
+        made = right(lookup, facts)
+        return made.children[0] if isinstance(made, UnionAll) else made
+
+    with replaced(gathered_module, "_rows", wrong):
+        yield None
+
+
+@mutant
+def gathered_rows_of_both_states() -> Iterator[Sources | None]:
+    with replaced(gathered_module, "_of_state", lambda scan, state: scan):
         yield None
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dbt_arctic.planner.algebra import State
+from dbt_arctic.planner.algebra import Node, State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.gathered import gather
 from dbt_arctic.planner.plan import (
     Query,
     affected_sql,
@@ -26,6 +27,7 @@ from dbt_arctic.planner.plan import (
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import NotSigned, signed
+from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables
 
@@ -195,17 +197,35 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
 def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str:
     """The rows that the result has gained and lost, as they were found, against both results."""
     names = tuple(dict.fromkeys(identifier for _, identifier in ready.query.columns))
+    values = Collected()
     try:
-        parts = signed(ready.query.node, names, ready.facts)
+        parts = signed(ready.query.node, names, ready.facts, values)
     except NotSigned:
         return ""
+    gathering, gathered = gather(parts, ready.facts)
+    if wrong := _added_to(database, ready, parts, names, Staged(tuple(values.found)), sources):
+        return wrong
+    staged = Staged(tuple(values.found), gathered)
+    return _added_to(database, ready, gathering, names, staged, sources) if gathered else ""
+
+
+def _added_to(
+    database: Database,
+    ready: Prepared,
+    parts: Iterable[Node],
+    names: tuple[str, ...],
+    staged: Staged,
+    sources: Sources,
+) -> str:
     places = [names.index(identifier) for _, identifier in ready.query.columns]
     found = Counter(ready.before)
+    with_staged = WithStaged(sources, inline(staged, sources))
     for part in parts:
-        for *row, sign in database.rows(Renderer(sources).query(part)):
+        for *row, sign in database.rows(Renderer(with_staged).query(part)):
             found[tuple(row[place] for place in places)] += int(str(sign))
     found = Counter({row: count for row, count in found.items() if count})
-    return "" if found == ready.expected else f"signed rows give {found}, not {ready.expected}"
+    how = "signed rows over gathered ones" if staged.gathered else "signed rows"
+    return "" if found == ready.expected else f"{how} give {found}, not {ready.expected}"
 
 
 def judge(database: Database, case: Case, sources: Sources | None = None) -> Verdict:
