@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import json
 from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
-from pyiceberg.avro.file import AvroFile
+from pyiceberg.avro.decoder import new_decoder
+from pyiceberg.avro.file import META_SCHEMA, AvroFile, AvroFileHeader
+from pyiceberg.avro.reader import Reader
+from pyiceberg.avro.resolver import construct_reader
 from pyiceberg.io import InputFile, InputStream
-from pyiceberg.manifest import ManifestContent, read_manifest_list
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IcebergType, StructType
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.files import Kept, read_bytes
@@ -26,6 +30,10 @@ _DELETED = 2  # the status of a manifest entry whose file is gone since that man
 
 # Field ids of Iceberg's specification, the same in every format version.
 _STATUS, _DATA_FILE, _PATH, _PARTITION, _ROWS, _SIZE, _LOWER, _UPPER = 0, 2, 100, 102, 103, 104, 125, 128
+_MANIFEST, _SPEC, _CONTENT = 500, 502, 517
+_OF_DATA = 0  # the content of a manifest of data files; format version 1 has no others and does not say
+
+_HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
 _kept: Kept[tuple[str, int], tuple[DataFile, ...]] = Kept(limit=512)
 _placed: Kept[tuple[str, int], tuple[PlacedFile, ...]] = Kept(limit=4096)
@@ -48,28 +56,57 @@ class _BytesInput(InputFile):
         return io.BytesIO(self._content)
 
 
+class _AvroFile(AvroFile[Record]):
+    """pyiceberg's, which takes ten times as long to understand a file's schema as to read its rows; and of
+    thousands of manifests the schemas are the same."""
+
+    def __enter__(self) -> _AvroFile:
+        with self.input_file.open() as stream:
+            self.decoder = new_decoder(stream.read())
+        self.header = _HEADER.read(self.decoder)
+        self.schema, self.reader = _understood(self.header.meta["avro.schema"])
+        return self
+
+
+@lru_cache(maxsize=128)
+def _understood(schema: str) -> tuple[Schema, Reader]:
+    understood = AvroSchemaConversion().avro_to_iceberg(json.loads(schema))
+    return understood, construct_reader(understood)
+
+
+class _Manifest(NamedTuple):
+    path: str
+    is_data: bool
+    spec_id: int
+
+
+def _manifests(manifest_list: str, properties: Mapping[str, str]) -> Iterator[_Manifest]:
+    with _AvroFile(_BytesInput(manifest_list, read_bytes(manifest_list, properties))) as entries:
+        at = {field.field_id: position for position, field in enumerate(entries.schema.fields)}
+        for entry in entries:
+            content = entry[at[_CONTENT]] if _CONTENT in at else _OF_DATA
+            yield _Manifest(entry[at[_MANIFEST]], content == _OF_DATA, entry[at[_SPEC]])
+
+
 def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str]) -> list[DataFile]:
     """The data files that a snapshot's manifest list leads to.
 
     :param field_id: the column whose bounds are wanted, an INT or BIGINT.
     :raises OSError: a file is missing or out of reach. A damaged file raises whatever its reader meets.
     """
-    manifests = read_manifest_list(_BytesInput(manifest_list, read_bytes(manifest_list, properties)))
     files: list[DataFile] = []
-    for manifest in manifests:
-        if manifest.content == ManifestContent.DATA:
-            path = manifest.manifest_path
+    for path, is_data, _ in _manifests(manifest_list, properties):
+        if is_data:
             files += _kept.get((path, field_id), partial(_read, path, field_id, properties))
     return files
 
 
 def stored_files(manifest_list: str, properties: Mapping[str, str]) -> list[StoredFile]:
     """Every file that a snapshot's manifest list leads to, of whatever content. Raises as ``live_files``."""
-    manifests = read_manifest_list(_BytesInput(manifest_list, read_bytes(manifest_list, properties)))
     return [
         StoredFile(path, size)
-        for manifest in manifests
-        for path, size in _entries(manifest.manifest_path, properties, _PATH, _SIZE)
+        for manifest in _manifests(manifest_list, properties)
+        for path, size in _entries(manifest.path, properties, _PATH, _SIZE)
     ]
 
 
@@ -78,11 +115,8 @@ def placed_files(manifest_list: str, field_id: int, properties: Mapping[str, str
 
     :param field_id: the column whose bounds are wanted; 0 for none.
     """
-    manifests = read_manifest_list(_BytesInput(manifest_list, read_bytes(manifest_list, properties)))
     files: list[PlacedFile] = []
-    for manifest in manifests:
-        path = manifest.manifest_path
-        is_data, spec_id = manifest.content == ManifestContent.DATA, manifest.partition_spec_id
+    for path, is_data, spec_id in _manifests(manifest_list, properties):
         files += _placed.get((path, field_id), partial(_place, path, is_data, spec_id, field_id, properties))
     return files
 
@@ -91,7 +125,7 @@ def _place(
     path: str, is_data: bool, spec_id: int, field_id: int, properties: Mapping[str, str]
 ) -> tuple[PlacedFile, ...]:
     found = []
-    with AvroFile[Record](_BytesInput(path, read_bytes(path, properties))) as entries:
+    with _AvroFile(_BytesInput(path, read_bytes(path, properties))) as entries:
         status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
         type_ = _data_file_type(entries.schema)
         rows, size, partition, lower, upper = _positions(type_, _ROWS, _SIZE, _PARTITION, _LOWER, _UPPER)
@@ -136,7 +170,7 @@ def _read(path: str, field_id: int, properties: Mapping[str, str]) -> tuple[Data
 def _entries(path: str, properties: Mapping[str, str], *field_ids: int) -> Iterator[list[Any]]:
     """Some fields of each file that a manifest says is live."""
     # By the file's own schema: format version 3 has fields that pyiceberg's reading schemas lack.
-    with AvroFile[Record](_BytesInput(path, read_bytes(path, properties))) as entries:
+    with _AvroFile(_BytesInput(path, read_bytes(path, properties))) as entries:
         status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
         wanted = _positions(_data_file_type(entries.schema), *field_ids)
         for entry in entries:
