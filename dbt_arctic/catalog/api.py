@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,10 @@ class StoredFile:
 class CatalogReader(Protocol):
     """Reads metadata; never writes. Every method sees the catalog as it is now (no cache)."""
 
-    needs_spark: ClassVar[bool]
-    """Whether a question costs statements on Spark."""
+    @property
+    def needs_spark(self) -> bool:
+        """Whether a question costs statements on Spark."""
+        ...
 
     def list_schemas(self) -> list[str]: ...
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
     duration_ms,
     json_option,
@@ -63,7 +64,7 @@ def report(
 
     with operating(target, "report") as operator:
         found = gather(
-            operator.edge,
+            replace(operator.edge, catalog=Once(operator.catalog)),
             target.credentials.database,
             operator.schemas(schemas, everything),
             operator.name("any"),

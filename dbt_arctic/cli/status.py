@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import json_option, project_options, table_options
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
 from dbt_arctic.compaction.plan import Operation, shown_seconds
@@ -70,7 +71,7 @@ def look_at(
     catalog = operator.name("any").catalog
     only = frozenset(names) if names else None
     found = look(
-        operator.catalog,
+        Once(operator.catalog),
         catalog,
         chosen,
         operator.edge.now_ms(),

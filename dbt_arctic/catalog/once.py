@@ -1,0 +1,76 @@
+"""A catalog as one look at it saw it: each relation is read once, however often it is asked for.
+
+For what only tells (``status``, ``report``), where hundreds of tables name each other. Whoever decides what
+to write, or waits for another to write, asks the catalog itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbt_arctic.catalog.api import (
+    CatalogReader,
+    DataFile,
+    PlacedFile,
+    RelationEntry,
+    StoredFile,
+    TableState,
+    ViewState,
+)
+
+
+class Once:
+    """A ``CatalogReader`` over another one. What cannot be read is asked for again, and is an error again."""
+
+    def __init__(self, catalog: CatalogReader) -> None:
+        self._catalog = catalog
+        self._schemas: list[str] | None = None
+        self._names: dict[str, list[RelationEntry]] = {}
+        self._relations: dict[str, list[RelationEntry]] = {}
+        self._tables: dict[tuple[str, str], TableState | None] = {}
+        self._views: dict[tuple[str, str], ViewState | None] = {}
+
+    @property
+    def needs_spark(self) -> bool:
+        return self._catalog.needs_spark
+
+    def list_schemas(self) -> list[str]:
+        if self._schemas is None:
+            self._schemas = self._catalog.list_schemas()
+        return self._schemas
+
+    def list_relations(self, schema: str) -> list[RelationEntry]:
+        if schema not in self._relations:
+            self._relations[schema] = self._catalog.list_relations(schema)
+        return self._relations[schema]
+
+    def list_names(self, schema: str) -> list[RelationEntry]:
+        if schema not in self._names:
+            self._names[schema] = self._catalog.list_names(schema)
+        return self._names[schema]
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        if (schema, name) not in self._tables:
+            self._tables[schema, name] = self._catalog.load_table(schema, name)
+        return self._tables[schema, name]
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        if (schema, name) not in self._views:
+            self._views[schema, name] = self._catalog.load_view(schema, name)
+        return self._views[schema, name]
+
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+        return self._catalog.columns_at(schema, name, snapshot_id)
+
+    def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
+        return self._catalog.data_files(schema, name, snapshot_id, column)
+
+    def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
+        return self._catalog.stored_files(schema, name, snapshot_id)
+
+    def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
+        return self._catalog.placed_files(schema, name, snapshot_id, column)
+
+    def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        return self._catalog.read_rows(schema, name, columns)

@@ -1,0 +1,45 @@
+"""One look at a catalog: what was read stays as it was read, what could not be read is asked for again."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from dbt_arctic.catalog.once import Once
+from dbt_arctic.errors import CatalogUnavailable
+from tests.unit.catalog.conftest import HandmadeWarehouse
+
+
+def test_what_changes_meanwhile_does_not_show(handmade: HandmadeWarehouse) -> None:
+    handmade.table("a", "orders")
+    handmade.view("a", "shown", {"kind": "old"})
+    catalog = EmbeddedCatalog("lake", handmade.folder)
+    look = Once(catalog)
+    assert (look.load_table("a", "later"), look.load_view("a", "later")) == (None, None)
+    seen = (look.list_schemas(), look.list_names("a"), look.list_relations("a"))
+    loaded = (look.load_table("a", "orders"), look.load_view("a", "shown"))
+
+    handmade.schema("b")
+    handmade.table("a", "later")
+    handmade.table("a", "orders", location="/elsewhere")
+    handmade.view("a", "shown", {"kind": "new"})
+
+    assert (look.list_schemas(), look.list_names("a"), look.list_relations("a")) == seen
+    assert (look.load_table("a", "orders"), look.load_view("a", "shown")) == loaded
+    assert look.load_table("a", "later") is None
+    assert not look.needs_spark
+    anew = Once(catalog)
+    assert anew.load_table("a", "orders") == catalog.load_table("a", "orders") != loaded[0]
+    assert anew.load_view("a", "shown") == catalog.load_view("a", "shown") != loaded[1]
+
+
+def test_what_cannot_be_read_is_asked_for_again(handmade: HandmadeWarehouse) -> None:
+    path = handmade.table("a", "orders")
+    content = path.read_bytes()
+    path.write_bytes(b"{")
+    look = Once(EmbeddedCatalog("lake", handmade.folder))
+    for _ in range(2):
+        with pytest.raises(CatalogUnavailable):
+            look.load_table("a", "orders")
+    path.write_bytes(content)
+    assert look.load_table("a", "orders") is not None
