@@ -34,6 +34,7 @@ ROUND_MS = 15 * 60 * 1000
 
 class Arctic(Peer):
     title = "dbt-arctic"
+    layering = "models"
     settings: ClassVar[tuple[str, ...]] = (
         "adapter defaults; the embedded catalog (SQLite)",
         "compaction that is asked for trims at once (`trim_grace` 0); what is due in a mixed run waits "

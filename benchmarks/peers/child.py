@@ -7,12 +7,14 @@ import traceback
 from pathlib import Path
 
 from benchmarks.peers.files import Files
+from benchmarks.peers.layers_run import LayersRun
 from benchmarks.peers.meter import Meter
 from benchmarks.peers.order import WorkOrder
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.report import Reporter, first_line
 from benchmarks.peers.roster import peer_class
 from benchmarks.peers.rounds import Rounds, orders, warm_up
+from benchmarks.peers.tpch_run import Tpch
 
 
 def work(order: WorkOrder, report: Reporter) -> None:
@@ -21,7 +23,13 @@ def work(order: WorkOrder, report: Reporter) -> None:
     report.versions(versions(peer))
     files, meter = Files(order.data), Meter(peer.pid)
     warm_up(peer, files, order.buckets)
-    Rounds(peer, order.story, orders("orders", order.buckets), files, meter, report, tell).run()
+    story = order.story
+    if story.kind == "tpch":
+        Tpch(peer, story, order.buckets, files, meter, report, tell).run()
+    elif story.kind == "layers":
+        LayersRun(peer, story, order.buckets, files, meter, report, tell).run()
+    else:
+        Rounds(peer, story, orders("orders", order.buckets), files, meter, report, tell).run()
 
 
 def versions(peer: Peer) -> dict[str, str]:

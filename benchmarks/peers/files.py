@@ -25,3 +25,12 @@ class Files:
 
     def tpch(self, scale: float) -> Path:
         return self.folder / f"tpch-{scale:g}"
+
+    def tpch_initial(self, scale: float, table: str) -> Path:
+        return self.tpch(scale) / f"{table}-initial.parquet"
+
+    def tpch_changes(self, scale: float, table: str, number: int) -> Path:
+        return self.tpch(scale) / f"{table}-changes-{number}.parquet"
+
+    def customers(self) -> Path:
+        return self.folder / "customers.parquet"

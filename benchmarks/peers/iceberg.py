@@ -54,6 +54,13 @@ class Iceberg(Peer):
     def write(self, table: Table, changes: str) -> None:
         self.run(merge_statement(self.relation(table), changes, table))
 
+    def replace(self, table: Table, sql: str) -> None:
+        properties = ", ".join(f"'{key}'='{value}'" for key, value in self.properties.items())
+        self.run(
+            f"CREATE OR REPLACE TABLE {self.relation(table)} USING iceberg "
+            f"TBLPROPERTIES ({properties}) AS {sql}"
+        )
+
     def compact(self, table: Table) -> None:
         self.run(f"CALL {CATALOG}.system.rewrite_data_files(table => '{self.schema}.{table.name}')")
 
@@ -71,16 +78,24 @@ class CopyOnWrite(Iceberg):
     title = "MERGE on Iceberg, copy-on-write"
     properties: ClassVar[dict[str, str]] = {"write.parquet.compression-codec": "zstd"}
     feed = "create_changelog_view"
+    layering = "feed"
 
     def changes(self, table: Table, since: str) -> str:
+        latest = f"(SELECT * FROM {self._changelog(table, since)} WHERE _change_type <> 'UPDATE_BEFORE')"
+        return self.with_deletes("_change_type = 'DELETE'", latest, table.columns)
+
+    def signed(self, table: Table, since: str) -> str:
+        sign = "CASE WHEN _change_type IN ('DELETE', 'UPDATE_BEFORE') THEN -1 ELSE 1 END AS sign"
+        return f"(SELECT {', '.join(table.columns)}, {sign} FROM {self._changelog(table, since)})"
+
+    def _changelog(self, table: Table, since: str) -> str:
         key = ", ".join(f"'{column}'" for column in table.key)
         self.run(
             f"CALL {CATALOG}.system.create_changelog_view(table => '{self.schema}.{table.name}', "
             f"changelog_view => '{table.name}_changes', identifier_columns => array({key}), "
             f"options => map('start-snapshot-id', '{since}', 'end-snapshot-id', '{self.mark(table)}'))"
         )
-        latest = f"(SELECT * FROM {table.name}_changes WHERE _change_type <> 'UPDATE_BEFORE')"
-        return self.with_deletes("_change_type = 'DELETE'", latest, table.columns)
+        return f"{table.name}_changes"
 
 
 class DeletionVectors(Iceberg):
@@ -93,6 +108,7 @@ class DeletionVectors(Iceberg):
         "write.parquet.compression-codec": "zstd",
     }
     settings: ClassVar[tuple[str, ...]] = (*Iceberg.settings, "format version 3, merge-on-read")
+    layering = "watermark"
     feed = "none: its change log cannot be read where rows are deleted by vectors"
 
     def compact(self, table: Table) -> None:

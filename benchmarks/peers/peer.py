@@ -7,7 +7,7 @@ dbt_arctic too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -54,6 +54,8 @@ class Peer(ABC):
     """Maven coordinates."""
     settings: ClassVar[tuple[str, ...]] = ()
     """How it is set up, each with the reason or the page of its documentation that says so."""
+    layering: ClassVar[str] = "anew"
+    """How its users would keep layers of tables: ``models``, ``feed``, ``watermark``, ``anew``."""
     feed: ClassVar[str] = ""
     """How its changes are read."""
 
@@ -62,6 +64,7 @@ class Peer(ABC):
         self.machine = machine
         self.spark: Any = None
         self.schema = "bench"
+        self.note: Callable[[str], None] = lambda text: None
 
     @abstractmethod
     def conf(self) -> dict[str, str]:
@@ -93,6 +96,11 @@ class Peer(ABC):
     def source(self, name: str, file: Path) -> str:
         """A Parquet file as a relation."""
         self.spark.read.parquet(str(file)).createOrReplaceTempView(name)
+        return name
+
+    def view(self, name: str, sql: str) -> str:
+        """A query as a relation."""
+        self.spark.sql(sql).createOrReplaceTempView(name)
         return name
 
     @abstractmethod
@@ -128,6 +136,40 @@ class Peer(ABC):
 
         :raises NotOffered: there is no such read.
         """
+
+    def signed(self, table: Table, since: str) -> str:
+        """A relation of what changed: the table's columns and ``sign``, -1 for rows as they were, else 1.
+
+        :raises NotOffered: there is no such read.
+        """
+        raise NotOffered("what changed is not told with what it replaced")
+
+    def replace(self, table: Table, sql: str) -> None:
+        """The table anew from a query."""
+        raise NotOffered("no way to replace a table was needed")
+
+    def load_sums(self, table: Table, rows: str, sums: Mapping[str, str]) -> None:
+        """Make a table of sums by its key; the last one counts rows.
+
+        :param sums: the types of its sums.
+        """
+        self.load(table, rows)
+
+    def add_up(self, table: Table, changes: str, sums: Mapping[str, str]) -> None:
+        """Add signed sums to those of a table; what counts no row any more goes."""
+        count = list(sums)[-1]
+        added = ", ".join(f"{name} = CAST(t.{name} + s.{name} AS {kind})" for name, kind in sums.items())
+        columns = ", ".join(table.columns)
+        values = ", ".join(f"s.{column}" for column in table.columns)
+        self.run(
+            f"MERGE INTO {self.relation(table)} AS t USING {changes} AS s ON {table.same_key('t', 's')} "
+            f"WHEN MATCHED AND t.{count} + s.{count} = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET {added} "
+            f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+        )
+
+    def sums(self, table: Table) -> str:
+        """A table of sums as it is read."""
+        return self.relation(table)
 
     def plain(self, table: Table) -> str | None:
         """A relation with nothing pending, where there is one beside the table."""

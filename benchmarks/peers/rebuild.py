@@ -16,19 +16,20 @@ class Rebuild(CopyOnWrite):
         "CREATE OR REPLACE TABLE from the rows that were loaded and the changes since",
     )
     feed = "none"
+    layering = "anew"
+
+    def open(self) -> None:
+        super().open()
+        self._loaded: dict[str, tuple[str, list[str]]] = {}
 
     def load(self, table: Table, rows: str) -> None:
         super().load(table, rows)
-        self._rows = rows
-        self._changes: list[str] = []
+        self._loaded[table.name] = (rows, [])
 
     def write(self, table: Table, changes: str) -> None:
-        self._changes.append(changes)
-        rows = state_sql(self._rows, self._changes, table.columns, table.key)
-        self.run(
-            f"CREATE OR REPLACE TABLE {self.relation(table)} USING iceberg "
-            f"TBLPROPERTIES ('write.parquet.compression-codec'='zstd') AS {rows}"
-        )
+        loaded, log = self._loaded[table.name]
+        log.append(changes)
+        self.replace(table, state_sql(loaded, log, table.columns, table.key))
 
     def compact(self, table: Table) -> None:
         raise NotOffered("there is nothing to compact")

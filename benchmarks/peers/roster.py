@@ -10,6 +10,10 @@ PEERS = {
     "arctic": "benchmarks.peers.arctic:Arctic",
     "iceberg-cow": "benchmarks.peers.iceberg:CopyOnWrite",
     "iceberg-dv": "benchmarks.peers.iceberg:DeletionVectors",
+    "delta": "benchmarks.peers.delta:Delta",
+    "hudi": "benchmarks.peers.hudi:Hudi",
+    "paimon": "benchmarks.peers.paimon:Paimon",
+    "paimon-dv": "benchmarks.peers.paimon:PaimonVectors",
     "rebuild": "benchmarks.peers.rebuild:Rebuild",
 }
 

@@ -42,6 +42,7 @@ class Rounds:
     number: int = 0
     commits: int = 0
     _case: str = ""
+    _reads: tuple[str, ...] = ()
 
     def run(self) -> None:
         peer, table = self.peer, self.table
@@ -56,7 +57,7 @@ class Rounds:
 
     def _run_case(self, case: Case, rounds: Sequence[Round]) -> None:
         peer, table, since = self.peer, self.table, ""
-        self._case = case.name
+        self._case, self._reads = case.name, case.reads
         if 0 in case.read_after or self.number == 0:
             self._read("loaded")
         plain = peer.plain(table)
@@ -104,7 +105,9 @@ class Rounds:
         self.report.check(self.number, "feed", told(rows)[:3])
 
     def _read(self, state: str, relation: str | None = None) -> None:
-        for what, sql in reads(relation or self.peer.relation(self.table), self.story.rows).items():
+        asked = reads(relation or self.peer.relation(self.table), self.story.rows)
+        for what in self._reads:
+            sql = asked[what]
             for _ in range(self.story.repeat):
                 rows = self._measured(f"read {what}", partial(self.peer.query, sql), state)
             if relation is None:

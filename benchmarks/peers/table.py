@@ -16,6 +16,8 @@ class Table:
     bucket_by: str
     version: str = "version"
     """The column that grows with each change of a key, for peers that order changes by one."""
+    images: bool = False
+    """Whether its changes are read together with the rows that they replaced."""
 
     def same_key(self, left: str, right: str) -> str:
         return " AND ".join(f"{left}.{column} = {right}.{column}" for column in self.key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 COLUMNS = ("id", "customer", "status", "price", "quantity", "ordered_on", "comment", "version")
 DELETED = "deleted"
@@ -133,6 +134,9 @@ def reads(relation: str, rows: int) -> dict[str, str]:
     }
 
 
+READS = ("aggregate", "filtered", "lookup")
+
+
 def feed_sql(relation: str) -> str:
     """What an incremental read is asked for. Deletes are counted, and not compared: some feeds have those of
     keys that were not there."""
@@ -142,4 +146,10 @@ def feed_sql(relation: str) -> str:
 
 def told(rows: Sequence[Sequence[object]]) -> list[str]:
     """Values as text that is the same from every engine; absent sums are those of no rows."""
-    return ["0" if value is None else str(value) for row in rows for value in row]
+    return [_text(value) for row in rows for value in row]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f")
+    return "0" if value is None else str(value)

@@ -1,0 +1,93 @@
+"""One peer with one story: is it there already, else carried out, and was everything found that must be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.peers.data import Expected, expected_key
+from benchmarks.peers.environment import EnvironmentMissing, python_for
+from benchmarks.peers.files import Files
+from benchmarks.peers.order import WorkOrder
+from benchmarks.peers.peer import Machine
+from benchmarks.peers.process import carry_out
+from benchmarks.peers.report import Told, read_lines
+from benchmarks.peers.roster import peer_class
+from benchmarks.peers.story import Story
+
+
+@dataclass(frozen=True)
+class Run:
+    """:param wrong: where a peer found other rows than it must."""
+
+    peer: str
+    story: Story
+    repeat: int
+    told: Told
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> str | None:
+        return self.told.error or (self.wrong[0] if self.wrong else None)
+
+
+def differences(told: Told, expected: Expected) -> list[str]:
+    """What was found where something else must be; what nobody knows better is no difference."""
+    wrong = []
+    for check in told.checks:
+        wanted = expected.get(expected_key(check.number, check.what))
+        if wanted is not None and wanted != check.values:
+            wrong.append(f"after round {check.number}, {check.what}: {check.values} instead of {wanted}")
+    return wrong
+
+
+@dataclass(frozen=True)
+class Runner:
+    """:param folder: where everything lies: data, environments, tables while they are needed, what was told.
+    :param timeout_s: of one process.
+    """
+
+    folder: Path
+    machine: Machine
+    buckets: int
+    java_home: str
+    timeout_s: float
+    tell: Callable[[str], None]
+
+    @property
+    def files(self) -> Files:
+        return Files(self.folder / "data")
+
+    def run(self, peer: str, story: Story, repeat: int, expected: Expected) -> Run:
+        """What was carried out before with the same order is not done again: a long run may be cut off."""
+        name = f"{story.name}-{peer}-{repeat}"
+        place = self.folder / "told"
+        place.mkdir(parents=True, exist_ok=True)
+        order = WorkOrder(
+            peer,
+            story,
+            self.folder / "tables" / name,
+            self.files.folder,
+            place / f"{name}.jsonl",
+            self.machine,
+            self.buckets,
+        )
+        done = place / f"{name}.done.json"
+        if done.exists() and done.read_text(encoding="utf-8") == order.to_json():
+            told = read_lines(order.results.read_text(encoding="utf-8").splitlines())
+            return Run(peer, story, repeat, told, differences(told, expected))
+        self.tell(f"{peer}: {story.name}, {repeat}")
+        shutil.rmtree(order.folder, ignore_errors=True)
+        done.unlink(missing_ok=True)
+        try:
+            python = python_for(peer_class(peer).pyspark, self.folder / "environments")
+            told = carry_out(order, python, self.java_home, place / f"{name}.log", self.timeout_s)
+        except EnvironmentMissing as missing:
+            told = Told(error=str(missing))
+        finally:
+            shutil.rmtree(order.folder, ignore_errors=True)
+        if told.error is None:
+            done.write_text(order.to_json(), encoding="utf-8")
+        return Run(peer, story, repeat, told, differences(told, expected))
