@@ -21,6 +21,10 @@ _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SU
 class VerbatimSpark(Spark):
     """Spark's dialect without knowledge of its functions."""
 
+    class Tokenizer(Spark.Tokenizer):
+        # A quote written twice is one, since Spark 4.0; sqlglot takes it for two strings side by side.
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
     class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name.upper(): Spark.Parser.FUNCTIONS[name.upper()] for name in AGGREGATES
@@ -29,6 +33,24 @@ class VerbatimSpark(Spark):
             name: Spark.Parser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+
+    class Generator(Spark.Generator):  # type: ignore[misc,valid-type]
+        # Spark has a type TIME since 4.1; sqlglot makes a TIMESTAMP of it, which is something else.
+        TYPE_MAPPING: ClassVar[dict[Any, Any]] = {
+            **Spark.Generator.TYPE_MAPPING,
+            exp.DataType.Type.TIME: "TIME",
+        }
+
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            if expression.this == exp.DataType.Type.TIME and expression.expressions:
+                return f"TIME({self.expressions(expression, flat=True)})"
+            return str(super().datatype_sql(expression))
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            # Spark takes the literal even where the type is switched off.
+            if expression.to.this == exp.DataType.Type.TIME and expression.this.is_string:
+                return f"TIME {self.sql(expression, 'this')}"
+            return str(super().cast_sql(expression, safe_prefix))
 
 
 def to_sql(expression: exp.Expression) -> str:

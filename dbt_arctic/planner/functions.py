@@ -9,7 +9,16 @@ from sqlglot import exp
 from dbt_arctic.planner.scalar_functions import SCALAR
 
 GENERATORS = frozenset(
-    ["explode", "explode_outer", "inline", "inline_outer", "posexplode", "posexplode_outer", "stack"]
+    [
+        "explode",
+        "explode_outer",
+        "inline",
+        "inline_outer",
+        "json_tuple",
+        "posexplode",
+        "posexplode_outer",
+        "stack",
+    ]
 )
 """Functions that make rows of a row."""
 

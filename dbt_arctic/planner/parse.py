@@ -29,7 +29,33 @@ def parse(sql: str) -> exp.Query:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise CannotPlan("not-a-query", f"a {tree.key.upper()} statement is not a query")
+    _name_values(tree)
+    _name_units(tree)
     return tree
+
+
+def _name_values(tree: exp.Query) -> None:
+    """``VALUES 1, 2 AS t(x)``: sqlglot takes ``t`` for a name of the last value."""
+    for values in tree.find_all(exp.Values):
+        last = values.expressions[-1]
+        value = last.expressions[-1] if isinstance(last, exp.Tuple) else last
+        if isinstance(value, exp.Alias):
+            known = values.args.get("alias")
+            columns = known.args.get("columns") if known is not None else None
+            values.set("alias", exp.TableAlias(this=value.args["alias"], columns=columns))
+            value.replace(value.this)
+
+
+_OF_UNITS = frozenset(["dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"])
+
+
+def _name_units(tree: exp.Query) -> None:
+    """``dateadd(DAY, n, d)``: the unit is no column, though it looks like one."""
+    for call in tree.find_all(exp.Anonymous):
+        if call.name.lower() in _OF_UNITS and len(call.expressions) == 3:
+            unit = call.expressions[0]
+            if isinstance(unit, exp.Column) and not unit.table:
+                unit.replace(exp.Var(this=unit.name))
 
 
 def relations(tree: exp.Query) -> list[str]:

@@ -231,7 +231,8 @@ class Renderer:
             sets = ", ".join(
                 "(" + ", ".join(grouped[place] for place in places) + ")" for places in node.grouping_sets
             )
-            tail = f"\nGROUP BY GROUPING SETS ({sets})"
+            # grouping_id() counts the expressions in the order in which they are listed.
+            tail = f"\nGROUP BY {', '.join(grouped)} GROUPING SETS ({sets})"
         elif grouped:
             tail = "\nGROUP BY " + ", ".join(grouped)
         else:

@@ -31,7 +31,7 @@ from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 FINGERPRINT = "arctic.plan"
 """Among the consumed versions of a commit: the query that its rows are the result of."""
 
-VERSION_OF_RULES = "1"
+VERSION_OF_RULES = "2"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
 Action = Literal["build", "full", "incremental", "nothing"]

@@ -56,10 +56,11 @@ class Verdict:
 def to_duckdb(sql: str) -> str:
     """Spark's SQL of these tests as DuckDB reads it."""
     text = sql.replace("`", '"').replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")
-    text = text.replace("<=>", "IS NOT DISTINCT FROM")
+    text = _LISTED_SETS.sub("GROUP BY GROUPING SETS", text.replace("<=>", "IS NOT DISTINCT FROM"))
     return _LATERAL.sub(_unnest, text) if "LATERAL VIEW" in text else text
 
 
+_LISTED_SETS = re.compile("GROUP BY .* GROUPING SETS")
 _LATERAL = re.compile(r'LATERAL VIEW explode\(array\((.*?)\)\) ("?\w+"?) AS ("?\w+"?)', re.IGNORECASE)
 
 
