@@ -251,6 +251,7 @@ def _plan_rebucket(
     assert status.table is not None, "a table without a key has no buckets of ours"
     now, wanted = status.table.layout.buckets, wanted_buckets(status, settings)
     size = status.base.size_bytes
+    seconds = size / READ_BYTES_PER_S + size / WRITE_BYTES_PER_S + 4 * STATEMENT_S
     why = ""
     if wanted != now:
         verb = "grow" if wanted > now else "shrink"
@@ -263,9 +264,10 @@ def _plan_rebucket(
         why = f"the change of its number of buckets to {now} was cut off, and joins shuffle"
     elif any(bucket.is_old and bucket.base.files for bucket in buckets or ()):
         why = f"not all files lie in {now} buckets yet, and reads and joins shuffle"
+    elif status.unmarked:
+        why, seconds = "its bucket markers are gone, and joins shuffle until they are made again", STATEMENT_S
     if not why:
         return None
-    seconds = size / READ_BYTES_PER_S + size / WRITE_BYTES_PER_S + 4 * STATEMENT_S
     return replace(_made("full", status, why, seconds, 0.0, settings), to_buckets=wanted)
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.major import MIXED_MEANWHILE
+from dbt_arctic.compaction.markers import are_lost
 from dbt_arctic.compaction.metrics import TARGET_FILE_BYTES
 from dbt_arctic.compaction.rewrite import (
     NOTHING,
@@ -86,8 +87,9 @@ def _changes(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -
     state = load_change(edge.catalog, made_as)
     marked = next((one for one in state.history() if PROPERTY_MARKERS in one.summary), None)
     is_marked = marked is not None and marked.summary[PROPERTY_MARKERS] == str(buckets)
-    if not is_marked or not create.keeps_statistics(state.properties):
-        _mark(edge, laid_out(made_as, state))
+    table = laid_out(made_as, state)
+    if not is_marked or not create.keeps_statistics(state.properties) or are_lost(edge.catalog, table, state):
+        _mark(edge, table)
 
     def attempt(state: TableState) -> RewriteResult:
         statement = compact.rewrite_changes(made_as, target_bytes, every_file=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, PlacedFile, Snapshot, TableState
+from dbt_arctic.compaction.markers import are_lost, count_markers
 from dbt_arctic.compaction.metrics import (
     TARGET_FILE_BYTES,
     BucketMetrics,
@@ -55,6 +56,7 @@ class TableStatus:
     :param written_ms: the time of the newest commit, and :param measured_ms: of this look.
     :param change_buckets: of the change table, where that is another number: it is being changed.
     :param cut_off: whether it was cut off there, with no markers, or no statistics of new files.
+    :param unmarked: whether the change table's bucket markers are gone.
     :param has_old_specs: whether there may be files that were partitioned in another way.
     """
 
@@ -68,6 +70,7 @@ class TableStatus:
     measured_ms: int = 0
     change_buckets: int | None = None
     cut_off: bool = False
+    unmarked: bool = False
     has_old_specs: bool = False
 
     @property
@@ -114,7 +117,8 @@ def measure_keyed(
     """
     table, of_changes = laid_out(table, base), laid_out(table, change)
     of_base = side_metrics(base) or sum_files(_placed(catalog, base))
-    markers, marker_bytes = _markers(of_changes, change)
+    unmarked = are_lost(catalog, of_changes, change)
+    markers, marker_bytes = (0, 0) if unmarked else count_markers(of_changes, change)
     whole = side_metrics(change) or sum_files(_placed(catalog, change))
     of_change = SideMetrics(
         files=max(0, whole.files - markers),
@@ -135,6 +139,7 @@ def measure_keyed(
         measured_ms=now_ms,
         change_buckets=of_changes.layout.buckets if of_changes != table else None,
         cut_off=not create.keeps_statistics(change.properties),
+        unmarked=unmarked,
         has_old_specs=base.has_old_specs or change.has_old_specs,
     )
 
@@ -186,19 +191,6 @@ def _partitions(table: KeyedTable, base: SideMetrics) -> int:
 
 def _ideal(side: SideMetrics, partitions: int, target_bytes: int) -> int:
     return min(side.files, max(partitions, ideal_files(side, target_bytes)))
-
-
-def _markers(table: KeyedTable, change: TableState) -> tuple[int, int]:
-    """How many markers there are, a file each, and their size."""
-    commits = change.history()
-    for commit in commits:
-        if PROPERTY_MARKERS in commit.summary:
-            return int(commit.summary[PROPERTY_MARKERS]), int(commit.summary.get("added-files-size", "0"))
-    first = commits[-1] if commits else None
-    if first is not None and first.parent_id is None and PROPERTY_TXN not in first.summary:
-        summary = first.summary
-        return int(summary.get("added-records", "0")), int(summary.get("added-files-size", "0"))
-    return max(1, table.layout.buckets), 0
 
 
 def _pending(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dbt_arctic.catalog.api import DataFile, Snapshot, TableState
+from dbt_arctic.compaction.markers import may_be_lost
 from dbt_arctic.keyed import erase
 from dbt_arctic.keyed.adopt import PROPERTY_ADOPTED
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild
+from dbt_arctic.maintenance.layout_checks import compact_full
 from dbt_arctic.maintenance.timeline import added
+from dbt_arctic.refresh.state import laid_out
 
 _SHOWN = 5
 _OURS = "arctic."
@@ -98,7 +101,7 @@ def check_erased(table: KeyedTable, base: TableState, change: TableState) -> Ite
             return
 
 
-def check_markers(table: KeyedTable, files: Sequence[DataFile]) -> Iterator[Finding]:
+def check_markers(table: KeyedTable, change: TableState, files: Sequence[DataFile]) -> Iterator[Finding]:
     """Their file has no statistics; a rewrite that mixed it with others starts at their number."""
     if not any(file.lower is None or file.lower <= MARKER_TXN for file in files):
         yield Finding(
@@ -106,8 +109,10 @@ def check_markers(table: KeyedTable, files: Sequence[DataFile]) -> Iterator[Find
             table.name.dotted,
             f"{table.change} has no bucket markers",
             table.change.dotted,
-            "they were deleted by hand; reads are right, but joins of merged rows shuffle both sides",
-            rebuild(table.name),
+            "they were deleted by hand, or by a statement of a compaction that was cut off and arrived late; "
+            "reads are right, but joins of merged rows shuffle both sides",
+            # Compaction sees by the log that they are gone, as long as the log tells.
+            compact_full(table) if may_be_lost(laid_out(table, change), change) else rebuild(table.name),
         )
 
 

@@ -95,7 +95,7 @@ def verify_table(
             return  # told with its files
         if not unfinished:  # what an erasure hides is neither pending nor merged any more
             yield from check_log(table, base, change, files)
-        yield from check_markers(table, files)
+        yield from check_markers(table, change, files)
     if query is not None and readable:
         version = version_of(table, base, change)
         known = {

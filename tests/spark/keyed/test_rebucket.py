@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from dbt_arctic.compaction.plan import asked_for, plan_table
 from dbt_arctic.compaction.rebucket import rebucket
@@ -10,9 +13,12 @@ from dbt_arctic.compaction.rewrite import NOTHING, REWRITTEN, compact_full
 from dbt_arctic.compaction.run import run_operation
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import TableStatus, measure_buckets, measure_keyed
+from dbt_arctic.keyed import compact
+from dbt_arctic.keyed.table import MARKER_TXN, TXN
 from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
+from dbt_arctic.maintenance.log_checks import check_markers
 from dbt_arctic.maintenance.versions import rows_at
-from dbt_arctic.refresh.state import load_base, load_change
+from dbt_arctic.refresh.state import head, load_base, load_change
 from tests.spark.keyed.test_in_place import exchanges, executed
 from tests.spark.keyed.trouble import amounts
 
@@ -40,8 +46,14 @@ def specs(orders: Any) -> list[set[int]]:
 
 def findings(orders: Any) -> list[str]:
     catalog, table = orders.session.catalog, orders.table
-    sides = load_base(catalog, table), load_change(catalog, table)
-    return [one.what for check in (check_layout, check_properties) for one in check(table, *sides)]
+    base, change = load_base(catalog, table), load_change(catalog, table)
+    files = catalog.data_files(change.schema, change.name, head(change), TXN)
+    found = [
+        *check_layout(table, base, change),
+        *check_properties(table, base, change),
+        *check_markers(table, change, files),
+    ]
+    return [one.what for one in found]
 
 
 def go_on(orders: Any, wanted: int) -> None:
@@ -146,6 +158,36 @@ def test_cut_off_anywhere(shop: Any, troubled: Any) -> None:
         assert (measured(orders).table.layout.buckets, findings(orders)) == (wanted, [])
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+
+def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_off: Any) -> None:
+    orders, payments = shop.table(buckets=4), shop.table("payments", buckets=4)
+    orders.build(ROWS)
+    payments.build(ROWS)
+    slow = shop.session()
+    slow.statements.delay(4)
+    with pytest.raises(cut_off):
+        rebucket(slow.edge, orders.name, 2)
+    assert "`_txn` IN (0)" in slow.statements.late, "its markers are about to be dropped"
+    assert rebucket(shop.main.edge, orders.name, 2).outcome == REWRITTEN
+    assert findings(orders) == []
+    join = f"SELECT o.amount FROM {orders.name.sql} o JOIN {payments.name.sql} p ON o.id = p.id"
+    slow.statements.land()
+    # Those that a table begins with, only a person takes.
+    shop.main.query(compact.trim(payments.table, [MARKER_TXN]))
+    for table, buckets in ((orders, 2), (payments, 4)):
+        table.upsert([{"id": 1, "amount": 1}])
+        rows, settings = table.rows(), CompactionSettings(buckets=buckets)
+        assert (len(findings(table)), measured(table).unmarked) == (1, True)
+        (due,) = plan_table(measured(table), None, settings)
+        assert due == replace(asked_for("full", measured(table), settings), why=due.why)
+        assert due.why == "its bucket markers are gone, and joins shuffle until they are made again"
+        base = table.commits()[1]
+        assert run_operation(shop.main.edge, due).outcome == REWRITTEN
+        assert (findings(table), measured(table).unmarked, table.commits()[1]) == ([], False, base)
+        assert plan_table(measured(table), None, settings) == []
+        assert table.rows() == rows
+    assert shuffles(shop.main, join) == 0
 
 
 def test_it_is_what_a_full_compaction_does_where_it_is_wanted(shop: Any) -> None:

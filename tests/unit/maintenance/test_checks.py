@@ -10,6 +10,7 @@ import pytest
 from dbt_arctic.catalog.api import CatalogColumn, DataFile, StoredFile
 from dbt_arctic.errors import CatalogUnavailable, NewerProtocol, UnknownRelation
 from dbt_arctic.maintenance.file_checks import check_files
+from dbt_arctic.maintenance.finding import rebuild
 from dbt_arctic.maintenance.leftover_checks import check_leftovers, check_unreadable
 from dbt_arctic.maintenance.log_checks import check_commits, check_log, check_markers
 from dbt_arctic.maintenance.row_checks import check_rows
@@ -37,7 +38,7 @@ def test_a_table_as_it_should_be_has_no_finding(orders: Orders) -> None:
     assert not list(check_columns(orders.table, base, change))
     assert not list(check_commits(orders.table, base, change))
     assert not list(check_log(orders.table, base, change, [MARKERS, file_of(20)]))
-    assert not list(check_markers(orders.table, [MARKERS, file_of(20)]))
+    assert not list(check_markers(orders.table, change, [MARKERS, file_of(20)]))
     assert not list(check_savepoints(orders.table, base, change))
 
 
@@ -96,8 +97,18 @@ def test_a_delete_of_some_rows_of_a_file_is_no_trim(orders: Orders) -> None:
 
 
 def test_markers_are_known_by_their_missing_statistics(orders: Orders) -> None:
-    assert kinds(check_markers(orders.table, [file_of(20)])) == ["markers"]
-    assert not list(check_markers(orders.table, [file_of(0, 20)]))
+    change = orders.side("change", 1, "b", "a20")
+    (finding,) = check_markers(orders.table, change, [file_of(20)])
+    assert (finding.kind, finding.fix) == ("markers", rebuild(orders.table.name))
+    assert not list(check_markers(orders.table, change, [file_of(0, 20)]))
+
+
+def test_markers_are_made_again_by_compaction_where_the_log_tells_who_took_them(orders: Orders) -> None:
+    change = orders.side("change", 1, "b", "a20", "d")
+    late = replace(change.snapshots[-1], summary={"deleted-records": "1"})
+    change = replace(change, snapshots=(*change.snapshots[:-1], late))
+    (finding,) = check_markers(orders.table, change, [file_of(20)])
+    assert finding.fix == "dbt-arctic compact --kind full shop.orders"
 
 
 def test_columns_agree_in_name_type_and_null(orders: Orders) -> None:
