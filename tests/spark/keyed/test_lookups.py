@@ -1,0 +1,87 @@
+"""A key that is looked up costs its bucket's files that may have it, and no other: told by the scans' own
+metrics, and compared with what the manifests say of each file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog.api import PlacedFile
+from dbt_arctic.refresh.state import head, load_base, load_change
+from tests.spark.keyed.test_costs import executions
+
+BUCKETS = 4
+N = 400
+TYPES = {"id": "bigint", "line": "int", "amount": "int"}
+
+
+def rows(first: int, last: int, amount: str = "0") -> str:
+    columns = f"id, CAST(id % 3 AS INT) AS line, CAST({amount} AS INT) AS amount"
+    return f"SELECT {columns} FROM range({first}, {last})"
+
+
+def files_read(shop: Any, query: str) -> list[int]:
+    """How many files each scan of a query opens, in order of size."""
+    shop.main.query(query)
+    store, ran = executions(shop)
+    execution = ran.apply(ran.size() - 1)
+    metrics, values = execution.metrics(), store.executionMetrics(execution.executionId())
+    listed = [metrics.apply(at) for at in range(metrics.size())]
+    # By its number: a plan that is changed while it runs tells a scan once more, or tells one that never ran.
+    scans = {one.accumulatorId() for one in listed if one.name() == "number of result data files"}
+    told = [values.get(scan) for scan in scans]
+    return sorted(int(value.get()) for value in told if value.isDefined())
+
+
+def expected(orders: Any, first: int, last: int, with_base: int) -> list[int]:
+    """As many files of each side as may have a key of a range; of one key, in its bucket.
+
+    :param with_base: how often the view reads the base. It reads the changes twice.
+    """
+    catalog, table = orders.session.catalog, orders.table
+    bucket = None
+    if first == last:
+        ((bucket,),) = orders.session.query(f"SELECT lake.system.bucket({BUCKETS}, {first}L)")
+
+    def may_match(file: PlacedFile) -> bool:
+        here = bucket is None or file.partition == (str(bucket),)
+        return here and (file.bounds is None or (file.bounds[0] <= last and first <= file.bounds[1]))
+
+    counts = []
+    for side in (load_base(catalog, table), load_change(catalog, table)):
+        files = catalog.placed_files(side.schema, side.name, head(side), "id")
+        counts.append(sum(may_match(file) for file in files if file.is_data))
+    return sorted([counts[0]] * with_base + [counts[1]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("config", "with_base"),
+    [
+        ({"unique_key": "id"}, 1),
+        ({"unique_key": ["line", "id"], "bucket_by": "id"}, 1),
+        ({"unique_key": "id", "sequence_by": "amount"}, 2),
+    ],
+    ids=["single", "composite", "with a sequence"],
+)
+def test_a_key_costs_its_buckets_matching_files(shop: Any, config: dict[str, Any], with_base: int) -> None:
+    orders = shop.table("orders", TYPES, buckets=BUCKETS, **config)
+    orders.build_sql(rows(0, N))
+    # Two commits that share no key: statistics tell them apart, where the bucket does not.
+    orders.upsert_sql(rows(0, N // 2, "id"))
+    orders.upsert_sql(rows(N // 2, N, "id"))
+    for state in ("pending", "merged, not trimmed", "compacted"):
+        if state != "pending":
+            orders.compact(grace=0 if state == "compacted" else 3600)
+        for first, last in ((35, 35), (N - 35, N - 35), (10, 40)):
+            condition = f"id = {first}" if first == last else f"id BETWEEN {first} AND {last}"
+            if first == last and "line" in config["unique_key"]:
+                condition += f" AND line = {first % 3}"
+            query = f"SELECT amount FROM {orders.name.sql} WHERE {condition}"
+            assert sorted(shop.main.query(query)) == [(number,) for number in range(first, last + 1)]
+            wanted = expected(orders, first, last, with_base)
+            assert files_read(shop, query) == wanted, (state, condition)
+            if first == last and state == "pending":
+                # A base file; a marker and the file of one commit.
+                assert wanted == [1] * with_base + [2, 2]
