@@ -14,6 +14,7 @@ class Delta(Peer):
     settings: ClassVar[tuple[str, ...]] = (
         "delta.enableDeletionVectors and delta.enableChangeDataFeed, each as its page of the docs says",
         "optimized writes and auto compaction off: OPTIMIZE is measured by itself, MERGE repartitions anyway",
+        "snapshotPartitions twice the cores, not 50",
         "a compaction that is asked for rewrites every file with deleted rows "
         "(optimize.maxDeletedRowsRatio 0), a regular one has the default of 5 %",
     )
@@ -25,6 +26,8 @@ class Delta(Peer):
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.sql.catalogImplementation": "in-memory",
+            # It has 50 tasks for each look at a table's log unless told otherwise, which is for clusters.
+            "spark.databricks.delta.snapshotPartitions": str(2 * self.machine.cores),
             "spark.sql.warehouse.dir": str(self.folder / "lake"),
         }
 

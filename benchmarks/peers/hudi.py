@@ -44,11 +44,12 @@ class Hudi(Peer):
         return str(self.folder / "lake" / table.name)
 
     def options(self, table: Table) -> dict[str, str]:
+        versions = table.version in table.columns
         return {
+            **({"hoodie.datasource.write.precombine.field": table.version} if versions else {}),
             "hoodie.table.name": table.name,
             "hoodie.datasource.write.table.type": "MERGE_ON_READ",
             "hoodie.datasource.write.recordkey.field": ",".join(table.key),
-            "hoodie.datasource.write.precombine.field": table.version,
             "hoodie.datasource.write.partitionpath.field": "",
             "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
             "hoodie.index.type": "BUCKET",

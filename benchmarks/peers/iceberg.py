@@ -80,6 +80,12 @@ class CopyOnWrite(Iceberg):
     feed = "create_changelog_view"
     layering = "feed"
 
+    def staged(self, name: str, sql: str) -> str:
+        """A MERGE cannot be planned over a change log (Iceberg 1.12), so it gets a table."""
+        relation = f"{CATALOG}.{self.schema}.{name}"
+        self.run(f"CREATE OR REPLACE TABLE {relation} USING iceberg AS {sql}")
+        return relation
+
     def changes(self, table: Table, since: str) -> str:
         latest = f"(SELECT * FROM {self._changelog(table, since)} WHERE _change_type <> 'UPDATE_BEFORE')"
         return self.with_deletes("_change_type = 'DELETE'", latest, table.columns)

@@ -52,13 +52,12 @@ class Feed(_Layers):
         peer = self.peer
         self._dwd_before = peer.mark(self.dwd_table)
         changed = peer.changes(self.orders, self._orders_before)
-        peer.write(
-            self.dwd_table, peer.view("dwd_changes", dwd_sql(changed, self.customers, f", o.{DELETED}"))
-        )
+        enriched = dwd_sql(changed, self.customers, f", o.{DELETED}")
+        peer.write(self.dwd_table, peer.staged("dwd_changes", enriched))
 
     def dws(self) -> None:
         signed = self.peer.signed(self.dwd_table, self._dwd_before)
-        self.peer.add_up(self.dws_table, self.peer.view("dws_changes", dws_sql(signed, "sign")), SUMS)
+        self.peer.add_up(self.dws_table, self.peer.staged("dws_changes", dws_sql(signed, "sign")), SUMS)
 
 
 class Watermark(_Layers):

@@ -103,6 +103,10 @@ class Peer(ABC):
         self.spark.sql(sql).createOrReplaceTempView(name)
         return name
 
+    def staged(self, name: str, sql: str) -> str:
+        """Changes that were read, to be written elsewhere: as a view, where a write can read them so."""
+        return self.view(name, sql)
+
     @abstractmethod
     def relation(self, table: Table) -> str:
         """What is read."""

@@ -122,6 +122,8 @@ def read_lines(lines: Sequence[str]) -> Told:
 
 
 def first_line(text: str) -> str:
-    """The line of an error that says most: the last ``Caused by``-free one with words."""
+    """The line of an error that says most: its last cause in Java where it has one, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0][:300] if lines else "ended without a word"
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return (causes[-1:] + thrown[:1] + lines[:1] + ["ended without a word"])[0][:300]
