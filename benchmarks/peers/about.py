@@ -25,7 +25,9 @@ def about(runs: Sequence[Run], machine: Machine, buckets: int) -> dict[str, str]
         kind = peer_class(peer)
         versions = next((run.told.versions for run in runs if run.peer == peer and run.told.versions), {})
         told = ", ".join(f"{name} {version}" for name, version in versions.items())
-        found[kind.title] = f"{told or 'not to be had'}. {'; '.join(kind.settings)}"
+        found[kind.title] = (
+            f"{told or 'not to be had'}. {'; '.join(kind.settings)}; incremental read: {kind.feed}"
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from benchmarks.peers.table import Table
 
 
 class Delta(Peer):
-    title = "MERGE on Delta, deletion vectors and change feed"
+    title = "MERGE on Delta, deletion vectors"
     packages: ClassVar[tuple[str, ...]] = ("io.delta:delta-spark_4.1_2.13:4.4.0",)
     settings: ClassVar[tuple[str, ...]] = (
         "delta.enableDeletionVectors and delta.enableChangeDataFeed, each as its page of the docs says",

@@ -94,6 +94,7 @@ class _Artist:
                 rows.append(self._row(peer, spread))
         if not rows:
             return None
+        rows.sort(key=lambda row: row["seconds"])
         bar = {
             "mark": {"type": "bar", "cornerRadiusEnd": 3},
             "encoding": {"x": _SECONDS, "color": self._colour(legend=False)},
@@ -109,7 +110,9 @@ class _Artist:
             {
                 "data": {"values": rows},
                 "layer": [bar, label],
-                "encoding": {"y": {"field": "peer", "type": "nominal", "title": None, "sort": "x"}},
+                "encoding": {
+                    "y": {"field": "peer", "type": "nominal", "title": None, "sort": self._order(rows)}
+                },
                 "width": 420,
                 "height": 30 * len(rows),
             },
@@ -125,7 +128,9 @@ class _Artist:
         }
         for peer in self.summary.peers:
             for state, word in words.items():
-                spread = self.summary.seconds(peer, "upserts", "read aggregate", case=MAIN, state=state)
+                commits = 1 if state == "pending" else None
+                where = {"case": MAIN, "state": state, "commits": commits}
+                spread = self.summary.seconds(peer, "upserts", "read aggregate", **where)
                 if spread is not None:
                     rows.append({**self._row(peer, spread), "state": word})
         return self._grouped(

@@ -107,7 +107,7 @@ def targets(summary: Summary) -> list[Target]:
         ("paimon", "Paimon"),
         ("paimon-dv", "Paimon with deletion vectors"),
     ):
-        found.append(_faster(summary, "read aggregate", peer, 1, title, state="pending"))
+        found.append(_faster(summary, "read aggregate", peer, 1, title, state="pending", commits=1))
     found += [_fastest(summary, "feed", "incremental read"), _fastest(summary, "compact", "compaction")]
     return [*found, _independent(summary), _layers(summary)]
 
@@ -126,7 +126,7 @@ def _faster(summary: Summary, step: str, peer: str, times: float, title: str, **
 
 
 def _read_over_plain(summary: Summary) -> Target:
-    pending = _median(summary, OURS, "read aggregate", state="pending")
+    pending = _median(summary, OURS, "read aggregate", state="pending", commits=1)
     plain = _median(summary, OURS, "read aggregate", state="plain")
     what = "read with 1 % pending, over a plain scan"
     if not plain or pending is None:

@@ -22,12 +22,21 @@ def markdown(summary: Summary, about: Mapping[str, str], titles: Mapping[str, st
     if summary.cases("upserts"):
         parts += [f"## {MAIN} changes", _main(summary, titles)]
         parts += ["## Every share and choice of keys: write", _matrix(summary, titles, "write")]
-        parts += ["## The same: read of all rows with the changes pending"]
-        parts += [_matrix(summary, titles, "read aggregate", state="pending")]
+        rounds = max((one.commits for one in _pending_reads(summary)), default=1)
+        parts += [f"## The same: read of all rows with {rounds} such rounds pending"]
+        parts += [_matrix(summary, titles, "read aggregate", state="pending", commits=rounds)]
         parts += ["## The same: compaction", _matrix(summary, titles, "compact")]
     parts += [*_growth(summary, titles), *_pending(summary, titles), *_mixed(summary, titles)]
     parts += [*_tpch(summary, titles), *_layers(summary, titles), *_failures(summary, titles)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _pending_reads(summary: Summary) -> list[Sample]:
+    return [
+        sample
+        for peer in summary.peers
+        for sample in summary.samples(peer, "upserts", "read aggregate", state="pending")
+    ]
 
 
 def _targets(summary: Summary) -> str:
@@ -57,7 +66,13 @@ def _main(summary: Summary, titles: Mapping[str, str]) -> str:
 
 
 def _reads(summary: Summary, what: str, state: str) -> Callable[[str], str]:
-    return lambda peer: shown(summary.seconds(peer, "upserts", f"read {what}", case=MAIN, state=state))
+    commits = 1 if state == "pending" else None
+
+    def cell(peer: str) -> str:
+        where = {"case": MAIN, "state": state, "commits": commits}
+        return shown(summary.seconds(peer, "upserts", f"read {what}", **where))
+
+    return cell
 
 
 def _of(summary: Summary, step: str, value: Callable[[Sample], float | None]) -> Callable[[str], str]:
