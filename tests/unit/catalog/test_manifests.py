@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -48,11 +48,15 @@ def data_file(path: str, lower: bytes | None, upper: bytes | None) -> DataFile:
     )
 
 
-def write_snapshot(folder: Path, entries: list[tuple[ManifestEntryStatus, DataFile]]) -> str:
+def write_snapshot(
+    folder: Path,
+    entries: list[tuple[ManifestEntryStatus, DataFile]],
+    format_version: Literal[1, 2] = 2,
+) -> str:
     """A manifest list with one manifest; returns its location."""
     io = PyArrowFileIO()
     with write_manifest(
-        2,
+        format_version,
         UNPARTITIONED_PARTITION_SPEC,
         Schema(NestedField(1, "id", LongType())),
         io.new_output(str(folder / "m0.avro")),
@@ -66,7 +70,9 @@ def write_snapshot(folder: Path, entries: list[tuple[ManifestEntryStatus, DataFi
             writer.add_entry(entry)
     manifest = writer.to_manifest_file()
     location = str(folder / "snap.avro")
-    with write_manifest_list(2, io.new_output(location), SNAPSHOT, None, 1, "deflate") as manifests:
+    with write_manifest_list(
+        format_version, io.new_output(location), SNAPSHOT, None, 1, "deflate"
+    ) as manifests:
         manifests.add_manifests([manifest])
     return location
 
@@ -105,6 +111,17 @@ def test_live_files_come_with_their_bounds_and_deleted_ones_do_not(handmade: Han
     ]
     stored = table_with(handmade, location).stored_files("a", "t", SNAPSHOT)
     assert stored == [api.StoredFile(path, 100) for path in ("/wide", "/narrow", "/without")]
+
+
+@pytest.mark.parametrize("format_version", [1, 2])
+def test_files_of_any_format_version_are_of_rows_unless_it_is_said(
+    handmade: HandmadeWarehouse, format_version: Literal[1, 2]
+) -> None:
+    """The manifest list of version 1 does not say what a manifest is of."""
+    file = (ManifestEntryStatus.ADDED, data_file("/rows", None, None))
+    catalog = table_with(handmade, write_snapshot(handmade.folder, [file], format_version))
+    assert catalog.placed_files("a", "t", SNAPSHOT) == [api.PlacedFile(True, 3, 100, ())]
+    assert [one.path for one in catalog.data_files("a", "t", SNAPSHOT, "id")] == ["/rows"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"Obj\x01\x04\x14avro.codec\x08null", b"x" * 1000])
