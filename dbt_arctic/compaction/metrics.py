@@ -8,7 +8,7 @@ docs/explanation/compaction.md; nothing here knows when compaction is due.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import PlacedFile, Snapshot, TableState
 
@@ -173,6 +173,14 @@ def read_amplification(base: SideMetrics, change: SideMetrics, ideal: int) -> fl
     if not fresh:
         return 1.0
     return max(1.0, read_cost_bytes(base, change) / fresh)
+
+
+def share_of(side: SideMetrics, rows: int) -> SideMetrics:
+    """What some of its rows weigh, if all weigh the same."""
+    share = rows / side.rows if side.rows else 0.0
+    return replace(
+        side, files=round(side.files * share), size_bytes=round(side.size_bytes * share), rows=rows
+    )
 
 
 def read_cost_bytes(base: SideMetrics, change: SideMetrics) -> float:

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dbt_arctic.compaction.bucketing import wanted_buckets
-from dbt_arctic.compaction.metrics import OPEN_COST_BYTES, BucketMetrics, SideMetrics, read_cost_bytes
+from dbt_arctic.compaction.metrics import (
+    OPEN_COST_BYTES,
+    BucketMetrics,
+    SideMetrics,
+    read_cost_bytes,
+    share_of,
+)
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.errors import ConfigError
@@ -100,7 +106,7 @@ def plan_table(
         return _plan_plain(status, buckets, trigger, settings)
     operations = []
     if status.pending.trim_due:
-        gain = read_cost_bytes(SideMetrics(), _share_of(status.change, status.pending.waiting_rows))
+        gain = read_cost_bytes(SideMetrics(), share_of(status.change, status.pending.waiting_rows))
         operations.append(_made("trim", status, "merged rows are still read", 0, gain, settings))
     now = _plan_changes(status, buckets, trigger, settings)
     if now is not None:
@@ -166,14 +172,16 @@ def _plan_changes(
     touched = status.base.size_bytes
     if buckets is not None:
         touched = sum(bucket.base.size_bytes for bucket in buckets if bucket.pending_rows)
-    changes = status.change.size_bytes
+    changes = status.pending_side.size_bytes
     seconds = (touched + changes) / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S
-    major = _made("major", status, "", seconds, gain, settings)
+    # What is merged already, a trim takes away.
+    saved = read_cost_bytes(SideMetrics(), status.pending_side)
+    major = _made("major", status, "", seconds, saved, settings)
     why = _why_major(status, trigger)
-    is_slow = pending.rows and status.change_amplification >= trigger.read_amplification
+    is_slow = pending.rows and status.pending_amplification >= trigger.read_amplification
     # In a small table the files that are opened weigh most, and none of it matters.
     if not why and is_slow and major.value >= _WORTH_IT:
-        why = f"a read costs {status.change_amplification:.1f} times as much as after it"
+        why = f"a read costs {status.pending_amplification:.1f} times as much as after it"
     if why:
         return replace(major, why=why)
     why = _why_minor(status, trigger)
@@ -318,13 +326,6 @@ def _made(
         cost_s=STATEMENT_S * _STATEMENTS[kind] + seconds,
         gain_s=max(0.0, gain_bytes) / READ_BYTES_PER_S,
         target_file_bytes=settings.target_file_bytes,
-    )
-
-
-def _share_of(side: SideMetrics, rows: int) -> SideMetrics:
-    share = rows / side.rows if side.rows else 0.0
-    return replace(
-        side, files=round(side.files * share), size_bytes=round(side.size_bytes * share), rows=rows
     )
 
 

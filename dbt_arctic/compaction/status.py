@@ -20,6 +20,7 @@ from dbt_arctic.compaction.metrics import (
     newest,
     read_amplification,
     read_cost_bytes,
+    share_of,
     side_metrics,
     sum_files,
 )
@@ -93,14 +94,15 @@ class TableStatus:
         return read_amplification(self.base, self.change, self.ideal_files)
 
     @property
-    def change_amplification(self) -> float:
-        """What of it compaction of the changes takes away."""
-        alone = read_cost_bytes(self.base, SideMetrics())
-        return self.read_bytes / alone if alone else 1.0
+    def pending_side(self) -> SideMetrics:
+        """What of the change table is not merged yet."""
+        return share_of(self.change, self.pending.rows)
 
     @property
-    def read_bytes(self) -> float:
-        return read_cost_bytes(self.base, self.change)
+    def pending_amplification(self) -> float:
+        """What a read costs for what is pending, over what it costs without; a trim takes away the rest."""
+        alone = read_cost_bytes(self.base, SideMetrics())
+        return read_cost_bytes(self.base, self.pending_side) / alone if alone else 1.0
 
 
 def measure_keyed(

@@ -111,6 +111,21 @@ def test_reads_that_would_soon_pay_for_it_are_a_reason(orders: Orders) -> None:
     assert (due.kind, due.why) == ("major", "a read costs 12.2 times as much as after it")
 
 
+def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: Orders) -> None:
+    done = orders.upsert(60, rows=60, size=60 * MB)
+    orders.merge(9, done)
+    orders.upsert(1, rows=1, size=MB)
+    assert (orders.status.read_amplification > 3, orders.status.pending_amplification < 1.2) == (True, True)
+    assert kinds(orders) == [], "within the grace"
+    orders.base.snapshots.pop()
+    orders.merge(11, done)
+    assert kinds(orders) == ["trim"]
+    orders.upsert(1, rows=30, size=30 * MB)
+    due = plan_table(orders.status, None, DEFAULT)
+    assert [one.kind for one in due] == ["trim", "major"]
+    assert due[1].gain_s < due[0].gain_s, "each for its own rows"
+
+
 def test_in_a_small_table_opened_files_are_none(orders: Orders) -> None:
     orders = Orders()
     orders.build(size=2000)
