@@ -168,11 +168,13 @@ def read_amplification(base: SideMetrics, change: SideMetrics, ideal: int) -> fl
 
     :param change: without the markers.
     """
-    live_bytes = base.size_bytes * (1 - base.delete_ratio)
-    fresh = live_bytes + ideal * OPEN_COST_BYTES
-    if not fresh:
-        return 1.0
-    return max(1.0, read_cost_bytes(base, change) / fresh)
+    fresh = fresh_cost_bytes(base, ideal)
+    return max(1.0, read_cost_bytes(base, change) / fresh) if fresh else 1.0
+
+
+def fresh_cost_bytes(base: SideMetrics, ideal: int) -> float:
+    """The same of the live rows in as few files as they take."""
+    return base.size_bytes * (1 - base.delete_ratio) + ideal * OPEN_COST_BYTES
 
 
 def share_of(side: SideMetrics, rows: int) -> SideMetrics:

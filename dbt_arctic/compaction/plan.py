@@ -181,7 +181,7 @@ def _plan_changes(
     is_slow = pending.rows and status.pending_amplification >= trigger.read_amplification
     # In a small table the files that are opened weigh most, and none of it matters.
     if not why and is_slow and major.value >= _WORTH_IT:
-        why = f"a read costs {status.pending_amplification:.1f} times as much as after it"
+        why = f"for what is pending, a read costs {status.pending_amplification:.1f} times as much"
     if why:
         return replace(major, why=why)
     why = _why_minor(status, trigger)

@@ -16,6 +16,7 @@ from dbt_arctic.compaction.metrics import (
     BucketMetrics,
     SideMetrics,
     bucket_metrics,
+    fresh_cost_bytes,
     ideal_files,
     newest,
     read_amplification,
@@ -100,9 +101,13 @@ class TableStatus:
 
     @property
     def pending_amplification(self) -> float:
-        """What a read costs for what is pending, over what it costs without; a trim takes away the rest."""
-        alone = read_cost_bytes(self.base, SideMetrics())
-        return read_cost_bytes(self.base, self.pending_side) / alone if alone else 1.0
+        """What a read would cost in fresh files and with what is pending, over what it would without.
+
+        What is merged already, a trim takes away. Nor does it count what the base is like: the worse it is,
+        the more there might be pending.
+        """
+        fresh = fresh_cost_bytes(self.base, self.ideal_files)
+        return 1 + read_cost_bytes(SideMetrics(), self.pending_side) / fresh if fresh else 1.0
 
 
 def measure_keyed(

@@ -108,7 +108,7 @@ def test_each_trigger_has_its_reason(orders: Orders) -> None:
 def test_reads_that_would_soon_pay_for_it_are_a_reason(orders: Orders) -> None:
     orders.upsert(60, rows=20, size=300 * MB)
     (due,) = plan_table(orders.status, None, DEFAULT)
-    assert (due.kind, due.why) == ("major", "a read costs 12.2 times as much as after it")
+    assert (due.kind, due.why) == ("major", "for what is pending, a read costs 12.2 times as much")
 
 
 def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: Orders) -> None:
@@ -124,6 +124,14 @@ def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: 
     due = plan_table(orders.status, None, DEFAULT)
     assert [one.kind for one in due] == ["trim", "major"]
     assert due[1].gain_s < due[0].gain_s, "each for its own rows"
+
+
+def test_a_base_of_many_small_files_is_no_reason_to_let_more_be_pending(orders: Orders) -> None:
+    orders.upsert(30, rows=50, files=20, size=MB)
+    before = plan_table(orders.status, None, DEFAULT)
+    assert [one.why for one in before] == ["for what is pending, a read costs 1.8 times as much"]
+    orders.base.commit(20, rows=100, files=18, size=MB)
+    assert plan_table(orders.status, None, CompactionSettings(Trigger(files=99)))[0].why == before[0].why
 
 
 def test_in_a_small_table_opened_files_are_none(orders: Orders) -> None:
