@@ -9,6 +9,9 @@ from typing import Any
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 
+BY_HISTORY = True
+"""The tests of this module are about that."""
+
 
 def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> None:
     orders = shop.table()
