@@ -76,7 +76,6 @@ class Rounds:
         self._offered("feed", lambda: self._feed(since))
         if case.compact:
             self._offered("compact", self._compact)
-            self.commits = 0  # a peer that has nothing to compact has nothing pending
 
     def _maintain(self, number: int) -> None:
         ran, cost = self.meter.measure(lambda: self.peer.maintain(self.table, number))

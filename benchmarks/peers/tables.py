@@ -22,15 +22,21 @@ def markdown(summary: Summary, about: Mapping[str, str], titles: Mapping[str, st
     if summary.cases("upserts"):
         parts += [f"## {MAIN} changes", _main(summary, titles)]
         parts += ["## Every share and choice of keys: write", _matrix(summary, titles, "write")]
-        rounds = max(
-            len(case.rounds) for run in summary.runs for case in run.story.cases if case.name == MAIN
-        )
+        rounds = max((one.commits for one in _pending_reads(summary)), default=1)
         parts += [f"## The same: read of all rows with {rounds} such rounds pending"]
         parts += [_matrix(summary, titles, "read aggregate", state="pending", commits=rounds)]
         parts += ["## The same: compaction", _matrix(summary, titles, "compact")]
     parts += [*_growth(summary, titles), *_pending(summary, titles), *_mixed(summary, titles)]
     parts += [*_tpch(summary, titles), *_layers(summary, titles), *_failures(summary, titles)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _pending_reads(summary: Summary) -> list[Sample]:
+    return [
+        sample
+        for peer in summary.peers
+        for sample in summary.samples(peer, "upserts", "read aggregate", state="pending")
+    ]
 
 
 def _targets(summary: Summary) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timezone
 from typing import Any
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
+from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter import elsewhere
 from dbt_arctic.adapter.advice import advice_for, is_automatic, told
@@ -24,6 +26,7 @@ from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh.auto import Reading
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
@@ -76,6 +79,7 @@ class AutoApi(ModelApi):
                     rebuild=rebuild,
                     settings=settings_of_meaning(self.config.credentials),
                     until=self._pinned_version,
+                    now=time_of_invocation(self.config.credentials),
                 )
                 outcome = run_refresh(
                     edge,
@@ -115,9 +119,19 @@ def _is_compiled(node: Any) -> bool:
     return is_sql and bool(node.compiled_code)
 
 
+def time_of_invocation(credentials: ArcticCredentials) -> Clock:
+    """What functions of time tell all automatic models of a dbt invocation: when it began."""
+    began = get_invocation_started_at().replace(tzinfo=timezone.utc)
+    return Clock.at(began, _conf(credentials)["spark.sql.session.timeZone"])
+
+
+def _conf(credentials: ArcticCredentials) -> dict[str, str]:
+    return {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
+
+
 def settings_of_meaning(credentials: ArcticCredentials) -> str:
     """The session's settings on which the result of a query depends, as the profile has them."""
-    conf = {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
+    conf = _conf(credentials)
     return ";".join(f"{name}={conf[name]}" for name in MEANING if name in conf)
 
 

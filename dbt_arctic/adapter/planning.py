@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import advice_for, is_automatic
-from dbt_arctic.adapter.auto_api import settings_of_meaning
+from dbt_arctic.adapter.auto_api import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ConfigError
@@ -43,7 +43,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     :raises ConfigError: dbt could not compile the project.
     """
     compiled = _compile(target, select)
-    settings = settings_of_meaning(target.credentials)
+    settings, now = settings_of_meaning(target.credentials), time_of_invocation(target.credentials)
     automatic = {}
     for node in compiled:
         if is_automatic(node.config.to_dict()):
@@ -52,7 +52,9 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     for unique_id, node in automatic.items():
         name = Name(target.credentials.database, node.schema, node.alias)
         config = parse_config(node.name, node.config.to_dict())
-        plan = plan_refresh(operator.catalog, name, config, node.compiled_code, None, settings=settings)
+        plan = plan_refresh(
+            operator.catalog, name, config, node.compiled_code, None, settings=settings, now=now
+        )
         before = tuple(
             other.name
             for key, other in automatic.items()

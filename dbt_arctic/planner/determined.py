@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, Limit, Node, Window, plain, walk
+from dbt_arctic.planner.algebra import Aggregate, Filter, Limit, Node, Window, plain, walk
 from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
+from dbt_arctic.planner.moment import moves
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.types import Sort, sort_of, sorts
 from dbt_arctic.planner.unique import Keys, unique_keys
@@ -77,6 +79,11 @@ def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
     for part in walk(node):
         if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
             yield CannotPlan("ties", "a LIMIT whose ORDER BY leaves rows equal", f"{_UNIQUE}, or accept it")
+        moved = [one for one in _all_expressions(part) if moves(one)]
+        if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
+            call = next(moment for moment in moved[0].find_all(Moment))
+            what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
+            yield CannotPlan("time", what, "pass a date as a variable", line_of(moved[0]))
         for expression in _all_expressions(part):
             ordered_is_fine = isinstance(part, Window)
             for found in expression.walk():

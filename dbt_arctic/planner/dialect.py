@@ -18,6 +18,15 @@ AGGREGATES = ("sum", "count", "min", "max", "avg")
 _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SUBSTRING")
 
 
+class Moment(exp.Expression):
+    """A function of time with its value: ``this`` now and ``before`` at the last refresh, as literals.
+
+    ``call`` is the function as it is called.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "before": True, "call": True}
+
+
 class VerbatimSpark(Spark):
     """Spark's dialect without knowledge of its functions."""
 
@@ -39,6 +48,10 @@ class VerbatimSpark(Spark):
         TYPE_MAPPING: ClassVar[dict[Any, Any]] = {
             **Spark.Generator.TYPE_MAPPING,
             exp.DataType.Type.TIME: "TIME",
+        }
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **Spark.Generator.TRANSFORMS,
+            Moment: lambda self, moment: moment.this,
         }
 
         def datatype_sql(self, expression: exp.DataType) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
@@ -28,6 +30,7 @@ from dbt_arctic.planner.algebra import (
     equalities,
 )
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.moment import before, moves
 
 
 def either(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None:
@@ -90,12 +93,19 @@ def _project(node: Project, wanted: tuple[str, ...], facts: Facts) -> Node | Non
 
 
 def _filter(node: Filter, wanted: tuple[str, ...], facts: Facts) -> Node | None:
-    simple = tuple(part for part in node.conditions if part.find(SubqueryRef) is None)
+    simple = tuple(_ever(part) for part in node.conditions if part.find(SubqueryRef) is None)
     used = columns_of(*simple) | set(wanted)
     below = either(node.child, tuple(name for name in node.child.output if name in used), facts)
     if below is not None:
         return _only(Filter(below, simple), wanted) if simple else _only(below, wanted)
     return either(node.child, wanted, facts)
+
+
+def _ever(part: exp.Expression) -> exp.Expression:
+    """A condition that holds where this one does, or did when the time was that of the last refresh."""
+    if not moves(part):
+        return part
+    return exp.Paren(this=exp.Or(this=exp.Paren(this=part.copy()), expression=exp.Paren(this=before(part))))
 
 
 def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:

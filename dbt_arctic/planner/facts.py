@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from dbt_arctic.planner.algebra import Node, Scan, map_children, scans
+from dbt_arctic.planner.algebra import Filter, Node, Scan, map_children, scans
+from dbt_arctic.planner.moment import before, has_moved
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,20 @@ class UpstreamFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of every upstream, by the name that scans give it."""
+    """Facts of every upstream, by the name that scans give it.
+
+    :param time_moved: whether the query asks for the time, and it is another one than at the last refresh.
+    """
 
     upstreams: Mapping[str, UpstreamFacts]
+    time_moved: bool = False
 
     def of(self, scan: Scan) -> UpstreamFacts:
         return self.upstreams[scan.source]
 
     def changed(self, node: Node) -> bool:
-        """Whether anything that a query reads has changed."""
-        return any(self.of(scan).changed for scan in scans(node))
+        """Whether anything that a query reads has changed, or the time that it asks for."""
+        return any(self.of(scan).changed for scan in scans(node)) or (self.time_moved and has_moved(node))
 
     def before(self, node: Node) -> Node:
         """The same query over the old state. What has not changed is read as it is, so that a part of a
@@ -41,4 +46,7 @@ class Facts:
         """
         if isinstance(node, Scan):
             return replace(node, state="old") if self.of(node).changed else node
-        return map_children(node, self.before)
+        made = map_children(node, self.before)
+        if self.time_moved and isinstance(made, Filter):
+            return replace(made, conditions=tuple(before(part) for part in made.conditions))
+        return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
@@ -104,8 +104,10 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     :raises CannotPlan: a name could not be resolved.
     """
     made = tree.copy()
+    known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
     for node in list(made.find_all(exp.Column)):
-        if not node.table and node.name.lower() in _WITHOUT_PARENTHESES:
+        name = node.name.lower()
+        if not node.table and name in _WITHOUT_PARENTHESES and name not in known:
             node.replace(exp.Anonymous(this=node.name))
     nested: dict[str, object] = {}
     for name, columns in schemas.items():
@@ -127,6 +129,15 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
         raise CannotPlan("not-resolved", f"a name could not be resolved: {_first_line(error)}") from error
     assert isinstance(done, exp.Query)
     return done
+
+
+def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:
+    """Names that can be of a column in a query, in lower case: of its relations, or given by itself."""
+    given = (alias.alias for alias in tree.find_all(exp.Alias))
+    listed = (
+        name.name for alias in tree.find_all(exp.TableAlias) for name in alias.args.get("columns") or []
+    )
+    return frozenset(name.lower() for name in (*columns, *given, *listed))
 
 
 def is_cte(table: exp.Table) -> bool:

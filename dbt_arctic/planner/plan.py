@@ -21,7 +21,8 @@ from dbt_arctic.planner.build import Builder
 from dbt_arctic.planner.columns import check_columns
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts
-from dbt_arctic.planner.parse import Schemas, parse, qualified
+from dbt_arctic.planner.moment import Time, with_moments
+from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.render import Renderer, Sources, quoted
 from dbt_arctic.planner.restricted import restricted
@@ -82,18 +83,28 @@ def understand(
     schemas: Schemas,
     names: Sequence[str] | None = None,
     views: Mapping[str, exp.Query] | None = None,
+    now: Time | None = None,
+    last: Time | None = None,
 ) -> Query:
     """:param tree: a query; as a tree, its relations have the names that ``schemas`` has.
     :param names: the output columns as Spark names them, where it is asked.
     :param views: the queries of views.
+    :param now: the time of the run, ``last`` that of the last one; without it, functions of time stay calls.
 
     :raises CannotPlan: with the reason.
     """
     if isinstance(tree, str):
         tree = parse(tree)
-    inlined = {name: qualified(view, schemas) for name, view in (views or {}).items()}
+
+    def timed(part: exp.Query) -> exp.Query:
+        if now is None:
+            return part
+        columns = named_columns(part, (name for columns in schemas.values() for name, _ in columns))
+        return with_moments(part, columns, now, last)
+
+    inlined = {name: qualified(timed(view), schemas) for name, view in (views or {}).items()}
     builder = Builder(schemas, inlined)
-    built: Built = builder.build(qualified(tree, schemas))
+    built: Built = builder.build(qualified(timed(tree), schemas))
     shown = [name for name, _ in built.names] if names is None else list(names)
     if len(shown) != len(built.names):
         raise CannotPlan(

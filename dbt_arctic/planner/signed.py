@@ -37,7 +37,9 @@ from dbt_arctic.planner.algebra import (
     scans,
 )
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.moment import before
 from dbt_arctic.planner.restricted import restricted
+from dbt_arctic.planner.rules.condition import moved
 from dbt_arctic.planner.touched import Wanted, touched, union_of
 from dbt_arctic.planner.unique import unique_keys
 
@@ -108,10 +110,18 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signe
     if _linked(node.subqueries, facts):
         return _compared(node, wanted, facts, values)
     used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
-    return tuple(
-        _only(Filter(rows, node.conditions, node.subqueries), wanted)
+    # Of what changed, the conditions of last time; and what time moves, of the rows as they are.
+    earlier = tuple(before(part) for part in node.conditions)
+    found = tuple(
+        _only(Filter(rows, earlier, node.subqueries), wanted)
         for rows in signed(node.child, used, facts, values)
     )
+    gone_and_come = moved(node)
+    if gone_and_come is not None:
+        found += tuple(
+            _with_sign(rows, wanted, sign) for rows, sign in zip(gone_and_come, (-1, 1), strict=True)
+        )
+    return found
 
 
 @signed_rule.register

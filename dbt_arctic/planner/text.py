@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container
 
 from sqlglot import exp
 
+from dbt_arctic.planner.moment import KNOWN, Time, calls
 from dbt_arctic.planner.parse import dotted, is_cte, parse
 from dbt_arctic.planner.reasons import CannotPlan
 
 
-def with_relations(sql: str, text_of: Callable[[str], str | None]) -> str:
+def with_relations(
+    sql: str,
+    text_of: Callable[[str], str | None],
+    time: Time | None = None,
+    columns: Container[str] = (),
+) -> str:
     """The text with each relation replaced by what ``text_of`` gives for its dotted name (``None``: left).
+
+    :param time: what functions of time are replaced by; ``columns``: names that are no function without
+        parentheses.
 
     :raises CannotPlan: the text cannot be read, or a reference cannot be replaced in place.
     """
@@ -37,10 +47,33 @@ def with_relations(sql: str, text_of: Callable[[str], str | None]) -> str:
                 f"the column {column.sql()} names its schema",
                 "give the relation an alias, and qualify columns with that",
             )
+    places += _times(sql, tree, time, columns) if time is not None else []
     made = sql
     for start, end, text in sorted(places, reverse=True):
         made = made[:start] + text + made[end:]
     return made
+
+
+_NO_ARGUMENTS = re.compile(r"\s*\(\s*\)")
+
+
+def _times(sql: str, tree: exp.Query, time: Time, columns: Container[str]) -> list[tuple[int, int, str]]:
+    """Where functions of time stand, and what for them."""
+    found = []
+    for call, name in calls(tree, columns):
+        if name not in KNOWN:
+            continue
+        meta = call.meta if isinstance(call, exp.Anonymous) else call.this.meta
+        if "start" not in meta or "end" not in meta:
+            raise CannotPlan("not-replaced", f"the call of {name} could not be found in the SQL")
+        end = int(meta["end"]) + 1
+        if isinstance(call, exp.Anonymous):
+            arguments = _NO_ARGUMENTS.match(sql, end)
+            if arguments is None:
+                raise CannotPlan("not-replaced", f"the arguments of {name} could not be found in the SQL")
+            end = arguments.end()
+        found.append((int(meta["start"]), end, time.literal(name)))
+    return found
 
 
 def _names_a_table(column: exp.Column, tree: exp.Query) -> bool:

@@ -8,6 +8,7 @@ from typing import cast
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Filter, Join, Node, SubqueryRef, columns_of, map_children
+from dbt_arctic.planner.dialect import Moment
 
 
 def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
@@ -68,7 +69,7 @@ def _pushed(node: Filter) -> Node:
             to_left.append(part)
         elif used <= right and join.kind in ("inner", "right"):
             to_right.append(part)
-        elif join.kind == "inner" and used <= left | right:
+        elif join.kind == "inner" and used <= left | right and part.find(Moment) is None:
             to_join.append(part)
         else:
             stays.append(part)

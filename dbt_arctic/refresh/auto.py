@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -18,7 +18,8 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra import Node, State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.parse import named, parse, relations, spelled
+from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls
+from dbt_arctic.planner.parse import named, named_columns, parse, relations, spelled
 from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import Split
@@ -31,6 +32,9 @@ from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 FINGERPRINT = "arctic.plan"
 """Among the consumed versions of a commit: the query that its rows are the result of."""
 
+ASKED_AT = "arctic.time"
+"""Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
+
 VERSION_OF_RULES = "2"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
@@ -42,6 +46,8 @@ class Reading:
     """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
 
     :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
+    :param calls: the functions of time that it calls.
+    :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
     """
 
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
@@ -49,6 +55,25 @@ class Reading:
     trees: Mapping[str, exp.Query] = field(default_factory=dict)
     tree: exp.Query | None = None
     reason: Reason | None = None
+    calls: frozenset[str] = frozenset()
+    now: Time | None = None
+    last: Time | None = None
+
+    @property
+    def time_moved(self) -> bool:
+        """Whether what the query is told of the time is not what it was told last time."""
+        now, last = self.now, self.last
+        if now is None or last is None or not self.calls <= KNOWN:
+            return bool(self.calls)
+        return any(now.literal(call) != last.literal(call) for call in self.calls)
+
+    @property
+    def names(self) -> list[str]:
+        """All names of columns of what is read."""
+        read = [one.columns for one in self.upstreams.values()]
+        return [
+            name for columns in (*read, *(one.columns for one in self.views.values())) for name, _ in columns
+        ]
 
 
 @dataclass(frozen=True)
@@ -129,6 +154,7 @@ class StatePlan:
     plan: AutoPlan
     model_sql: str
     settings: str
+    now: Clock | None
 
 
 SMALL = 100_000
@@ -148,6 +174,7 @@ def plan_auto(
     columns: Callable[[str], list[tuple[str, str]]] | None = None,
     of_state: bool = False,
     took: Sequence[Took] = (),
+    now: Clock | None = None,
 ) -> AutoPlan:
     """Decide how a model is refreshed, from metadata alone.
 
@@ -158,11 +185,14 @@ def plan_auto(
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
     :param columns: name and type of a query's columns, by analysis; without it, as the SQL reads.
     :param took: earlier refreshes, newest first.
+    :param now: the time of the refresh.
     """
-    reading = read(catalog, target, sql, expected if table is not None else {}, until)
+    reading = read(catalog, target, sql, expected if table is not None else {}, until, now)
     fingerprint = Consumed(_fingerprint(sql, reading, config, settings), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
+    if now is not None and reading.calls:
+        consumed[ASKED_AT] = Consumed(now.date, now.instant)
     text, reason = sql, reading.reason
     if reason is None:
         try:
@@ -186,7 +216,7 @@ def plan_auto(
     if earlier != fingerprint:
         return plan("full", Reason("changed-sql", "the SQL, a view that it reads or a setting has changed"))
     changed = [upstream for upstream in reading.upstreams.values() if upstream.changed]
-    if not changed:
+    if not changed and not reading.time_moved:
         return plan("nothing", Reason("unchanged", "no upstream has a new commit"))
     for upstream in changed:
         if upstream.lost:
@@ -213,7 +243,8 @@ def plan_auto(
                     upstream.ranges,
                 )
                 for name, upstream in reading.upstreams.items()
-            }
+            },
+            time_moved=reading.time_moved,
         )
         sums = plan_sums(query, config.unique_key, facts, config.accept)
         if sums is not None and not sums.extremes:
@@ -232,8 +263,9 @@ def read(
     sql: str,
     expected: Mapping[str, Consumed],
     until: Callable[[Name], Consumed | None] = lambda name: None,
+    now: Clock | None = None,
 ) -> Reading:
-    """The relations that a query reads, views followed to the tables below them."""
+    """The relations that a query reads, views followed to the tables below them, and when."""
     upstreams: dict[str, Upstream] = {}
     views: dict[str, View] = {}
     trees: dict[str, exp.Query] = {}
@@ -257,9 +289,16 @@ def read(
         return named(tree, lambda written: full_name(written, target).dotted.lower())
 
     try:
-        return Reading(upstreams, views, trees, follow(parse(sql)))
+        tree = follow(parse(sql))
     except CannotPlan as error:
         return Reading(upstreams, views, trees, None, error.reason)
+    known = expected.get(ASKED_AT)
+    last = Clock(known.table_id, known.version) if known is not None else None
+    found = Reading(upstreams, views, trees, tree, now=now, last=last)
+    called = (
+        name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
+    )
+    return replace(found, calls=frozenset(called))
 
 
 def understood(reading: Reading, columns: list[tuple[str, str]] | None) -> Query:
@@ -268,7 +307,7 @@ def understood(reading: Reading, columns: list[tuple[str, str]] | None) -> Query
     schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
     schemas |= {name: view.columns for name, view in reading.views.items()}
     names = [name for name, _ in columns] if columns is not None else None
-    return understand(reading.tree, schemas, names, reading.trees)
+    return understand(reading.tree, schemas, names, reading.trees, reading.now, reading.last)
 
 
 def full_name(written: str, target: Name) -> Name:
@@ -281,18 +320,21 @@ def full_name(written: str, target: Name) -> Name:
 
 
 def pinned_text(sql: str, target: Name, reading: Reading) -> str:
-    """The model's own SQL with each relation replaced by the version that is consumed."""
+    """The model's own SQL, with consumed versions for relations, and the time for functions of time."""
+
+    def made(text: str) -> str:
+        return with_relations(text, text_of, reading.now, named_columns(parse(text), reading.names))
 
     def text_of(written: str) -> str | None:
         key = full_name(written, target).dotted.lower()
         if key in reading.views:
             view = reading.views[key]
             names = ", ".join(quote(name) for name, _ in view.columns)
-            inner = with_relations(view.sql, text_of)
+            inner = made(view.sql)
             return f"SELECT * FROM (\n{inner}\n) AS _view({names})"
         return reading.upstreams[key].states["new"]
 
-    return with_relations(sql, text_of)
+    return made(sql)
 
 
 def _rows_of(changed: Sequence[Upstream]) -> int:

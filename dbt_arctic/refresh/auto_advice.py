@@ -6,12 +6,13 @@ Looks at the query only, not at what has changed. It knows nothing of dbt.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.planner.algebra import Node, scans, walk
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.moment import DATE, Clock
 from dbt_arctic.planner.plan import Guard, Query, plan_incremental
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
 from dbt_arctic.planner.split import split
@@ -37,6 +38,9 @@ NOT_DETERMINED = frozenset(
 """The codes of causes for which two runs of a query may differ."""
 
 
+_ONE_DAY, _NEXT_DAY = (Clock(day, f"{day} 00:00:00Z") for day in ("2000-01-01", "2000-01-02"))
+
+
 @dataclass(frozen=True)
 class Advice:
     """:param always: whether each refresh is a full one; else those before which a value has changed."""
@@ -51,6 +55,7 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         return [] if reading.reason.code in _OF_THE_MOMENT else [Advice(reading.reason, True)]
     if not reading.upstreams:
         return []
+    reading = replace(reading, now=_NEXT_DAY, last=_ONE_DAY)
     try:
         query = understood(reading, None)
         if not _has_state(query, reading, config):
@@ -59,7 +64,8 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
                 return [Advice(reason, True)]
         return [Advice(_of_guard(guard), False) for guard in _guards(query, reading, config)]
     except CannotPlan as error:
-        return [Advice(error.reason, True)]
+        # A date is the same all day.
+        return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
 
 
 def undetermined(reading: Reading) -> Reason | None:

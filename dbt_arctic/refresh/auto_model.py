@@ -11,6 +11,7 @@ from dataclasses import replace
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto, read
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
@@ -42,24 +43,28 @@ def plan_refresh(
     rebuild: bool = False,
     settings: str = "",
     until: Until = lambda name: None,
+    now: Clock | None = None,
 ) -> AutoPlan:
     """What a refresh would do. A table with other columns than the model's is built anew.
 
     :param schema: the columns of a query, by analysis; without it, as far as the SQL tells.
     :param settings: the session's settings that change what SQL means.
     :param until: the version at which a relation is read, where it is not the newest.
+    :param now: what functions of time tell; without it, a model that asks for the time is refreshed in full.
     """
     kept = None if rebuild else find_state(catalog, name)
     if kept is not None and find_keyed(catalog, name) is not None:
         reading = read(catalog, name, sql, {}, until)
-        over = plan_state(catalog, name, config, sql, schema, reading, _plan, settings=settings, until=until)
+        over = plan_state(
+            catalog, name, config, sql, schema, reading, _plan, settings=settings, until=until, now=now
+        )
         if over is not None:
             return over
-    plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until)
+    plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now)
     if plan.action != "build" or not is_free(catalog, name):
         return plan
     over = plan_state(
-        catalog, name, config, sql, schema, plan.reading, _plan, plan, settings=settings, until=until
+        catalog, name, config, sql, schema, plan.reading, _plan, plan, settings=settings, until=until, now=now
     )
     return plan if over is None else over
 
@@ -75,6 +80,7 @@ def _plan(
     settings: str = "",
     until: Until = lambda name: None,
     of_state: bool = False,
+    now: Clock | None = None,
 ) -> AutoPlan:
     table = None if rebuild else find_keyed(catalog, name)
     history = load_change(catalog, table).history() if table is not None else []
@@ -98,6 +104,7 @@ def _plan(
         columns=None if schema is None else columns,
         of_state=of_state,
         took=timings(history),
+        now=now,
     )
 
 

@@ -18,8 +18,11 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.moment import AsCalled, Clock
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
 from dbt_arctic.planner.sums import plan_sums
@@ -49,6 +52,7 @@ class Plan(Protocol):
         settings: str = ...,
         until: Until = ...,
         of_state: bool = ...,
+        now: Clock | None = ...,
     ) -> AutoPlan: ...
 
 
@@ -68,6 +72,7 @@ def plan_state(
     *,
     settings: str,
     until: Until,
+    now: Clock | None,
 ) -> AutoPlan | None:
     """The plan of a model over its state; ``None`` where it has none, and gets none.
 
@@ -90,8 +95,9 @@ def plan_state(
         lease_timeout_s=config.lease_timeout_s,
     )
     kept = state_name(name)
-    found = plan(catalog, kept, own, text, schema, rebuild=build is not None, settings=settings, until=until)
-    state = StatePlan(kept, own, made, found, sql, settings)
+    builds = build is not None
+    found = plan(catalog, kept, own, text, schema, rebuild=builds, settings=settings, until=until, now=now)
+    state = StatePlan(kept, own, made, found, sql, settings, now)
     if build is not None:
         return replace(build, state=state)
     shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
@@ -124,6 +130,7 @@ def run_over_state(
             edge.query_schema,
             rebuild=builds,
             settings=state.settings,
+            now=state.now,
             of_state=True,
         )
         outcome = run(name, own, outer)
@@ -140,6 +147,7 @@ def run_over_state(
             edge.query_schema,
             rebuild=builds,
             settings=state.settings,
+            now=state.now,
         )
         return run(name, config, alone)
     if builds:
@@ -182,14 +190,19 @@ def is_free(catalog: CatalogReader, name: Name) -> bool:
 
 def _split(reading: Reading, config: KeyedConfig) -> Split | None:
     try:
-        query = understood(reading, None)
+        # The state's SQL asks for the time itself, whenever it is run.
+        same_time = AsCalled()
+        query = understood(replace(reading, now=same_time, last=same_time), None)
         facts = Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
         check_determined(query.node, query.types, facts, config.accept)
         if plan_sums(query, config.unique_key, facts, config.accept) is not None:
             return None  # it is a state itself
-        return split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
+        made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
+    if made is None or any(part.find(Moment) for node in made.above for part in expressions(node)):
+        return None  # time would change the model though its state stays as it is
+    return made
 
 
 def _is_the_same(schema: Schema, sql: str, text: str, made: Split) -> bool:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Filter, Node, SubqueryRef, columns_of
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.moment import before, moves, not_true
 from dbt_arctic.planner.restricted import Pairs, restricted_rule
 from dbt_arctic.planner.restricted import restricted as restrict
 from dbt_arctic.planner.rules.subquery import linked_rows, restricted_subqueries
-from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
+from dbt_arctic.planner.touched import Touched, Wanted, only, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 
 
 @touched_rule.register
 def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
-    # A condition with a subquery may hold in one state only: it is left out, which touches more.
+    # A condition with a subquery, or of the time, may hold in one state only: without it, more is touched.
     simple = tuple(
         part
         for part in node.conditions
-        if part.find(SubqueryRef) is None and _is_cheap(part, node.child, facts)
+        if part.find(SubqueryRef) is None and not moves(part) and _is_cheap(part, node.child, facts)
     )
     used = columns_of(*simple) | set(wanted)
     below = tuple(name for name in node.child.output if name in used)
@@ -28,7 +31,29 @@ def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
     if simple:
         found = found.map(lambda rows: Filter(rows, simple))
     outer = Filter(node.child, simple) if simple else node.child
-    return found + linked_rows(outer, node.subqueries, wanted, facts)
+    found += linked_rows(outer, node.subqueries, wanted, facts)
+    timed = tuple(part for part in node.conditions if part.find(SubqueryRef) is None or moves(part))
+    gone_and_come = moved(replace(node, conditions=timed))
+    if gone_and_come is not None:
+        gone, come = gone_and_come
+        found += Touched((only(gone, wanted),), (only(come, wanted),))
+    return found
+
+
+def moved(node: Filter) -> tuple[Filter, Filter] | None:
+    """The rows that time alone takes from a condition, and those that it brings: of the rows as they are.
+
+    Rows that have changed besides are found as such.
+    """
+    timed = tuple(part for part in node.conditions if moves(part))
+    if not timed:
+        return None
+    earlier = tuple(before(part) for part in timed)
+    others = tuple(part for part in node.conditions if not moves(part))
+    return (
+        replace(node, conditions=(*others, *earlier, not_true(timed))),
+        replace(node, conditions=(*others, *timed, not_true(earlier))),
+    )
 
 
 def _is_cheap(part: exp.Expression, child: Node, facts: Facts) -> bool:

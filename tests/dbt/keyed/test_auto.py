@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
+from dbt_arctic.adapter import auto_api
 from dbt_arctic.cli.main import main
 from tests.dbt.keyed.conftest import Shop
 
@@ -30,6 +33,12 @@ from {{ ref('orders') }} group by customer having count(*) > 1 order by mean des
 BIG = """
 {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
 select customer, amount from {{ ref('by_customer') }} where amount > 3
+"""
+
+UNTIL_TODAY = """
+{{ config(materialized='incremental', incremental_strategy='auto', unique_key='id', buckets=2) }}
+select id, amount from {{ ref('orders') }}
+where date_add(DATE '2026-11-01', cast(id as int)) <= current_date()
 """
 
 
@@ -86,10 +95,19 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     assert shop.rows("big") == [row[::2] for row in expected(shop) if row[2] > 3]
 
 
-def test_nothing_changed_nothing_runs(shop: Shop) -> None:
+def test_nothing_changed_nothing_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the time either, where a model asks for it: the day on which dbt was started."""
+    day = datetime(2026, 11, 21, 23, 50)
+    monkeypatch.setattr(auto_api, "get_invocation_started_at", lambda: day)
+    shop.model("until_today", UNTIL_TODAY)
     layered(shop)
-    told = messages(shop.dbt("run", "--select", "by_customer", "big"))
-    assert told == {"by_customer": "SKIP (no upstream change)", "big": "SKIP (no upstream change)"}
+    assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 21)), key=repr)
+    told = messages(shop.dbt("run", "--select", "by_customer", "big", "until_today"))
+    assert told == dict.fromkeys(("by_customer", "big", "until_today"), "SKIP (no upstream change)")
+    day += timedelta(minutes=20)
+    told = messages(shop.dbt("run", "--select", "big", "until_today"))
+    assert told == {"big": "SKIP (no upstream change)", "until_today": "INCREMENTAL (1 keys), 1 rows"}
+    assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 22)), key=repr)
 
 
 def test_changed_sql_is_computed_anew_and_compared(shop: Shop) -> None:

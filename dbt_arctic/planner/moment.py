@@ -1,0 +1,154 @@
+"""The time at which a query is run: one value for a whole run, and another one than last time.
+
+A call of ``current_date()`` becomes a ``Moment``, which knows the value now and that of the model's last
+refresh. What a condition with a moment lets through changes though no row does: those rows are found by
+asking for the old and for the new value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Node, walk
+from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.dialect import Moment
+from dbt_arctic.planner.functions import TIME
+
+DATE = frozenset(["current_date", "curdate"])
+KNOWN = DATE | {"current_timestamp", "now"}
+"""Functions that have a literal for their value."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time of a run.
+
+    :param date: in the session's time zone, as ``2026-11-22``. :param instant: as ``2026-11-22 10:00:00.5Z``.
+    """
+
+    date: str
+    instant: str
+
+    @classmethod
+    def at(cls, moment: datetime, zone: str) -> Clock:
+        """:param moment: with its time zone. :param zone: the session's."""
+        instant = moment.astimezone(ZoneInfo("UTC"))
+        return cls(moment.astimezone(ZoneInfo(zone)).date().isoformat(), f"{instant:%Y-%m-%d %H:%M:%S.%f}Z")
+
+    def literal(self, function: str) -> str:
+        return f"DATE '{self.date}'" if function in DATE else f"TIMESTAMP_LTZ '{self.instant}'"
+
+
+class Time(Protocol):
+    """What stands for a function of time."""
+
+    def literal(self, function: str) -> str: ...
+
+
+class AsCalled:
+    """The call itself: for SQL that is kept, and run at other times."""
+
+    def literal(self, function: str) -> str:
+        return f"{function}()"
+
+
+def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonymous | exp.Column, str]]:
+    """Each call of a function of time, with its name in lower case.
+
+    :param columns: of all relations, in lower case: without parentheses, a column comes before a function.
+    """
+    for found in tree.find_all(exp.Anonymous, exp.Column):
+        assert isinstance(found, exp.Anonymous | exp.Column)
+        name = found.name.lower()
+        if name not in TIME:
+            continue
+        if isinstance(found, exp.Anonymous):
+            if not found.expressions:
+                yield found, name
+        elif not found.table and not found.this.args.get("quoted") and name not in columns:
+            yield found, name
+
+
+def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:
+    """The tree with moments for calls.
+
+    :param last: the time of the last refresh; ``None`` where it is not known, or there was none.
+    """
+    made = tree.copy()
+    for call, name in list(calls(made, columns)):
+        if name in KNOWN:
+            before_ = last.literal(name) if last is not None else ""
+            moment = Moment(this=now.literal(name), before=before_, call=f"{name}()")
+            moment.meta.update(call.meta)
+            call.replace(moment)
+    return made
+
+
+def moves(*parts: exp.Expression | None) -> bool:
+    """Whether there is a moment whose value has changed."""
+    return any(
+        moment.args["before"] != moment.this
+        for part in parts
+        if part is not None
+        for moment in part.find_all(Moment)
+    )
+
+
+def has_moved(node: Node) -> bool:
+    """Whether a query, over the same rows, may have another result than last time."""
+    for part in walk(node):
+        subqueries = [
+            one for subquery in getattr(part, "subqueries", ()) for one in (*subquery.links, subquery.value)
+        ]
+        if moves(*expressions(part), *subqueries):
+            return True
+    return False
+
+
+def before(part: exp.Expression) -> exp.Expression:
+    """A condition as it was at the last refresh."""
+
+    def earlier(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, Moment):
+            return Moment(this=node.args["before"], before=node.args["before"], call=node.args["call"])
+        return node
+
+    return part.copy().transform(earlier, copy=False) if moves(part) else part
+
+
+_OPPOSITE: dict[type, Callable[..., exp.Expression]] = {
+    exp.GT: exp.LTE,
+    exp.GTE: exp.LT,
+    exp.LT: exp.GTE,
+    exp.LTE: exp.GT,
+}
+
+
+def not_true(parts: tuple[exp.Expression, ...]) -> exp.Expression:
+    """Whether one of these conditions is false or unknown: for comparisons in a form that skips files."""
+    found = [_is_not_true(part) for part in parts]
+    made = found[0]
+    for other in found[1:]:
+        made = exp.Or(this=made, expression=other)
+    return exp.Paren(this=made)
+
+
+def _is_not_true(part: exp.Expression) -> exp.Expression:
+    while isinstance(part, exp.Paren):
+        part = part.this
+    opposite = _OPPOSITE.get(type(part))
+    if opposite is None:
+        known = exp.Anonymous(this="coalesce", expressions=[part.copy(), exp.Boolean(this=False)])
+        return exp.Not(this=known)
+    sides = [part.this, part.expression]
+    made: exp.Expression = opposite(this=sides[0].copy(), expression=sides[1].copy())
+    for side in sides:
+        unknown = exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null())
+        made = exp.Or(this=made, expression=unknown)
+    return made
