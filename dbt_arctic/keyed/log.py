@@ -82,6 +82,19 @@ def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
     return None
 
 
+def is_single(log: LogRange, history: Sequence[SnapshotLike]) -> bool:
+    """Whether a range is one commit, whose rows are in the table once: then it has one change of each key.
+
+    A statement that arrived twice has committed the rows of its transaction twice.
+
+    :param history: newest first, as far as it is known.
+    """
+    if len(log.transactions) != 1 or len(log.readable_at) != 1:
+        return False
+    landed = [snapshot.summary.get(PROPERTY_TXN) for snapshot in history].count(str(log.transactions[0]))
+    return landed + [txn for _, txn in carried_log(history)].count(log.transactions[0]) == 1
+
+
 def carried_log(history: Sequence[SnapshotLike]) -> list[tuple[int, int]]:
     """The expired commits that the oldest commit of a history still tells of: snapshot, transaction or 0."""
     text = history[-1].summary.get(PROPERTY_LOG, "[]") if history else "[]"

@@ -128,7 +128,14 @@ def read_optimized(table: KeyedTable) -> str:
     return f"SELECT {quote_all(table.column_names)}\nFROM {table.base.sql}"
 
 
-def latest_changes(table: KeyedTable, log: LogRange, at: Version, known: ColumnsAt | None = None) -> str:
+def latest_changes(
+    table: KeyedTable,
+    log: LogRange,
+    at: Version,
+    known: ColumnsAt | None = None,
+    *,
+    single: bool = False,
+) -> str:
     """For each key that the log range names: its merged state at the end of the range, with ``_action``.
 
     With changes in commit order, that is the key's latest change, so neither base nor older changes are
@@ -136,12 +143,20 @@ def latest_changes(table: KeyedTable, log: LogRange, at: Version, known: Columns
     File statistics of ``_txn`` (one transaction a file) reduce the scan to the files of the range.
 
     Columns: the table's, and ``_action`` ('U' or 'D').
+
+    :param single: the range is known to have one change of each key.
     """
     columns = quote_all(table.column_names)
     snapshot_id = at.change_snapshot
     if not log.transactions:
         selected = select_columns(table, snapshot_id, known or {})
         return f"SELECT {selected}, {quote(ACTION)}\nFROM {table.change.at(snapshot_id)}\nWHERE false"
+    if single and not table.sequence_by:
+        (readable,), (txn,) = log.readable_at, log.transactions
+        return f"""\
+SELECT {select_columns(table, readable, known or {})}, {quote(ACTION)}
+FROM {table.change.at(readable)}
+WHERE {quote(TXN)} = {txn} AND {quote(ACTION)} <> '-U'"""
     transactions = ", ".join(str(txn) for txn in log.transactions)
     scans = "\n  UNION ALL\n".join(
         f"""\

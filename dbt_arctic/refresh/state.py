@@ -148,6 +148,20 @@ def head(state: TableState) -> int:
     return state.current_snapshot_id
 
 
+def count_rows(side: TableState) -> int:
+    """Rows of the current snapshot, from its summary; -1 where it does not say."""
+    for snapshot in side.snapshots:
+        if snapshot.snapshot_id == side.current_snapshot_id:
+            return int(snapshot.summary.get("total-records", "-1"))
+    return 0
+
+
+def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int:
+    """How many rows a read of a table may come by, changes included; -1 where metadata do not say."""
+    counts = [count_rows(side) for side in consistent_pair(catalog, table)]
+    return -1 if min(counts) < 0 else sum(counts)
+
+
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
     """The columns that a table had at some snapshots."""
     return {

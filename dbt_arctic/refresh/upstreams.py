@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
-from dbt_arctic.keyed.log import LogRange, log_range
+from dbt_arctic.keyed.log import LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
@@ -20,7 +20,7 @@ from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.refresh.pull import only_appends, retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
-from dbt_arctic.refresh.state import columns_at, find_keyed, pinned_pair, to_columns, version_of
+from dbt_arctic.refresh.state import columns_at, count_rows, find_keyed, pinned_pair, to_columns, version_of
 
 _ROW_LINEAGE = 3
 """The format version from which Iceberg tells the commit that last wrote a row."""
@@ -38,6 +38,7 @@ class Upstream:
     :param changed: whether it has a commit that the model has not consumed.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
+    :param stored_rows: that a read of it may come by, changes included; -1 likewise.
     """
 
     name: Name
@@ -50,6 +51,7 @@ class Upstream:
     kind: str = "keyed table"
     changed_rows: int = -1
     rows: int = -1
+    stored_rows: int = -1
     ranges: Ranges = field(default_factory=dict)
 
 
@@ -99,9 +101,18 @@ def _keyed(
     states: dict[State, str] = {"new": read.merge_on_read(table, now, known)}
 
     def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
-        total = _count(base)
+        total, logged = count_rows(base), count_rows(change)
         return Upstream(
-            table.name, columns, table.key, consumed, states, changed, lost, changed_rows=rows, rows=total
+            table.name,
+            columns,
+            table.key,
+            consumed,
+            states,
+            changed,
+            lost,
+            changed_rows=rows,
+            rows=total,
+            stored_rows=-1 if min(total, logged) < 0 else total + logged,
         )
 
     if last is None:
@@ -122,7 +133,8 @@ def _keyed(
     known.update(columns_at(catalog, table.change, (*log.readable_at, before.change_snapshot)))
     known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
     ranges = key_ranges(catalog, table, log)
-    states.update(_logged(table, before, now, log, known, ranges))
+    single = is_single(log, change.history(now.change_snapshot)) and not table.sequence_by
+    states.update(_logged(table, before, now, log, known, ranges, single=single))
     counted = [
         int(snapshot.summary.get("added-records", "0"))
         for snapshot in change.history(now.change_snapshot)
@@ -132,13 +144,21 @@ def _keyed(
 
 
 def _logged(
-    table: KeyedTable, before: Version, now: Version, log: LogRange, known: ColumnsAt, ranges: Ranges
+    table: KeyedTable,
+    before: Version,
+    now: Version,
+    log: LogRange,
+    known: ColumnsAt,
+    ranges: Ranges,
+    *,
+    single: bool,
 ) -> dict[State, str]:
     """The states that a change log tells: only keys that it names can differ."""
     columns = quote_all(table.column_names)
-    latest = read.latest_changes(table, log, now, known)
+    latest = read.latest_changes(table, log, now, known, single=single)
     old = read.merge_on_read(table, before, known)
-    keys = f"SELECT DISTINCT {quote_all(table.key)}\nFROM (\n{latest}\n)"
+    distinct = "" if single else "DISTINCT "
+    keys = f"SELECT {distinct}{quote_all(table.key)}\nFROM (\n{latest}\n)"
     matched = read.key_equality("m", "k", table.key)
     listed = ", ".join("m." + quote(column) for column in table.column_names)
     minus = f"SELECT {listed}\nFROM (\n{old}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {matched}"
@@ -190,8 +210,19 @@ def _plain(
     states: dict[State, str] = {"new": new}
 
     def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+        total = count_rows(state)
         return Upstream(
-            name, columns, (), consumed, states, changed, lost, "table", changed_rows=rows, rows=_count(state)
+            name,
+            columns,
+            (),
+            consumed,
+            states,
+            changed,
+            lost,
+            "table",
+            changed_rows=rows,
+            rows=total,
+            stored_rows=total,
         )
 
     if last is None:
@@ -239,11 +270,3 @@ def _at(
 
 def _has(state: TableState, snapshot: int) -> bool:
     return any(entry.snapshot_id == snapshot for entry in state.snapshots)
-
-
-def _count(state: TableState) -> int:
-    """Rows of the current snapshot, from its summary; -1 where it does not say."""
-    for snapshot in state.snapshots:
-        if snapshot.snapshot_id == state.current_snapshot_id:
-            return int(snapshot.summary.get("total-records", "-1"))
-    return 0

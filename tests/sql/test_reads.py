@@ -110,6 +110,19 @@ def test_the_latest_changes_of_a_range_are_the_last_of_each_key_in_it(
     assert len(found) == len(expected)
 
 
+@eager
+@given(log=commits)
+def test_the_changes_of_a_single_commit_are_its_rows(duck: Any, log: list[State]) -> None:
+    duck.table("orders__change_1@7", CHANGE, change_rows(log))
+    for number in range(len(log)):
+        range_ = LogRange((1000 - number,), (7,))
+        found, expected = (
+            sorted(duck.query(read.latest_changes(TABLE, range_, Version(1, 7, 5), single=single)), key=repr)
+            for single in (True, False)
+        )
+        assert found == expected
+
+
 @pytest.mark.parametrize("images", ["after", "both"])
 def test_a_difference_turns_one_state_into_the_other(duck: Any, images: read.Images) -> None:
     @eager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import (
+    PROPERTY_LOG,
     LogRange,
     consumed_versions,
+    encode_log,
     encode_merged,
     find_transaction,
+    is_single,
     log_range,
     merged_transactions,
 )
@@ -51,6 +54,21 @@ def test_what_was_trimmed_since_is_read_from_just_before_the_trim() -> None:
     log = history("e", "a1", "a2", "d", "a3", "r", "d", "a4")
     assert log_range(log, 1) == LogRange((1, 2, 3, 4), (8, 6, 3))
     assert log_range(log, 3) == LogRange((3, 4), (8, 6)), "nothing of the range was there before the trim"
+
+
+def test_a_range_is_single_if_its_rows_have_landed_once() -> None:
+    def single(log: list[Commit], after: int) -> bool:
+        found = log_range(log, after)
+        assert found is not None
+        return is_single(found, log)
+
+    assert single(history("e", "a1", "a2"), 2)
+    assert single(history("e", "a1", "d", "a2", "r"), 3)
+    assert not single(history("e", "a1", "a2"), 1)
+    assert not single(history("e", "a1", "d"), 1), "it is read at two snapshots"
+    assert not single(history("e", "a1", "a1"), 2), "a statement that arrived again, after it was consumed"
+    old = replace(history("a2")[0], summary={"arctic.txn": "2", PROPERTY_LOG: encode_log([(7, 2)])})
+    assert not is_single(LogRange((2,), (1,)), [old]), "its first commit has expired"
 
 
 def test_a_version_that_is_not_in_the_history_has_no_range() -> None:
