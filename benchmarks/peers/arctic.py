@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
@@ -62,6 +64,7 @@ class Arctic(Peer):
             "benchmark",
             now_ms=self._now_ms,
             shared=SharedRows(),
+            tuned=partial(tuned, self.connection),
         )
         self._clock_ms = 0
         self.run(f"CREATE SCHEMA IF NOT EXISTS {CATALOG}.{self.schema}")

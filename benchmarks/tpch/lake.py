@@ -6,12 +6,14 @@ Knows nothing of TPC-H.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
@@ -34,6 +36,7 @@ class Lake:
             self.query,
             "benchmark",
             shared=SharedRows(),
+            tuned=partial(tuned, self.connection),
         )
         self.statements = 0
         self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")

@@ -29,6 +29,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
+from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed import create, read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -81,6 +82,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             run_id,
             beside=partial(connection_beside, self),
             shared=self._shared_rows(),
+            tuned=lambda conf: tuned(self._handle(), conf),
         )
 
     def _shared_rows(self) -> SharedRows | None:

@@ -136,6 +136,12 @@ class AutoPlan:
         return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
 
     @property
+    def stored_rows(self) -> int:
+        """That its statements may come by, the table's own left out; -1 where one does not tell."""
+        counts = [upstream.stored_rows for upstream in self.reading.upstreams.values()]
+        return -1 if min(counts, default=-1) < 0 else sum(counts)
+
+    @property
     def changed_rows(self) -> int:
         """Of all upstreams together; -1 where one does not tell."""
         return _rows_of(self.changed)

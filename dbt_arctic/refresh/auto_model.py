@@ -11,7 +11,9 @@ from dataclasses import replace
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
+from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto, read
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
@@ -28,7 +30,7 @@ from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
-from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed, stored_rows
 from dbt_arctic.refresh.timings import note, timings
 from dbt_arctic.refresh.upsert import check_unchanged_config
 
@@ -122,7 +124,9 @@ def run_refresh(
 
     def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
         if one.action != "build":
-            return refresh_auto(edge, of, load_keyed(edge.catalog, of), with_config, one)
+            table = load_keyed(edge.catalog, of)
+            with small.over(edge, _rows(edge, one, table)):
+                return refresh_auto(edge, of, table, with_config, one)
         mine, began_ms = of == name, edge.now_ms()
         _, outcome = build_generation(
             edge,
@@ -144,3 +148,15 @@ def run_refresh(
             drop_lost_state(edge, name)
         return outcome
     return run_over_state(edge, name, config, plan, _plan, run)
+
+
+def _rows(edge: Edge, plan: AutoPlan, table: KeyedTable) -> int:
+    """How many rows the statements of a refresh may come by; -1 where that is not known.
+
+    Not of a user's own query: a join without a condition makes many rows of few.
+    """
+    small_state = plan.reason is not None and plan.reason.code == "small"
+    if plan.stored_rows < 0 or not (plan.action == "incremental" or small_state):
+        return -1
+    own = stored_rows(edge.catalog, table)
+    return -1 if own < 0 else own + plan.stored_rows

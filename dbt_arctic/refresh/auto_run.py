@@ -29,6 +29,7 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.state import count_rows, load_base
 from dbt_arctic.refresh.timings import Strategy, note
 from dbt_arctic.refresh.upstreams import Upstream
 
@@ -160,7 +161,7 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
     names = [f"key_{place}" for place in range(len(table.key))]
     with _staged(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
-        stored = plan_rows(edge, table)
+        stored = count_rows(load_base(edge.catalog, table))
         if stored > 0 and keys.count > config.full_refresh_above * stored:
             reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
             return _full(edge, name, table, config, _instead(plan, reason))
@@ -194,22 +195,16 @@ def _changed_guard(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> str:
     return ""
 
 
-def plan_rows(edge: Edge, table: KeyedTable) -> int:
-    """About how many rows a table has, from metadata; -1 where they do not say."""
-    state = edge.catalog.load_table(table.base.schema, table.base.identifier)
-    if state is None:
-        return -1
-    for snapshot in state.snapshots:
-        if snapshot.snapshot_id == state.current_snapshot_id:
-            return int(snapshot.summary.get("total-records", "-1"))
-    return -1
-
-
 @contextmanager
 def _kept(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
-    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed."""
+    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed.
+
+    Keys are computed by the first query that reads them, which asks between which bounds they lie. Rows are
+    computed at once: how a statement joins them depends on how many they are.
+    """
     name = f"arctic_{what}_{secrets.token_hex(6)}"
-    edge.run(f"stage_{what}", f"CACHE TABLE {quote(name)} AS\n{sql}", table)
+    when = "LAZY " if what == "keys" else ""
+    edge.run(f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
     try:
         yield name
     finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -41,6 +41,10 @@ class Edge:
     beside: Callable[[], AbstractContextManager[RunStatement]] | None = None
     shared: SharedRows | None = None
     """Rows that several refreshes read; ``None`` where each computes its own."""
+    tuned: Callable[[Mapping[str, str]], AbstractContextManager[None]] = field(
+        default=lambda conf: nullcontext()
+    )
+    """Settings of the session for as long as a context lasts; none where they are not ours to choose."""
 
     def new_txn(self) -> int:
         """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""

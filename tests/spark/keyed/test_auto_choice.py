@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 
@@ -42,3 +45,41 @@ def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> Non
     assert refresh(6) == "FULL (slower)"
     rows = orders.session.query(f"SELECT id, amount FROM {model.sql} WHERE id < 3 ORDER BY id")
     assert [tuple(row) for row in rows] == [(0, 0), (1, 10), (2, 10)]
+
+
+def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
+    """Of incremental refreshes, and of a model over a small state; a user's own query is as Spark has it."""
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    asked: list[dict[str, str]] = []
+
+    @contextmanager
+    def tuned(conf: dict[str, str]) -> Iterator[None]:
+        asked.append(conf)
+        yield
+
+    edge = replace(orders.session.edge, tuned=tuned)
+    sums = f"SELECT amount % 2 AS part, avg(amount) AS mean FROM {orders.name.sql} GROUP BY amount % 2"
+    configs = {
+        name: replace(parse_config(name, {"unique_key": key, "incremental_strategy": "auto"}), auto="strict")
+        for name, key in (("doubled", "id"), ("means", "part"))
+    }
+    queries = {"doubled": f"SELECT id, 2 * amount AS amount FROM {orders.name.sql}", "means": sums}
+
+    def refresh() -> dict[str, tuple[str, int]]:
+        found = {}
+        for name, config in configs.items():
+            asked.clear()
+            model = orders.name.sibling(name)
+            plan = plan_refresh(edge.catalog, model, config, queries[name], edge.query_schema)
+            outcome = run_refresh(edge, model, config, plan, owner="model.test")
+            found[name] = (str(outcome.choice), len(asked))
+        return found
+
+    assert refresh() == {"doubled": ("FULL (build)", 0), "means": ("FULL (build)", 0)}
+    orders.upsert([{"id": 1, "amount": 5}])
+    assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 1), "means": ("INCREMENTAL (sums)", 2)}
+    assert asked == [small.CONF, small.CONF]
+    monkeypatch.setattr(small, "ROWS", 21)  # 20 in the base and 2 changes: the base is not all
+    orders.upsert([{"id": 2, "amount": 5}])
+    assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 0), "means": ("INCREMENTAL (sums)", 1)}

@@ -1,0 +1,24 @@
+"""Settings of a session for as long as some statements run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from dbt_arctic.engine.api import Connection
+
+
+@contextmanager
+def tuned(connection: Connection, conf: Mapping[str, str]) -> Iterator[None]:
+    """:param conf: settings of the session inside; outside it has what it had, a user's own included."""
+    settings = connection.session.conf
+    before = {key: settings.get(key) for key in conf}
+    try:
+        for key, value in conf.items():
+            settings.set(key, value)
+        yield
+    finally:
+        # A session that was lost in between is another one by now.
+        settings = connection.session.conf
+        for key, value in before.items():
+            settings.set(key, value)
