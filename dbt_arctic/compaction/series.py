@@ -130,7 +130,9 @@ def _point(
     if table is None:
         status = measure_plain(catalog, name, sides[0], at_ms, target_bytes)
     else:
-        status = measure_keyed(catalog, table, sides[0], sides[1], at_ms, target_bytes=target_bytes)
+        status = measure_keyed(
+            catalog, table, sides[0], sides[1], at_ms, target_bytes=target_bytes, unmarked=False
+        )
     if "" in logs.asked:
         return None  # the totals are not in the summary: nothing can be told
     known = not logs.asked

@@ -118,13 +118,15 @@ def measure_keyed(
     now_ms: int,
     grace_ms: int = 600_000,
     target_bytes: int = TARGET_FILE_BYTES,
+    unmarked: bool | None = None,
 ) -> TableStatus:
     """:param base: and :param change: as the catalog has them; read moments apart, the two may differ by a
-    compaction, which shows in the figures and nowhere else.
+        compaction, which shows in the figures and nowhere else.
+    :param unmarked: whether the bucket markers are taken to be gone; ``None`` to look.
     """
     table, of_changes = laid_out(table, base), laid_out(table, change)
     of_base = side_metrics(base) or sum_files(_placed(catalog, base))
-    unmarked = are_lost(catalog, of_changes, change)
+    unmarked = are_lost(catalog, of_changes, change) if unmarked is None else unmarked
     markers, marker_bytes = (0, 0) if unmarked else count_markers(of_changes, change)
     whole = side_metrics(change) or sum_files(_placed(catalog, change))
     of_change = SideMetrics(
