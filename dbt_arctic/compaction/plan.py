@@ -15,6 +15,8 @@ from dbt_arctic.compaction.metrics import (
     OPEN_COST_BYTES,
     BucketMetrics,
     SideMetrics,
+    fresh_cost_bytes,
+    read_amplification,
     read_cost_bytes,
     share_of,
 )
@@ -33,6 +35,8 @@ _STATEMENTS: dict[Kind, int] = {"trim": 1, "minor": 2, "major": 4, "full": 2, "m
 _HIDDEN_OF_CHANGES = 0.5
 _WORTH_IT = 0.25
 """Four reads pay for it."""
+_LEFT_TO_PILE_UP = 4
+"""Small files of a bucket. Each major adds one: with a smaller number a full rewrite would follow each."""
 FULL_AT_ONCE = 64
 """Buckets of one statement: a commit should not wait for hours."""
 
@@ -154,7 +158,11 @@ def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:
         return status.base.files == status.ideal_files >= trigger.files
     base, buckets = status.base, max(1, status.table.layout.buckets)
     some = base.deleted >= trigger.deleted * base.rows / buckets and base.deleted > 0
-    return some or base.files - status.ideal_files >= trigger.files or bool(status.table.layout.partition_by)
+    extra = read_cost_bytes(base, SideMetrics()) - fresh_cost_bytes(base, status.ideal_files)
+    # No full rewrite costs less than its statements.
+    slow = extra / READ_BYTES_PER_S >= _WORTH_IT * STATEMENT_S * _STATEMENTS["full"]
+    many = base.files - status.ideal_files >= min(trigger.files, _LEFT_TO_PILE_UP if slow else trigger.files)
+    return some or many or bool(status.table.layout.partition_by)
 
 
 def _plan_changes(
@@ -232,24 +240,44 @@ def _plan_full(
     trigger: Trigger,
     settings: CompactionSettings,
 ) -> list[Operation]:
-    """The base files of the buckets that need it, rewritten."""
-    due: dict[int, str] = {}
-    read, gain = 0.0, 0.0
-    for bucket in buckets:
-        why = _why_full(bucket, trigger)
-        if not why:
-            continue
-        due.setdefault(_number(bucket, table), why)
-        read += bucket.base.size_bytes
-        fresh = bucket.base.size_bytes * (1 - bucket.base.delete_ratio) + bucket.ideal_files * OPEN_COST_BYTES
-        gain += read_cost_bytes(bucket.base, SideMetrics()) - fresh
-    if not due:
-        return []
-    numbers = tuple(sorted(due))[:FULL_AT_ONCE]
+    """The base files of the buckets that need it, rewritten; with them those that are slow to read, where
+    that is worth it."""
+    needing = [bucket for bucket in buckets if _why_full(bucket, trigger)]
+    slow = [bucket for bucket in buckets if _why_full(bucket, trigger) or _is_slow(bucket, trigger)]
+    if len(slow) > len(needing):
+        why = f"a read of its files costs {max(map(_amplification, slow)):.1f} times as much"
+        planned = _full_of(status, table, slow, why, settings)
+        if planned.value >= _WORTH_IT:
+            return [planned]
+    return [_full_of(status, table, needing, _why_full(needing[0], trigger), settings)] if needing else []
+
+
+def _full_of(
+    status: TableStatus,
+    table: KeyedTable,
+    chosen: Sequence[BucketMetrics],
+    why: str,
+    settings: CompactionSettings,
+) -> Operation:
+    read = sum(bucket.base.size_bytes for bucket in chosen)
+    gain = sum(
+        read_cost_bytes(bucket.base, SideMetrics()) - fresh_cost_bytes(bucket.base, bucket.ideal_files)
+        for bucket in chosen
+    )
+    numbers = tuple(sorted({_number(bucket, table) for bucket in chosen}))[:FULL_AT_ONCE]
     seconds = read / READ_BYTES_PER_S + read / WRITE_BYTES_PER_S
     everywhere = len(numbers) >= max(1, table.layout.buckets) or numbers[0] < 0
-    made = _made("full", status, next(iter(due.values())), seconds, gain, settings)
-    return [made if everywhere else replace(made, buckets=numbers)]
+    made = _made("full", status, why, seconds, gain, settings)
+    return made if everywhere else replace(made, buckets=numbers)
+
+
+def _is_slow(bucket: BucketMetrics, trigger: Trigger) -> bool:
+    return bucket.small_files >= _LEFT_TO_PILE_UP and _amplification(bucket) >= trigger.read_amplification
+
+
+def _amplification(bucket: BucketMetrics) -> float:
+    """Of its base files."""
+    return read_amplification(bucket.base, SideMetrics(), bucket.ideal_files)
 
 
 def _plan_rebucket(

@@ -164,6 +164,23 @@ def test_only_the_buckets_that_need_it_are_rewritten(orders: Orders) -> None:
     assert (due.buckets, due.why) == ((), "20 small files in a bucket")
 
 
+def test_small_files_that_reads_would_soon_pay_for_are_a_reason(orders: Orders) -> None:
+    """Far fewer than the trigger ``files``, where a bucket's rows are few."""
+    slow, tidy = bucket(0, files=8, delete_files=1, size_bytes=10 * MB), bucket(1)
+    assert not needs_buckets(orders.status, DEFAULT.trigger)
+    orders.base.commit(60, rows=100, files=10, size=MB)
+    assert needs_buckets(orders.status, DEFAULT.trigger)
+    (due,) = plan_table(orders.status, [slow, slow], DEFAULT)
+    assert (due.kind, due.why) == ("full", "a read of its files costs 3.3 times as much")
+    assert plan_table(orders.status, [slow, tidy], DEFAULT) == [], "one is not worth it"
+    large = bucket(0, files=8, delete_files=1, size_bytes=500 * MB)
+    assert plan_table(orders.status, [large, large], DEFAULT) == [], "its files are opened, and then read"
+    few = bucket(0, files=4, delete_files=4, size_bytes=MB)
+    assert plan_table(orders.status, [few] * 8, DEFAULT) == [], "the next major adds another"
+    calm = CompactionSettings(Trigger(read_amplification=9))
+    assert plan_table(orders.status, [slow, slow], calm) == []
+
+
 def test_a_bucket_is_told_by_its_files() -> None:
     merged, pending = txn(90), txn(5)
     base = [PlacedFile(True, 100, 10 * MB, ("0",)), PlacedFile(False, 30, 900, ("0",))]
