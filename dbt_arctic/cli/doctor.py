@@ -7,14 +7,28 @@ need a profile, and ``dbt debug`` checks them.
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 
+import click
 from packaging.requirements import Requirement
 
 from dbt_arctic.engine.doctor import Check
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.errors import ArcticError
+
+
+@click.command()
+def doctor() -> None:
+    """Check this machine: packages and Java. `dbt debug` checks a profile."""
+    checks = list(examine())
+    for part in checks:
+        click.echo(f"{'ok' if part.ok else '!!'}  {part.name:<14} {part.detail}")
+        if part.fix:
+            click.echo(f"    fix: {part.fix}")
+    if not all(part.ok for part in checks):
+        sys.exit(1)
 
 
 def examine() -> Iterator[Check]:

@@ -5,32 +5,50 @@ It must not decide anything about tables or plans.
 
 from __future__ import annotations
 
-import sys
+import gc
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 import click
 
-from dbt_arctic.cli.adopt import adopt
-from dbt_arctic.cli.check import check
-from dbt_arctic.cli.clean import clean
-from dbt_arctic.cli.compact import compact
-from dbt_arctic.cli.doctor import examine
-from dbt_arctic.cli.erase import erase
-from dbt_arctic.cli.expire import expire
-from dbt_arctic.cli.history import changes, history
-from dbt_arctic.cli.plan import plan
-from dbt_arctic.cli.report import report
-from dbt_arctic.cli.rollback import restore, rollback, savepoint
-from dbt_arctic.cli.server import server
-from dbt_arctic.cli.sql import sql
-from dbt_arctic.cli.status import status
-from dbt_arctic.cli.verify import verify
 from dbt_arctic.errors import ArcticError
+
+COMMANDS = {
+    "adopt": "adopt",
+    "changes": "history",
+    "check": "check",
+    "clean": "clean",
+    "compact": "compact",
+    "doctor": "doctor",
+    "erase": "erase",
+    "expire": "expire",
+    "history": "history",
+    "plan": "plan",
+    "report": "report",
+    "restore": "rollback",
+    "rollback": "rollback",
+    "savepoint": "rollback",
+    "server": "server",
+    "sql": "sql",
+    "status": "status",
+    "verify": "verify",
+}
+"""Each command, and the module of it: only what runs is imported."""
 
 
 class Commands(click.Group):
     """Our errors on the terminal as they are, without Python's traceback."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = getattr(import_module(f"dbt_arctic.cli.{COMMANDS[cmd_name]}"), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -44,37 +62,5 @@ class Commands(click.Group):
 @click.version_option(version("dbt-arctic"), prog_name="dbt-arctic")
 def main() -> None:
     """Look after the keyed tables of a dbt project."""
-
-
-@main.command()
-def doctor() -> None:
-    """Check this machine: packages and Java. `dbt debug` checks a profile."""
-    checks = list(examine())
-    for part in checks:
-        click.echo(f"{'ok' if part.ok else '!!'}  {part.name:<14} {part.detail}")
-        if part.fix:
-            click.echo(f"    fix: {part.fix}")
-    if not all(part.ok for part in checks):
-        sys.exit(1)
-
-
-for command in (
-    adopt,
-    changes,
-    check,
-    clean,
-    compact,
-    erase,
-    expire,
-    history,
-    plan,
-    report,
-    restore,
-    rollback,
-    savepoint,
-    server,
-    sql,
-    status,
-    verify,
-):
-    main.add_command(command)
+    # A command makes what it needs and ends: of hundreds of tables the collector took a sixth of the time.
+    gc.set_threshold(50_000, 20, 100)
