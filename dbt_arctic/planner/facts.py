@@ -14,6 +14,7 @@ class UpstreamFacts:
     """:param key: the columns that identify a row, as stored; empty where none are known.
     :param rows: about how many, 0 where it is not known. :param changed_rows: of these, -1 likewise.
     :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
+    :param logged: whether a log tells what changed; else two states are compared to find it.
     """
 
     changed: bool
@@ -21,6 +22,7 @@ class UpstreamFacts:
     rows: int = 0
     changed_rows: int = -1
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    logged: bool = True
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.build import Builder
 from dbt_arctic.planner.columns import check_columns
 from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.direct import with_logged_rows
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import Time, with_moments
 from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
@@ -153,7 +154,7 @@ def plan_incremental(
     return Incremental(
         key=tuple(key),
         affected=affected,
-        rows=restricted(query.node, pairs, keys),
+        rows=with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts),
         columns=query.columns,
         guards=guards,
     )

@@ -247,6 +247,7 @@ def plan_auto(
                     max(upstream.rows, 0),
                     upstream.changed_rows,
                     upstream.ranges,
+                    logged=upstream.changed_rows >= 0,
                 )
                 for name, upstream in reading.upstreams.items()
             },

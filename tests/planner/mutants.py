@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.planner import direct as direct_module
 from dbt_arctic.planner import either as either_module
 from dbt_arctic.planner import gathered as gathered_module
 from dbt_arctic.planner import plan as plan_module
@@ -191,6 +192,26 @@ def outer_join_restricted_on_its_kept_side() -> Iterator[Sources | None]:
         return inner
 
     with rule(restricted_rule, Join, wrong):
+        yield None
+
+
+@mutant
+def logged_rows_for_keys_of_others() -> Iterator[Sources | None]:
+    """Any rows of a table are taken for changed ones."""
+    with replaced(direct_module, "_OF_CHANGED_ROWS", ("new", "old", "keys", "changed", "minus", "plus")):
+        yield None
+
+
+@mutant
+def logged_rows_for_keys_of_several() -> Iterator[Sources | None]:
+    """Keys that changed rows of another table have, too."""
+    right = direct_module.origins
+
+    def wrong(node: Any, names: tuple[str, ...]) -> Any:
+        found = right(node, names)
+        return found and frozenset(sorted(found)[:1])
+
+    with replaced(direct_module, "origins", wrong):
         yield None
 
 

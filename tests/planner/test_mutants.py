@@ -68,6 +68,12 @@ CATCHING = {
         28,
         48,
     ),
+    "logged_rows_for_keys_of_others": (
+        10,
+        114,
+        333,
+    ),
+    "logged_rows_for_keys_of_several": (1403,),
     "group_of_the_new_state_only": (
         2,
         11,

@@ -277,3 +277,37 @@ def test_a_subquery_of_a_select_list_does_not_get_into_a_group() -> None:
     inner = "SELECT id, (SELECT max(v) FROM b WHERE aid = x) AS m FROM a"
     sql = f"SELECT m, count(*) AS n FROM ({inner}) t GROUP BY m"
     assert "GROUP BY `q`.`m` )" in rows(sql, "n")
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "changed", "states"),
+    [
+        # Keys of changed rows, and no others: the log has these rows, and the table is not read.
+        ("SELECT id, x FROM a", "id", "a", ["a@plus"]),
+        ("SELECT id, x FROM a WHERE y > 1", "id", "a", ["a@plus"]),
+        ("SELECT a.id, a.x, b.v FROM a JOIN b ON b.id = a.x", "id", "a", ["a@plus", "b"]),
+        ("SELECT a.id, b.v FROM a LEFT JOIN b ON b.id = a.x", "id", "a", ["a@plus", "b"]),
+        ("SELECT id, x, count(*) AS n FROM a GROUP BY id, x", "id x", "a", ["a@plus"]),
+        ("SELECT id, count(*) AS n FROM a GROUP BY id", "id", "a", ["a@plus"]),
+        # Changed rows of another table name rows that did not change themselves.
+        ("SELECT a.id, a.x, b.v FROM a JOIN b ON b.id = a.x", "id", "ab", ["a", "b"]),
+        ("SELECT a.id, a.x, b.v FROM a JOIN b ON b.id = a.x", "id", "b", ["a", "b"]),
+        # So do those of the same partition, and of the same value.
+        ("SELECT id, sum(y) OVER (PARTITION BY x) AS s FROM a", "id", "a", ["a"]),
+        ("SELECT x, count(*) AS n FROM a GROUP BY x", "x", "a", ["a"]),
+        ("SELECT id + 1 AS id, x FROM a", "id", "a", ["a"]),
+        # No key: several rows alike, of which the log has some.
+        ("SELECT k, m FROM c", "k", "c", ["c"]),
+        # Another look at the table, by something else than its key.
+        ("SELECT a.id, t.y FROM a JOIN a AS t ON t.x = a.x WHERE a.y = 1", "id", "a", ["a", "a"]),
+    ],
+)  # fmt: skip
+def test_rows_that_the_log_has_are_not_looked_up(sql: str, key: str, changed: str, states: list[str]) -> None:
+    text = rows_sql(planned(sql, key, changed), InDuckDB(), "affected")
+    assert sorted(re.findall("(?:FROM|JOIN) `([abc](?:@[a-z]+)?)` AS", text)) == states
+
+
+def test_without_a_log_nothing_is_taken_from_it() -> None:
+    facts = Facts({table: UpstreamFacts(table == "a", KEYS[table], logged=False) for table in SCHEMAS})
+    plan = plan_incremental(understand("SELECT id, x FROM a", SCHEMAS), ["id"], facts)
+    assert "`a` AS" in rows_sql(plan, InDuckDB(), "affected")
