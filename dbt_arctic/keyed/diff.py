@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, key_equality, merge_on_read
+from dbt_arctic.keyed.read import ColumnsAt, Logged, key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 
@@ -22,14 +22,16 @@ def difference_from(
     known: ColumnsAt,
     keys: str | None = None,
     ranges: tuple[str, ...] = (),
+    logged: Logged = "several",
 ) -> str:
     """Columns: the table's, and ``_action``.
 
     :param rows: the rows as they should be, with the table's columns.
     :param keys: SQL of the only keys that may differ, with the key's columns; ``None`` for all.
     :param ranges: conditions on the key columns that hold for all of ``keys``.
+    :param logged: what the change table has at the version.
     """
-    stored = merge_on_read(table, version, known)
+    stored = merge_on_read(table, version, known, logged)
     if keys is not None:
         where = f"\nWHERE {' AND '.join(ranges)}" if ranges else ""
         stored = (

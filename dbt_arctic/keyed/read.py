@@ -21,6 +21,9 @@ Images = Literal["after", "both"]
 ColumnsAt = Mapping[int, frozenset[str]]
 """Which columns a snapshot has, by snapshot id. A snapshot that is not listed has all of them."""
 
+Logged = Literal["nothing", "one", "several"]
+"""What a change table has at a snapshot: bucket markers alone, changes of one commit, or of several."""
+
 _SEQUENCE = quote("_last_updated_sequence_number")
 NEWEST_FIRST = f"{_SEQUENCE} DESC, {quote(OFFSET)} DESC"
 """The order of changes as they arrived: commit order, then the place inside the commit."""
@@ -55,18 +58,28 @@ def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt,
     )
 
 
-def merge_on_read(table: KeyedTable, version: Version | None = None, known: ColumnsAt | None = None) -> str:
+def merge_on_read(
+    table: KeyedTable,
+    version: Version | None = None,
+    known: ColumnsAt | None = None,
+    logged: Logged = "several",
+) -> str:
     """Merged rows: base rows that no change overrides, and each key's latest change unless a delete.
 
     Without a version the SQL is the body of the public view. A before-image never is the only row of
     its key in a commit, so both sides may leave it out; and it is a filter that stays above the scan,
     without which adaptive execution can crash on a join of two such views (Spark 4.1).
+
+    :param logged: what the change table is known to have at the version. Nothing is not read, and in one
+        commit no key has two changes to choose from.
     """
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
     change_at = version.change_snapshot if version else None
     base = table.base.at(base_at)
     change = table.change.at(change_at)
+    if logged == "nothing":
+        return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b"
     overridden = ""
     if table.sequence_by:
         # A late older row may meet a newer one in the base.
@@ -83,6 +96,17 @@ LEFT ANTI JOIN (
 ) AS c
   ON {key_equality("b", "c", table.key)}{overridden}
 UNION ALL
+{_shown_changes(table, version, known or {}, logged)}"""
+
+
+def _shown_changes(table: KeyedTable, version: Version | None, known: ColumnsAt, logged: Logged) -> str:
+    if logged == "one" and version is not None and not table.sequence_by:
+        at = version.change_snapshot
+        return (
+            f"SELECT {select_columns(table, at, known, 'c')}\nFROM {table.change.at(at)} AS c\n"
+            f"WHERE c.{quote(ACTION)} = 'U'"
+        )
+    return f"""\
 SELECT {", ".join("c." + quote(column) for column in table.column_names)}
 {_winning_changes(table, version, known)}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""

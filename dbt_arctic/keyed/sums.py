@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, merge_on_read
+from dbt_arctic.keyed.read import ColumnsAt, Logged, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 
@@ -26,6 +26,7 @@ def added(
     counted: Mapping[str, str],
     whole: bool,
     extremes: Mapping[str, str] | None = None,
+    logged: Logged = "several",
 ) -> str:
     """Columns: the table's, and ``_action``. Groups to which nothing was added do not appear.
 
@@ -34,6 +35,7 @@ def added(
     :param counted: for each sum the column that counts its values.
     :param whole: whether there is one group, which stays without a row.
     :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
+    :param logged: what the change table has at the version.
     """
     numbers, extremes = [*counts, *counted], extremes or {}
     types = table.types
@@ -64,7 +66,7 @@ def added(
     action = "'U'" if whole else f"CASE WHEN {quote(rows)} = 0 THEN 'D' ELSE 'U' END"
     # A group that came and went between two refreshes was never stored.
     gone = "" if whole else f"\n  AND NOT ({quote(rows)} = 0 AND {quote('_added_' + rows)} = 0)"
-    stored = merge_on_read(table, version, known)
+    stored = merge_on_read(table, version, known, logged)
     if extremes:
         changes = _net(changes, [*table.key, *extremes], numbers)
     return f"""\

@@ -148,6 +148,7 @@ def _added(
             counted=sums.counted,
             whole=sums.whole,
             extremes=sums.extremes,
+            logged=attempt.logged,
         )
 
     return _write(edge, name, table, config, plan, difference, Choice("incremental", how="sums"))
@@ -250,7 +251,9 @@ def _incremental(
     )
 
     def difference(attempt: Attempt) -> str:
-        return difference_from(table, rows, attempt.pinned, attempt.known, affected, between)
+        return difference_from(
+            table, rows, attempt.pinned, attempt.known, affected, between, logged=attempt.logged
+        )
 
     return _write(edge, name, table, config, plan, difference, Choice("incremental", keys=keys.count))
 
@@ -261,7 +264,7 @@ def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: 
     reason = plan.reason.code if plan.reason is not None else "asked"
 
     def difference(attempt: Attempt) -> str:
-        return difference_from(table, plan.sql, attempt.pinned, attempt.known)
+        return difference_from(table, plan.sql, attempt.pinned, attempt.known, logged=attempt.logged)
 
     return _write(edge, name, table, config, plan, difference, Choice("full", reason))
 

@@ -18,6 +18,7 @@ from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.planner.algebra import State
+from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
 from dbt_arctic.refresh.state import columns_at, count_rows, find_keyed, pinned_pair, to_columns, version_of
@@ -98,7 +99,8 @@ def _keyed(
     }
     columns = tuple((column.name, column.type) for column in table.columns)
     consumed = Consumed(table.generation.change_id, now.token)
-    states: dict[State, str] = {"new": read.merge_on_read(table, now, known)}
+    there = logged_at(catalog, table, change, now.change_snapshot)
+    states: dict[State, str] = {"new": read.merge_on_read(table, now, known, there)}
 
     def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
         total, logged = count_rows(base), count_rows(change)
@@ -134,7 +136,8 @@ def _keyed(
     known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
     ranges = key_ranges(catalog, table, log)
     single = is_single(log, change.history(now.change_snapshot)) and not table.sequence_by
-    states.update(_logged(table, before, now, log, known, ranges, single=single))
+    old = read.merge_on_read(table, before, known, logged_at(catalog, table, change, before.change_snapshot))
+    states.update(_logged(table, old, now, log, known, ranges, single=single))
     counted = [
         int(snapshot.summary.get("added-records", "0"))
         for snapshot in change.history(now.change_snapshot)
@@ -145,7 +148,7 @@ def _keyed(
 
 def _logged(
     table: KeyedTable,
-    before: Version,
+    old: str,
     now: Version,
     log: LogRange,
     known: ColumnsAt,
@@ -153,10 +156,12 @@ def _logged(
     *,
     single: bool,
 ) -> dict[State, str]:
-    """The states that a change log tells: only keys that it names can differ."""
+    """The states that a change log tells: only keys that it names can differ.
+
+    :param old: SQL of the state before.
+    """
     columns = quote_all(table.column_names)
     latest = read.latest_changes(table, log, now, known, single=single)
-    old = read.merge_on_read(table, before, known)
     distinct = "" if single else "DISTINCT "
     keys = f"SELECT {distinct}{quote_all(table.key)}\nFROM (\n{latest}\n)"
     matched = read.key_equality("m", "k", table.key)
