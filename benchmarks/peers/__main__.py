@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.peers import data, layers_data, tpch_data
 from benchmarks.peers import story as stories
 from benchmarks.peers.about import about
+from benchmarks.peers.kept import as_dict, kept_runs
 from benchmarks.peers.peer import Machine
 from benchmarks.peers.pictures import pictures_of, write_pictures
 from benchmarks.peers.roster import PEERS, peer_class
@@ -88,7 +89,9 @@ def main() -> int:
     machine = Machine(given.cores, given.memory)
     folder = given.dir.resolve()
     runner = Runner(folder, machine, given.buckets, find_java().home, given.timeout * 60, _tell)
-    runs: list[Run] = []
+    # Of a workload that is cut off here, the next command finds in the folder what was measured of it.
+    runs = kept_runs(given.out / "results.json", given.workloads.split(","))
+    earlier = len(runs)
     for story in planned(given):
         began = time.perf_counter()
         expected = PREPARE[story.kind](runner.files, story)
@@ -104,9 +107,10 @@ def main() -> int:
     summary = Summary(runs)
     for one in targets(summary):
         print(f"{one.what}: {one.measured} (wanted {one.wanted})")
-    failed = [run for run in runs if run.failed is not None]
-    print(f"bench: {len(runs)} runs, {len(failed)} not measured")
-    return 1 if any(run.wrong for run in runs) else 0
+    made = runs[earlier:]
+    failed = [run for run in made if run.failed is not None]
+    print(f"bench: {len(made)} runs, {len(failed)} not measured")
+    return 1 if any(run.wrong for run in made) else 0
 
 
 def write_results(folder: Path, runs: list[Run], machine: Machine, given: argparse.Namespace) -> None:
@@ -124,18 +128,7 @@ def as_json(summary: Summary, known: dict[str, str]) -> dict[str, Any]:
     return {
         "about": known,
         "targets": [asdict(one) for one in targets(summary)],
-        "runs": [
-            {
-                "peer": run.peer,
-                "story": run.story.as_dict(),
-                "repeat": run.repeat,
-                "versions": run.told.versions,
-                "failed": run.failed,
-                "checks": len(run.told.checks),
-                "samples": [asdict(one) for one in run.told.samples],
-            }
-            for run in summary.runs
-        ],
+        "runs": [as_dict(run) for run in summary.runs],
     }
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import os
-import platform
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.peers.peer import Machine
 from benchmarks.peers.roster import peer_class
@@ -15,8 +11,9 @@ from benchmarks.peers.run import Run
 
 def about(runs: Sequence[Run], machine: Machine, buckets: int) -> dict[str, str]:
     found = {
-        "date": dt.datetime.now(dt.timezone.utc).strftime("%d %B %Y"),
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {platform.system()}",
+        "measured": "; ".join(
+            f"{', '.join(workloads)}: {when}" for when, workloads in _measured(runs).items()
+        ),
         "each peer": f"{machine.cores} cores, {machine.memory} heap, {buckets} buckets, zstd, local disk, "
         "a process of its own, one after the other",
         "rows": ", ".join(f"{workload} {_millions(sizes)}" for workload, sizes in _sizes(runs).items()),
@@ -31,6 +28,16 @@ def about(runs: Sequence[Run], machine: Machine, buckets: int) -> dict[str, str]
     return found
 
 
+def _measured(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """The workloads by when and where: all peers of one workload are of one command."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        workloads = found.setdefault(run.measured, [])
+        if run.story.workload not in workloads:
+            workloads.append(run.story.workload)
+    return found
+
+
 def _sizes(runs: Sequence[Run]) -> dict[str, list[int]]:
     found: dict[str, set[int]] = {}
     for run in runs:
@@ -40,17 +47,3 @@ def _sizes(runs: Sequence[Run]) -> dict[str, list[int]]:
 
 def _millions(sizes: Sequence[int]) -> str:
     return " / ".join(f"{size / 1e6:g}" for size in sizes) + " million"
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _memory() -> str:
-    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return f"{size / 2**30:.0f} GiB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from benchmarks.peers.data import Expected, expected_key
 from benchmarks.peers.environment import EnvironmentMissing, python_for
 from benchmarks.peers.files import Files
+from benchmarks.peers.hardware import machine_text
 from benchmarks.peers.order import WorkOrder
 from benchmarks.peers.peer import Machine
 from benchmarks.peers.process import carry_out
@@ -20,13 +22,16 @@ from benchmarks.peers.story import Story
 
 @dataclass(frozen=True)
 class Run:
-    """:param wrong: where a peer found other rows than it must."""
+    """:param wrong: where a peer found other rows than it must.
+    :param measured: when, and on what machine.
+    """
 
     peer: str
     story: Story
     repeat: int
     told: Told
     wrong: list[str] = field(default_factory=list)
+    measured: str = ""
 
     @property
     def failed(self) -> str | None:
@@ -77,7 +82,7 @@ class Runner:
         done = place / f"{name}.done.json"
         if done.exists() and done.read_text(encoding="utf-8") == order.to_json():
             told = read_lines(order.results.read_text(encoding="utf-8").splitlines())
-            return Run(peer, story, repeat, told, differences(told, expected))
+            return Run(peer, story, repeat, told, differences(told, expected), _when(done))
         self.tell(f"{peer}: {story.name}, {repeat}")
         shutil.rmtree(order.folder, ignore_errors=True)
         done.unlink(missing_ok=True)
@@ -90,4 +95,11 @@ class Runner:
             shutil.rmtree(order.folder, ignore_errors=True)
         if told.error is None:
             done.write_text(order.to_json(), encoding="utf-8")
-        return Run(peer, story, repeat, told, differences(told, expected))
+        return Run(peer, story, repeat, told, differences(told, expected), _when())
+
+
+def _when(done: Path | None = None) -> str:
+    at = dt.datetime.now(dt.timezone.utc)
+    if done is not None:
+        at = dt.datetime.fromtimestamp(done.stat().st_mtime, dt.timezone.utc)
+    return f"{at:%-d %B %Y}: {machine_text()}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+from benchmarks.peers.kept import as_dict, kept_runs
 from benchmarks.peers.layers import dws_sql
 from benchmarks.peers.pictures import pictures_of, write_pictures
 from benchmarks.peers.report import Check, Sample, Told, first_line
@@ -120,3 +122,15 @@ def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
     page = (tmp_path / "index.html").read_text()
     assert "a &lt;small&gt; one" in page
     assert "<td>dbt-arctic</td>" in page
+
+
+def test_other_workloads_that_were_measured_before_stay_in_the_results(tmp_path: Path) -> None:
+    before = Run(
+        "hudi", upserts(1_000, 1), 0, Told([sample("write", 2)], absent={"feed": "none"}), measured="May"
+    )
+    failed = Run("delta", layers(1_000, 1), 0, Told(error="no such jar"))
+    results = tmp_path / "results.json"
+    assert kept_runs(results, ["layers"]) == []
+    results.write_text(json.dumps({"runs": [as_dict(before), as_dict(failed)]}))
+    assert kept_runs(results, ["layers"]) == [before]
+    assert kept_runs(results, ["upserts"]) == [failed]

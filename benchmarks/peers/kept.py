@@ -1,0 +1,44 @@
+"""Results of earlier commands, read again: a benchmark of hours may be carried out a workload at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.report import Sample, Told
+from benchmarks.peers.run import Run
+from benchmarks.peers.story import Story
+
+
+def kept_runs(results: Path, measured_now: Collection[str]) -> list[Run]:
+    """What ``results.json`` tells of other workloads than those that are measured now: peers are compared
+    with what was measured beside them, and never with another day."""
+    if not results.exists():
+        return []
+    runs = [_run(told) for told in json.loads(results.read_text(encoding="utf-8"))["runs"]]
+    return [run for run in runs if run.story.workload not in measured_now]
+
+
+def as_dict(run: Run) -> dict[str, Any]:
+    return {
+        "peer": run.peer,
+        "story": run.story.as_dict(),
+        "repeat": run.repeat,
+        "measured": run.measured,
+        "versions": run.told.versions,
+        "absent": run.told.absent,
+        "failed": run.failed,
+        "checks": len(run.told.checks),
+        "samples": [asdict(one) for one in run.told.samples],
+    }
+
+
+def _run(told: dict[str, Any]) -> Run:
+    samples = [Sample(**sample) for sample in told["samples"]]
+    of_process = Told(samples, [], told["versions"], told["absent"], told["failed"])
+    return Run(
+        told["peer"], Story.from_dict(told["story"]), told["repeat"], of_process, measured=told["measured"]
+    )
