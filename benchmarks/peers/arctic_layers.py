@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.peers.arctic import Arctic
 from benchmarks.peers.layers import customers_table, dwd_sql, dwd_table, dws_sql, dws_table
 from benchmarks.peers.rounds import orders
@@ -35,7 +37,9 @@ class Models:
         return self.peer.relation(self.dwd_table), self.peer.relation(self.dws_table)
 
     def _refresh(self, table: Table, sql: str) -> None:
-        edge, name, config = self.peer.edge, self.peer.name(table), self.peer.config(table)
+        edge, name = self.peer.edge, self.peer.name(table)
+        # As dbt's graph tells: DWS reads DWD.
+        config = replace(self.peer.config(table), before_images=table is self.dwd_table)
         plan = plan_refresh(edge.catalog, name, config, sql, edge.query_schema)
         outcome = run_refresh(edge, name, config, plan, owner="benchmark")
         self.peer.note(f"{table.name}: {outcome.choice}")

@@ -20,6 +20,7 @@ from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_o
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.pins import current
+from dbt_arctic.adapter.readers import read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Traffic
@@ -39,6 +40,8 @@ _log = AdapterLogger("Arctic")
 
 
 class AutoApi(ModelApi):
+    _readers: tuple[Mapping[str, Any], frozenset[str]] | None = None
+
     @contextmanager
     def connection_named(
         self, name: str, query_header_context: Any = None, should_release_connection: bool = True
@@ -54,9 +57,17 @@ class AutoApi(ModelApi):
 
     @available.parse(lambda *a, **k: None)
     def refresh_auto(
-        self, this: ArcticRelation, model: Mapping[str, Any], sql: str, rebuild: bool
+        self,
+        this: ArcticRelation,
+        model: Mapping[str, Any],
+        sql: str,
+        rebuild: bool,
+        graph: Mapping[str, Any] | None = None,
     ) -> ArcticResponse:
-        """One run of an automatic model."""
+        """One run of an automatic model.
+
+        :param graph: dbt's. A model that another automatic one reads keeps its before-images, unless it says.
+        """
         unique_id = model["unique_id"]
         edge = self.edge(self._run_id(unique_id))
         with as_dbt_errors():
@@ -69,6 +80,8 @@ class AutoApi(ModelApi):
                 )
             pins = current()
             config, sql = self._auto_config(model, sql if pins is None else pins.unpinned(sql))
+            if config.before_images is None:
+                config = replace(config, before_images=unique_id in self._read_by_automatic(graph or {}))
             with self._handle().noting() as statements:
                 plan = plan_refresh(
                     edge.catalog,
@@ -93,6 +106,13 @@ class AutoApi(ModelApi):
             if plan.action == "build":
                 self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.reading)
             return _response(outcome, self._handle().traffic(statements))
+
+    def _read_by_automatic(self, graph: Mapping[str, Any]) -> frozenset[str]:
+        """The same graph is asked about by each model of an invocation."""
+        nodes = graph.get("nodes", {})
+        if self._readers is None or self._readers[0] is not nodes:
+            self._readers = (nodes, read_by_automatic(nodes))
+        return self._readers[1]
 
     def _advise(self, name: Name, model: Mapping[str, Any], reading: Reading | None) -> None:
         root = getattr(self.config, "project_root", None)

@@ -90,13 +90,17 @@ class ViewState:
 
 @dataclass(frozen=True)
 class DataFile:
-    """One live data file of a snapshot, with the value range of one asked-for column."""
+    """One live data file of a snapshot, with the value range of one asked-for column.
+
+    :param nulls: how many of its rows have NULL there; ``None`` where nobody counted.
+    """
 
     path: str
     record_count: int
     size_bytes: int
     lower: int | None
     upper: int | None
+    nulls: int | None = None
 
 
 @dataclass(frozen=True)

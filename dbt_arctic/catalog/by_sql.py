@@ -147,7 +147,7 @@ class SqlCatalog:
         metrics = f"readable_metrics.{quoted(column)}"
         rows = self._run(
             "SELECT file_path, record_count, file_size_in_bytes,"
-            f" {metrics}.lower_bound, {metrics}.upper_bound"
+            f" {metrics}.lower_bound, {metrics}.upper_bound, {metrics}.null_value_count"
             f" FROM {table}.data_files VERSION AS OF {int(snapshot_id)}"
         )
         return [DataFile(*row) for row in rows]

@@ -29,7 +29,8 @@ from dbt_arctic.catalog.files import Kept, read_bytes
 _DELETED = 2  # the status of a manifest entry whose file is gone since that manifest
 
 # Field ids of Iceberg's specification, the same in every format version.
-_STATUS, _DATA_FILE, _PATH, _PARTITION, _ROWS, _SIZE, _LOWER, _UPPER = 0, 2, 100, 102, 103, 104, 125, 128
+_STATUS, _DATA_FILE, _PATH, _PARTITION, _ROWS, _SIZE = 0, 2, 100, 102, 103, 104
+_NULLS, _LOWER, _UPPER = 110, 125, 128
 _MANIFEST, _SPEC, _CONTENT = 500, 502, 517
 _OF_DATA = 0  # the content of a manifest of data files; format version 1 has no others and does not say
 
@@ -160,9 +161,16 @@ def _shown(value: Any, type_: IcebergType) -> str:
 
 def _read(path: str, field_id: int, properties: Mapping[str, str]) -> tuple[DataFile, ...]:
     return tuple(
-        DataFile(location, rows, size, _bound(lower, field_id), _bound(upper, field_id))
-        for location, rows, size, lower, upper in _entries(
-            path, properties, _PATH, _ROWS, _SIZE, _LOWER, _UPPER
+        DataFile(
+            location,
+            rows,
+            size,
+            _bound(lower, field_id),
+            _bound(upper, field_id),
+            (nulls or {}).get(field_id),
+        )
+        for location, rows, size, nulls, lower, upper in _entries(
+            path, properties, _PATH, _ROWS, _SIZE, _NULLS, _LOWER, _UPPER
         )
     )
 

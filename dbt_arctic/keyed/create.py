@@ -40,6 +40,8 @@ CHANGE_DEFAULTS = {
     "write.delete.mode": "merge-on-read",
     # Compaction knows from the bounds of a file which transactions it holds.
     f"write.metadata.metrics.column.{TXN}": "full",
+    # Before-images have NULL there: how many rows of a file are none is known without reading it.
+    f"write.metadata.metrics.column.{OFFSET}": "counts",
     # Nothing is known of the files of the bucket markers, so that no plan leaves them out; see
     # `keep_statistics` and `write.mark_buckets`.
     _DEFAULT_METRICS: "none",

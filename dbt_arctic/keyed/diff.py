@@ -13,6 +13,7 @@ from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 
 _SAME_KEY = quote("_arctic_same_key")
+_IS_IMAGE = quote("_arctic_is_image")
 
 
 def difference_from(
@@ -23,6 +24,7 @@ def difference_from(
     keys: str | None = None,
     ranges: tuple[str, ...] = (),
     logged: Logged = "several",
+    images: bool = False,
 ) -> str:
     """Columns: the table's, and ``_action``.
 
@@ -30,6 +32,7 @@ def difference_from(
     :param keys: SQL of the only keys that may differ, with the key's columns; ``None`` for all.
     :param ranges: conditions on the key columns that hold for all of ``keys``.
     :param logged: what the change table has at the version.
+    :param images: also the stored row of each changed or gone key, as ``-U``.
     """
     stored = merge_on_read(table, version, known, logged)
     if keys is not None:
@@ -40,17 +43,15 @@ def difference_from(
             f"LEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality('m', 'k', table.key)}"
         )
     first = quote(table.key[0])
-    columns = ",\n  ".join(
-        f"CASE WHEN n.{_SAME_KEY} IS NULL THEN o.{quote(column)} ELSE n.{quote(column)} END"
-        f" AS {quote(column)}"
-        if column in table.key
-        else f"n.{quote(column)}"
-        for column in table.column_names
-    )
+    gone = f"n.{_SAME_KEY} IS NULL"
+    is_stored = f"{_IS_IMAGE} OR {gone}" if images else gone
+    columns = ",\n  ".join(_shown(column, table.key, is_stored, images) for column in table.column_names)
     same = same_row("n", "o", {column.name: column.type for column in table.columns})
+    each = f"CASE WHEN o.{first} IS NULL THEN array(false) ELSE array(false, true) END"
+    with_images = f"\nLATERAL VIEW explode({each}) AS {_IS_IMAGE}" if images else ""
     return f"""\
 SELECT {columns},
-  CASE WHEN n.{_SAME_KEY} IS NULL THEN 'D' ELSE 'U' END AS {quote(ACTION)}
+  CASE {f"WHEN {_IS_IMAGE} THEN '-U' " if images else ""}WHEN {gone} THEN 'D' ELSE 'U' END AS {quote(ACTION)}
 FROM (
   SELECT *, count(*) OVER (PARTITION BY {quote_all(table.key)}) AS {_SAME_KEY}
   FROM (
@@ -60,5 +61,12 @@ FROM (
 FULL OUTER JOIN (
 {stored}
 ) AS o
-  ON {key_equality("n", "o", table.key)}
-WHERE n.{_SAME_KEY} IS NULL OR n.{_SAME_KEY} > 1 OR o.{first} IS NULL OR NOT ({same})"""
+  ON {key_equality("n", "o", table.key)}{with_images}
+WHERE {gone} OR n.{_SAME_KEY} > 1 OR o.{first} IS NULL OR NOT ({same})"""
+
+
+def _shown(column: str, key: tuple[str, ...], is_stored: str, images: bool) -> str:
+    name = quote(column)
+    if column in key:
+        return f"CASE WHEN {is_stored} THEN o.{name} ELSE n.{name} END AS {name}"
+    return f"CASE WHEN {_IS_IMAGE} THEN o.{name} ELSE n.{name} END AS {name}" if images else f"n.{name}"

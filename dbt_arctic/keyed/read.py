@@ -220,6 +220,40 @@ LEFT JOIN (
   ON {key_equality("k", "m", table.key)}"""
 
 
+def before_images(
+    table: KeyedTable, log: LogRange, known: ColumnsAt | None = None, *, single: bool = False
+) -> str:
+    """For each key that the log range names and the table had before it: its row then.
+
+    Only right where every commit of the range has images: then it is the one of the key's first commit.
+    Columns: the table's.
+    """
+    if single:
+        (readable,), (txn,) = log.readable_at, log.transactions
+        return (
+            f"SELECT {select_columns(table, readable, known or {})}\nFROM {table.change.at(readable)}\n"
+            f"WHERE {quote(TXN)} = {txn} AND {quote(ACTION)} = '-U'"
+        )
+    transactions = ", ".join(str(txn) for txn in log.transactions)
+    scans = "\n  UNION ALL\n".join(
+        f"""\
+    SELECT {select_columns(table, readable, known or {})}, {quote(ACTION)}, {_SEQUENCE}
+    FROM {table.change.at(readable)}
+    WHERE {quote(TXN)} IN ({transactions})"""
+        for readable in log.readable_at
+    )
+    return f"""\
+SELECT {quote_all(table.column_names)}
+FROM (
+  SELECT *, row_number() OVER (
+    PARTITION BY {quote_all(table.key)} ORDER BY {_SEQUENCE}, {quote(ACTION)} = '-U' DESC) AS {_RANK}
+  FROM (
+{scans}
+  )
+)
+WHERE {_RANK} = 1 AND {quote(ACTION)} = '-U'"""
+
+
 def latest_changes_and_before_images(
     table: KeyedTable, before: Version, after: Version, log: LogRange, known: ColumnsAt | None = None
 ) -> str:

@@ -25,6 +25,7 @@ class Batch:
     :param deduplicate_by: SQL expressions; of several rows of a key the greatest wins.
     :param sequence_by: the column that orders a key's changes; it decides before ``deduplicate_by`` does.
     :param delete_when: SQL condition over the model's columns; rows that meet it are deletes.
+    :param images: some rows are before-images, ``-U``: of a key that has another row in the batch.
     :param checks: what every row that is stored must meet; a delete stores nothing but its key.
     """
 
@@ -37,6 +38,7 @@ class Batch:
     delete_when: str | None = None
     checks: tuple[Check, ...] = ()
     sequence_by: str | None = None
+    images: bool = False
 
     @property
     def can_delete(self) -> bool:
@@ -107,14 +109,19 @@ SELECT {selected},
   {self._check()} AS {quote(OFFSET)},
   CAST({txn} AS BIGINT) AS {quote(TXN)}
 FROM (
-  SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS}
+  SELECT *, count({self._counted}) OVER (PARTITION BY {key}) AS {_ROWS}
   FROM (
 {source}
   )
 )"""
 
+    @property
+    def _counted(self) -> str:
+        return f"CASE WHEN {quote(ACTION)} <> '-U' THEN 1 END" if self.images else "*"
+
     def _action(self) -> str:
         conditions = []
+        known = "'U', 'D', '-U'" if self.images else "'U', 'D'"
         if self.has_action:
             unknown = raising(
                 "AR-301",
@@ -125,9 +132,11 @@ FROM (
                 "map the source's codes to 'U' and 'D' in the model",
             )
             conditions.append(
-                f"WHEN {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ('U', 'D') THEN {unknown}"
+                f"WHEN {quote(ACTION)} IS NULL OR {quote(ACTION)} NOT IN ({known}) THEN {unknown}"
             )
             conditions.append(f"WHEN {quote(ACTION)} = 'D' THEN 'D'")
+            if self.images:
+                conditions.append(f"WHEN {quote(ACTION)} = '-U' THEN '-U'")
         if self.delete_when:
             conditions.append(f"WHEN ({self.delete_when}) THEN 'D'")
         return f"CASE {' '.join(conditions)} ELSE 'U' END" if conditions else "'U'"
@@ -156,6 +165,8 @@ FROM (
         broken = "".join(
             f"\n    {branch}" for branch in when_broken(self.checks, self.key, self.model, only_if)
         )
+        # What is no change has no place among them; and files tell how many of their rows that is.
+        no_change = f"WHEN {quote(ACTION)} = '-U' THEN CAST(NULL AS BIGINT) " if self.images else ""
         no_place = ""
         if self.sequence_by:
             null_sequence = raising(
@@ -168,7 +179,7 @@ FROM (
             )
             no_place = f"WHEN {quote(self.sequence_by)} IS NULL THEN CAST({null_sequence} AS BIGINT) "
         return (
-            f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) {no_place}"
+            f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) {no_place}{no_change}"
             f"WHEN {_ROWS} > 1 THEN CAST({duplicate} AS BIGINT){broken} ELSE 0L END"
         )
 

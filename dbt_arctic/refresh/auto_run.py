@@ -15,7 +15,7 @@ from typing import Any, Literal
 from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
-from dbt_arctic.keyed.log import PROPERTY_RUN
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.sums import EXTREME_LEFT, added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
@@ -29,6 +29,7 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.state import count_rows, load_base
 from dbt_arctic.refresh.timings import Strategy, note
 from dbt_arctic.refresh.upstreams import Upstream
@@ -105,6 +106,8 @@ def _with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
 
 def _found_by_reading(upstream: Upstream) -> tuple[State, ...]:
     """The states that take a read of the table as it was. Without a key, both states are compared."""
+    if upstream.images:
+        return ()
     return ("minus",) if upstream.key else ("minus", "plus")
 
 
@@ -250,23 +253,42 @@ def _incremental(
         if f"key_{place}" in keys.ranges
     )
 
+    images = _keeps_images(table, config)
+
     def difference(attempt: Attempt) -> str:
         return difference_from(
-            table, rows, attempt.pinned, attempt.known, affected, between, logged=attempt.logged
+            table,
+            rows,
+            attempt.pinned,
+            attempt.known,
+            affected,
+            between,
+            logged=attempt.logged,
+            images=images,
         )
 
-    return _write(edge, name, table, config, plan, difference, Choice("incremental", keys=keys.count))
+    choice = Choice("incremental", keys=keys.count)
+    return _write(edge, name, table, config, plan, difference, choice, images=images)
+
+
+def _keeps_images(table: KeyedTable, config: KeyedConfig) -> bool:
+    """Not with a sequence: what a late older row was before depends on who reads it when."""
+    return bool(config.before_images) and not table.sequence_by
 
 
 def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     """The whole query, compared with the whole table."""
     require_incremental(plan, config)
     reason = plan.reason.code if plan.reason is not None else "asked"
+    # Where most rows may have changed, two states are compared as fast as their images are read.
+    images = reason == "small" and _keeps_images(table, config)
 
     def difference(attempt: Attempt) -> str:
-        return difference_from(table, plan.sql, attempt.pinned, attempt.known, logged=attempt.logged)
+        return difference_from(
+            table, plan.sql, attempt.pinned, attempt.known, logged=attempt.logged, images=images
+        )
 
-    return _write(edge, name, table, config, plan, difference, Choice("full", reason))
+    return _write(edge, name, table, config, plan, difference, Choice("full", reason), images=images)
 
 
 def _nothing(table: KeyedTable) -> Any:
@@ -291,12 +313,16 @@ def _write(
     plan: AutoPlan,
     difference: Any,
     choice: Choice,
+    *,
+    images: bool = False,
 ) -> Outcome:
     """One commit: the difference, and what it was computed from."""
     consumption = Consumption(plan.expected, plan.consumed)
     strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
     timed = note(strategy, plan.began_ms, plan.changed_rows)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
+    if images:
+        properties[PROPERTY_IMAGES] = "true"
 
     def statement(attempt: Attempt) -> str:
         batch = write.Batch(
@@ -306,6 +332,7 @@ def _write(
             columns=table.column_names,
             model_columns=(*table.column_names, ACTION),
             checks=config.checks,
+            images=images,
         )
         return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
 
@@ -316,5 +343,6 @@ def _write(
         statement,
         check=lambda change: consumption.check(change, config.model, name),
     )
-    told = f", {written.rows} rows" if written.rows >= 0 else ""
-    return Outcome(f"{choice}{told}", written.rows, written.sql, choice)
+    rows = changes_among(edge, table, written.rows, written.attempt.txn) if images else written.rows
+    told = f", {rows} rows" if rows >= 0 else ""
+    return Outcome(f"{choice}{told}", rows, written.sql, choice)

@@ -35,6 +35,7 @@ OWN_SETTINGS = (
     "overwrite",
     "auto",
     "full_refresh_above",
+    "before_images",
     "compaction",
 )
 """The settings that this adapter reads, besides dbt's own."""
@@ -47,6 +48,9 @@ ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retenti
 
 NOT_AUTOMATIC = ("delete_when", "deduplicate_by", "sequence_by")
 """What decides between rows of one key, or that a row is none: an automatic model's SQL does."""
+
+ONLY_AUTOMATIC = ("auto", "full_refresh_above", "before_images")
+"""How an automatic model is refreshed."""
 
 ACCEPTABLE = ("float_sum", "ties", "order_dependent", "approximate")
 """What a user may accept of an automatic model: equal to a full refresh up to this."""
@@ -92,6 +96,8 @@ class KeyedConfig:
     """What of an automatic model's result need not be determined by the data."""
     full_refresh_above: float = 0.3
     """The share of rows or keys above which an automatic model is refreshed in full."""
+    before_images: bool | None = None
+    """Whether an automatic model keeps what changed rows were before; ``None`` where it does not say."""
     overwrite: Overwrite | None = None
     """What a batch replaces, for the strategy ``insert_overwrite``."""
 
@@ -142,7 +148,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
             why="the table is the result of the model's SQL, row for row",
             fix="say it in the SQL, or use incremental_strategy='upsert'",
         )
-    only_auto = [name for name in ("auto", "full_refresh_above") if config.get(name)]
+    only_auto = [name for name in ONLY_AUTOMATIC if config.get(name)]
     if strategy != "auto" and only_auto:
         raise ConfigError(
             f"{only_auto[0]} has no effect with the strategy {strategy!r}",
@@ -257,6 +263,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         auto=auto,
         accept=accept,
         full_refresh_above=_share(model, config.get("full_refresh_above")),
+        before_images=_flag(model, "before_images", config.get("before_images")),
         tombstone_retention_s=parse_duration(
             model, "tombstone_retention", config.get("tombstone_retention"), DEFAULT_TOMBSTONE_RETENTION_S
         ),
@@ -362,3 +369,9 @@ def _share(model: str, value: object) -> float:
             f"full_refresh_above is {value!r}", where=model, fix="a share of the rows, for instance 0.3"
         )
     return float(value)
+
+
+def _flag(model: str, name: str, value: object) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r}", where=model, fix="true or false")
+    return value

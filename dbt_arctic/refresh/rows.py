@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.log import find_transaction
+from dbt_arctic.keyed.log import PROPERTY_TXN, find_transaction
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.images import count_images
 
 
 def rows_written(edge: Edge, told: int, target: Name, *, txn: int | None = None, branch: str = "main") -> int:
@@ -23,6 +25,17 @@ def rows_written(edge: Edge, told: int, target: Name, *, txn: int | None = None,
     history = state.history(state.branches[branch])
     commit = history[0] if txn is None else find_transaction(history, txn)
     return told if commit is None else int(commit.summary.get("added-records", "0"))
+
+
+def changes_among(edge: Edge, table: KeyedTable, rows: int, txn: int) -> int:
+    """Of the rows of the commit just made the changes, without before-images; -1 where nobody knows."""
+    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    history = [] if state is None else state.history()
+    commit = next((one for one in history if one.summary.get(PROPERTY_TXN) == str(txn)), None)
+    if commit is None or rows < 0:
+        return -1
+    images = count_images(edge.catalog, table, [commit], commit.snapshot_id)
+    return -1 if images is None else rows - images
 
 
 def counted(what: str, rows: int) -> str:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
-from dbt_arctic.keyed.log import LogRange, is_single, log_range
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.planner.algebra import State
+from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
@@ -37,6 +38,7 @@ class Upstream:
     :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
     :param lost: why what changed since then cannot be told; empty where it can.
     :param changed: whether it has a commit that the model has not consumed.
+    :param images: whether the log has what changed rows were before.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
     :param stored_rows: that a read of it may come by, changes included; -1 likewise.
@@ -53,6 +55,7 @@ class Upstream:
     changed_rows: int = -1
     rows: int = -1
     stored_rows: int = -1
+    images: bool = False
     ranges: Ranges = field(default_factory=dict)
 
 
@@ -137,13 +140,20 @@ def _keyed(
     ranges = key_ranges(catalog, table, log)
     single = is_single(log, change.history(now.change_snapshot)) and not table.sequence_by
     old = read.merge_on_read(table, before, known, logged_at(catalog, table, change, before.change_snapshot))
-    states.update(_logged(table, old, now, log, known, ranges, single=single))
-    counted = [
-        int(snapshot.summary.get("added-records", "0"))
+    commits = [
+        snapshot
         for snapshot in change.history(now.change_snapshot)
-        if snapshot.summary.get("arctic.txn") in {str(txn) for txn in log.transactions}
+        if snapshot.summary.get(PROPERTY_TXN) in {str(txn) for txn in log.transactions}
     ]
-    return replace(made(True, rows=sum(counted)), ranges=ranges)
+    # Commits that were expired told of themselves what is carried on, and no more.
+    imaged = len(commits) == len(log.transactions) and all(
+        PROPERTY_IMAGES in commit.summary for commit in commits
+    )
+    images = read.before_images(table, log, known, single=single) if imaged else ""
+    states.update(_logged(table, old, now, log, known, ranges, single=single, images=images))
+    rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
+    rows -= count_images(catalog, table, commits, now.change_snapshot) or 0
+    return replace(made(True, rows=rows), ranges=ranges, images=imaged)
 
 
 def _logged(
@@ -155,10 +165,12 @@ def _logged(
     ranges: Ranges,
     *,
     single: bool,
+    images: str,
 ) -> dict[State, str]:
     """The states that a change log tells: only keys that it names can differ.
 
     :param old: SQL of the state before.
+    :param images: SQL of what changed rows were there, where the log has it; empty else.
     """
     columns = quote_all(table.column_names)
     latest = read.latest_changes(table, log, now, known, single=single)
@@ -167,7 +179,9 @@ def _logged(
     matched = read.key_equality("m", "k", table.key)
     listed = ", ".join("m." + quote(column) for column in table.column_names)
     minus = f"SELECT {listed}\nFROM (\n{old}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {matched}"
-    if ranges:
+    if images:
+        minus = images
+    elif ranges:
         minus += f"\nWHERE {between(ranges, 'm')}"
     plus = f"SELECT {columns}\nFROM (\n{latest}\n)\nWHERE {quote(ACTION)} = 'U'"
     return {

@@ -67,7 +67,7 @@
   {%- endif -%}
   {%- do write(compiled_code) -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}
-    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild) -%}
+    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph) -%}
   {%- else -%}
     {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
   {%- endif -%}

@@ -1,0 +1,30 @@
+"""How many rows of commits are before-images, which are no changes: from manifests, without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dbt_arctic.catalog.api import CatalogReader, Snapshot
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN
+from dbt_arctic.keyed.table import OFFSET, TXN, KeyedTable
+
+
+def count_images(
+    catalog: CatalogReader, table: KeyedTable, commits: Iterable[Snapshot], snapshot_id: int
+) -> int | None:
+    """Of the rows that some commits added, as far as their files are still there at a snapshot.
+
+    Images have NULL for a place among the changes, and files tell how many NULLs they have. ``None`` where
+    one does not, or where it takes Spark to ask.
+    """
+    wanted = {int(commit.summary[PROPERTY_TXN]) for commit in commits if commit.summary.get(PROPERTY_IMAGES)}
+    if not wanted:
+        return 0
+    if catalog.needs_spark:
+        return None
+    side = table.change
+    dated = catalog.data_files(side.schema, side.identifier, snapshot_id, TXN)
+    paths = {file.path for file in dated if file.lower == file.upper and file.lower in wanted}
+    places = catalog.data_files(side.schema, side.identifier, snapshot_id, OFFSET)
+    counts = [file.nulls for file in places if file.path in paths]
+    return None if None in counts else sum(count for count in counts if count is not None)
