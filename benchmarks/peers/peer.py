@@ -33,6 +33,8 @@ class Machine:
         return {
             "spark.master": f"local[{self.cores}]",
             "spark.driver.memory": self.memory,
+            # dbt-arctic's own choice on one machine; the others are not to pay for another.
+            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",

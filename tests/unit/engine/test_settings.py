@@ -83,3 +83,25 @@ def test_the_cores_of_a_master(master: str, cores: int | None) -> None:
 def test_a_cluster_keeps_its_own_number_of_shuffle_partitions_and_its_driver_address() -> None:
     conf = session_conf(SparkSettings("lake", "/w", master="spark://head:7077"))
     assert not {"spark.sql.shuffle.partitions", "spark.driver.host"} & conf.keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ("", True),
+        ("-Dhttps.proxyHost=proxy -Xss4m", True),
+        ("-XX:+UseG1GC", False),
+        ("-XX:+UseZGC -Xss1m", False),
+    ],
+)
+def test_java_is_told_of_one_collector(monkeypatch: pytest.MonkeyPatch, options: str, wanted: bool) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
+    conf = session_conf(SparkSettings("lake", "/data/shop"))
+    assert ("spark.driver.extraJavaOptions" in conf) == wanted
+    own = {"spark.driver.extraJavaOptions": "-Xss2m"}
+    assert session_conf(SparkSettings("lake", "/data/shop", spark_conf=own)).items() >= own.items()
+
+
+def test_a_cluster_chooses_its_own_collector() -> None:
+    conf = session_conf(SparkSettings("lake", "/data/shop", master="spark://cluster:7077"))
+    assert "spark.driver.extraJavaOptions" not in conf
