@@ -135,9 +135,11 @@ def _print_buckets(seen: Seen) -> None:
             "hidden": "number",
             "files": "number",
             "small": "number",
+            "overlap": "number",
             "size": "number",
             "pending": "number",
             "change files": "number",
+            "read cost": "number",
         },
         (
             [
@@ -146,9 +148,11 @@ def _print_buckets(seen: Seen) -> None:
                 f"{one.base.delete_ratio:.0%}",
                 f"{one.base.files:,}",
                 f"{one.small_files:,}",
+                "" if one.overlap is None else f"{one.overlap:,}",
                 shown_bytes(one.base.size_bytes),
                 f"{one.pending_rows:,}",
                 f"{one.change.files:,}",
+                f"{one.read_amplification:.1f} x",
             ]
             for one in seen.buckets
         ),
@@ -202,6 +206,8 @@ def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
                 "hidden_rows": bucket.base.deleted,
                 "files": bucket.base.files,
                 "small_files": bucket.small_files,
+                "overlap": bucket.overlap,
+                "read_amplification": round(bucket.read_amplification, 2),
                 "size_bytes": bucket.base.size_bytes,
                 "change_files": bucket.change.files,
                 "pending_rows": bucket.pending_rows,

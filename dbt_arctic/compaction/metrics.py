@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from dbt_arctic.catalog.api import PlacedFile, Snapshot, TableState
 
@@ -50,6 +51,8 @@ class BucketMetrics:
     """One partition and bucket. ``pending_rows`` are those of the change table that the base lacks.
 
     :param ideal_files: as many as its rows take, freshly written.
+    :param overlap: how many base files share a value of the first column that they are sorted by, at most: so
+        many a look for it opens. ``None`` where files do not tell.
     :param is_old: the table was partitioned in another way when its files were written.
     """
 
@@ -60,6 +63,12 @@ class BucketMetrics:
     pending_rows: int
     ideal_files: int
     is_old: bool = False
+    overlap: int | None = None
+
+    @property
+    def read_amplification(self) -> float:
+        """As of the whole table."""
+        return read_amplification(self.base, self.change, self.ideal_files)
 
 
 def side_metrics(state: TableState) -> SideMetrics | None:
@@ -108,6 +117,7 @@ def bucket_metrics(
 ) -> list[BucketMetrics]:
     """By partition and bucket, in the order of their names; what is partitioned in an older way comes last.
 
+    :param base: with the bounds of the column that its files are sorted by, where they are whole numbers.
     :param change: with the bounds of ``_txn``. Markers, whose number is 0, are left out.
     :param merged: transactions that the base has. Of a file with several, all rows count as pending.
     :param specs: the partition spec of new files of the base, and of the change table.
@@ -133,9 +143,24 @@ def bucket_metrics(
                 ),
                 ideal_files=ideal,
                 is_old=is_old,
+                overlap=overlap([file.bounds for file in of_base if file.is_data]),
             )
         )
     return found
+
+
+def overlap(ranges: Sequence[tuple[int, int] | None]) -> int | None:
+    """How many of these closed ranges share a value, at most; ``None`` where one is not known.
+
+    >>> overlap([(1, 5), (5, 9), (10, 12)]), overlap([]), overlap([(1, 5), None])
+    (2, 0, None)
+    """
+    known = [one for one in ranges if one is not None]
+    if len(known) < len(ranges):
+        return None
+    # A range begins before others end at the same value.
+    steps = sorted([(low, 1) for low, _ in known] + [(high + 1, -1) for _, high in known])
+    return max(accumulate(step for _, step in steps), default=0)
 
 
 def _placed(

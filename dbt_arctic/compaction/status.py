@@ -173,12 +173,18 @@ def measure_buckets(
     """The same by partition and bucket, from the manifests."""
     changes = [] if change is None else _placed(catalog, change, TXN)
     return bucket_metrics(
-        _placed(catalog, base),
+        _placed(catalog, base, _sorted_by(status.table)),
         changes,
         merged_transactions(base.history()),
         target_bytes,
         (base.spec_id, None if change is None else change.spec_id),
     )
+
+
+def _sorted_by(table: KeyedTable | None) -> str:
+    """The first column of the files' order, if its bounds are whole numbers; empty else."""
+    first = table.layout.sort_by[0] if table is not None and table.layout.sort_by else ""
+    return first if table is not None and table.types.get(first) in ("int", "bigint") else ""
 
 
 def _placed(catalog: CatalogReader, state: TableState, column: str = "") -> Sequence[PlacedFile]:

@@ -285,3 +285,17 @@ def test_a_record_is_a_row_whatever_its_texts_are() -> None:
     sql = operations.insert(Name("lake", "shop", "arctic_operations"), [record, record])
     assert sql.count("timestamp_millis(1700000000123), 'it\\'s'") == 2
     assert "'AR-404 no\\nwhy: \\'x\\''" in sql
+
+
+def test_files_of_a_bucket_overlap_where_a_look_for_a_key_opens_several() -> None:
+    def base(*ranges: tuple[int, int] | None) -> list[PlacedFile]:
+        return [PlacedFile(True, 10, MB, ("0",), one) for one in ranges]
+
+    def found(*files: PlacedFile) -> int | None:
+        (only,) = bucket_metrics(list(files), [], frozenset())
+        return only.overlap
+
+    assert found(*base((0, 9), (10, 19), (20, 29))) == 1
+    assert found(*base((0, 29), (3, 4), (5, 20), (20, 22))) == 3
+    assert found(*base((0, 9), None)) is None
+    assert found(*base((0, 9)), PlacedFile(False, 1, 10, ("0",))) == 1, "what deletes has no keys"
