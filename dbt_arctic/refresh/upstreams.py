@@ -147,7 +147,8 @@ def _keyed(
     ]
     # Commits that were expired told of themselves what is carried on, and no more.
     imaged = len(commits) == len(log.transactions) and all(
-        PROPERTY_IMAGES in commit.summary for commit in commits
+        PROPERTY_IMAGES in commit.summary or not int(commit.summary.get("added-records", "0"))
+        for commit in commits
     )
     images = read.before_images(table, log, known, single=single) if imaged else ""
     states.update(_logged(table, old, now, log, known, ranges, single=single, images=images))

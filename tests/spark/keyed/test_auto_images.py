@@ -129,3 +129,12 @@ def test_where_one_commit_has_none_what_rows_were_is_looked_up(chain: Chain) -> 
     chain.refresh(chain.paid, images=False)
     chain.refresh(chain.totals)
     assert chain.looked_up
+
+
+def test_a_commit_without_rows_has_nothing_to_keep(chain: Chain) -> None:
+    chain.orders.upsert([{"id": 2, "amount": 1}])
+    assert str(chain.refresh(chain.paid).choice) == "INCREMENTAL (0 keys)"
+    chain.orders.upsert([{"id": 7, "amount": 9}])
+    chain.refresh(chain.paid)
+    chain.refresh(chain.totals)
+    assert not chain.looked_up
