@@ -51,10 +51,24 @@ def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Nod
         if isinstance(node, Restrict) and isinstance(node.child, Scan) and node.child.source == source:
             by_key = [scan.source for scan in scans(node.keys)] == [keys]
             if by_key and node.child.state == "new" and set(known.key) <= _met(node, node.child, stored):
-                return replace(node, child=replace(node.child, state="plus"))
+                rows = replace(node.child, state="plus")
+                return rows if whole_log(affected) else replace(node, child=rows)
         return map_children(node, change)
 
     return change(rows)
+
+
+def whole_log(affected: Node) -> Origin | None:
+    """The upstream all of whose changed keys are the affected ones, whatever else is in its rows; ``None``
+    where there are conditions, or other keys.
+    """
+    node = affected
+    while isinstance(node, Aggregate | Project):
+        if isinstance(node, Aggregate) and node.grouping_sets is not None:
+            return None
+        node = node.child
+    found = origins(affected, affected.output) if isinstance(node, Scan) else None
+    return next(iter(found)) if found and isinstance(node, Scan) and node.state == "keys" else None
 
 
 def _met(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:

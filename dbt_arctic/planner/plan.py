@@ -20,7 +20,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.build import Builder
 from dbt_arctic.planner.columns import check_columns
 from dbt_arctic.planner.determined import check_determined
-from dbt_arctic.planner.direct import with_logged_rows
+from dbt_arctic.planner.direct import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import Time, with_moments
 from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
@@ -70,6 +70,9 @@ class Incremental:
     :param rows: the model's rows of these keys as they are now, with the model's columns.
 
     Both are ``None`` where no key can have changed, unless a guard says so.
+
+    :param logged: the upstream whose changed keys the affected ones are, all and no others, and which of its
+        columns these are; ``None`` where there is none.
     """
 
     key: tuple[str, ...]
@@ -77,6 +80,7 @@ class Incremental:
     rows: Node | None
     columns: tuple[tuple[str, str], ...]
     guards: tuple[Guard, ...]
+    logged: Origin | None = None
 
 
 def understand(
@@ -157,6 +161,7 @@ def plan_incremental(
         rows=with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts),
         columns=query.columns,
         guards=guards,
+        logged=whole_log(affected),
     )
 
 

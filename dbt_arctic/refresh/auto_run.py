@@ -24,6 +24,7 @@ from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
 from dbt_arctic.planner.sums import changes_sql
+from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -40,9 +41,12 @@ _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 
 @dataclass(frozen=True)
 class Staged:
-    """The affected keys, computed once. ``count`` of them; ``ranges`` of columns without NULLs."""
+    """The affected keys. ``count`` of them; ``ranges`` of columns without NULLs.
 
-    name: str
+    :param relation: what stands for them in a FROM clause.
+    """
+
+    relation: str
     count: int
     ranges: Mapping[str, tuple[str, str]]
 
@@ -125,7 +129,7 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
         for one in sums.staged.touched:
             sql = touched_sql(one, plan.sources)
             values = kept.enter_context(_staged(edge, table, sql, one.rows.output))
-            names[one.name] = quote(values.name)
+            names[one.name] = values.relation
             ranges.update(values.ranges)
         for rows in sums.staged.gathered:
             sql = gathered_sql(rows, plan.sources, names, ranges)
@@ -164,7 +168,7 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
     if plan.incremental.affected is None:
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
     names = [f"key_{place}" for place in range(len(table.key))]
-    with _staged(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
+    with _keys(edge, table, plan, names) as keys:
         stored = count_rows(load_base(edge.catalog, table))
         if stored > 0 and keys.count > config.full_refresh_above * stored:
             reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
@@ -216,6 +220,35 @@ def _kept(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "rows"]
 
 
 @contextmanager
+def _keys(edge: Edge, table: KeyedTable, plan: AutoPlan, names: Sequence[str]) -> Iterator[Staged]:
+    """The affected keys, computed once; or as they stand in the log, where metadata tell all else of them."""
+    assert plan.incremental is not None
+    sql = affected_sql(plan.incremental, plan.sources)
+    found = _in_the_log(plan, names, sql)
+    if found is not None:
+        yield found
+        return
+    with _staged(edge, table, sql, names) as keys:
+        yield keys
+
+
+def _in_the_log(plan: AutoPlan, names: Sequence[str], sql: str) -> Staged | None:
+    """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
+    assert plan.incremental is not None
+    if plan.incremental.logged is None:
+        return None
+    source, columns = plan.incremental.logged
+    upstream = plan.reading.upstreams[source]
+    ranges = {
+        name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
+    }
+    known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
+    if not known or upstream.changed_rows > small.ROWS:
+        return None
+    return Staged(f"(\n{sql}\n)", upstream.changed_rows, ranges)
+
+
+@contextmanager
 def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
     """Keys or other values, and between which of them they lie."""
     with _kept(edge, table, sql, "keys") as name:
@@ -227,7 +260,7 @@ def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> 
             low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
             if count and present == count and type_ in _RANGED:
                 ranges[column] = (_literal(low, type_), _literal(high, type_))
-        yield Staged(name, count, ranges)
+        yield Staged(quote(name), count, ranges)
 
 
 def _literal(value: Any, type_: str) -> str:
@@ -241,11 +274,11 @@ def _incremental(
 ) -> Outcome:
     incremental = plan.incremental
     assert incremental is not None
-    rows = rows_sql(incremental, plan.sources, quote(keys.name), keys.ranges)
+    rows = rows_sql(incremental, plan.sources, keys.relation, keys.ranges)
     selected = ", ".join(
         f"key_{place} AS {quote(_stored(table, column))}" for place, column in enumerate(incremental.key)
     )
-    affected = f"SELECT {selected} FROM {quote(keys.name)}"
+    affected = f"SELECT {selected} FROM {keys.relation}"
     between = tuple(
         f"{quote(_stored(table, column))} BETWEEN {keys.ranges[f'key_{place}'][0]} "
         f"AND {keys.ranges[f'key_{place}'][1]}"

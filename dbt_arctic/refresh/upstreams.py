@@ -38,6 +38,7 @@ class Upstream:
     :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
     :param lost: why what changed since then cannot be told; empty where it can.
     :param changed: whether it has a commit that the model has not consumed.
+    :param counted: whether ``changed_rows`` is how many keys have changed, to the last one.
     :param images: whether the log has what changed rows were before.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
@@ -56,6 +57,7 @@ class Upstream:
     rows: int = -1
     stored_rows: int = -1
     images: bool = False
+    counted: bool = False
     ranges: Ranges = field(default_factory=dict)
 
 
@@ -153,8 +155,9 @@ def _keyed(
     images = read.before_images(table, log, known, single=single) if imaged else ""
     states.update(_logged(table, old, now, log, known, ranges, single=single, images=images))
     rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
-    rows -= count_images(catalog, table, commits, now.change_snapshot) or 0
-    return replace(made(True, rows=rows), ranges=ranges, images=imaged)
+    of_images = count_images(catalog, table, commits, now.change_snapshot)
+    counted = single and of_images is not None
+    return replace(made(True, rows=rows - (of_images or 0)), ranges=ranges, images=imaged, counted=counted)
 
 
 def _logged(

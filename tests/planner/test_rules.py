@@ -115,7 +115,7 @@ def test_a_condition_is_asked_of_changed_rows() -> None:
     [
         # A restriction goes down to the scans that the keys come from.
         ("SELECT x, count(*) AS n FROM a GROUP BY x", "x", "`a`.`x` <=> `q`.`key_0` GROUP BY"),
-        ("SELECT id, x + 1 AS y FROM a", "id", "`a`.`id` <=> `q`.`key_0`"),
+        ("SELECT id, x + 1 AS y FROM a WHERE x > 1", "id", "`a`.`id` <=> `q`.`key_0`"),
         ("SELECT x + 1 AS y FROM a", "y", "(`a`.`x` + 1) <=> `q`.`key_0`"),
         # Along an equality of a join to the other side.
         (f"SELECT a.id, v {JOINED.format('LEFT')}", "id", "`b_2`.`aid` <=> `q_3`.`key_0`"),
@@ -311,3 +311,24 @@ def test_without_a_log_nothing_is_taken_from_it() -> None:
     facts = Facts({table: UpstreamFacts(table == "a", KEYS[table], logged=False) for table in SCHEMAS})
     plan = plan_incremental(understand("SELECT id, x FROM a", SCHEMAS), ["id"], facts)
     assert "`a` AS" in rows_sql(plan, InDuckDB(), "affected")
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "changed", "logged"),
+    [
+        ("SELECT id, x FROM a", "id", "a", ("a", ("id",))),
+        ("SELECT a.id AS n, b.v FROM a LEFT JOIN b ON b.id = a.x", "n", "a", ("a", ("id",))),
+        # A condition leaves some out; another table adds some; other columns are looked up.
+        ("SELECT id, x FROM a WHERE y > 1", "id", "a", None),
+        ("SELECT a.id, b.v FROM a JOIN b ON b.id = a.x", "id", "ab", None),
+        ("SELECT x, count(*) AS n FROM a GROUP BY x", "x", "a", None),
+        ("SELECT id + 1 AS n, x FROM a", "n", "a", None),
+    ],
+)
+def test_whether_the_affected_keys_are_those_of_a_log(
+    sql: str, key: str, changed: str, logged: tuple[str, tuple[str, ...]] | None
+) -> None:
+    plan = planned(sql, key, changed)
+    assert plan.logged == logged
+    restricted = "affected" in rows_sql(plan, InDuckDB(), "affected")
+    assert restricted == (logged is None), "what the log has need not be looked for among its keys"

@@ -138,3 +138,16 @@ def test_a_commit_without_rows_has_nothing_to_keep(chain: Chain) -> None:
     chain.refresh(chain.paid)
     chain.refresh(chain.totals)
     assert not chain.looked_up
+
+
+def test_keys_that_the_log_tells_are_not_computed_first(chain: Chain) -> None:
+    chain.sql[chain.paid] = f"SELECT id, amount % 5 AS part, amount FROM {chain.orders.name.sql}"
+    chain.refresh(chain.paid)
+    chain.orders.apply([{"id": 7, "amount": 9}, {"id": 50, "amount": 6}], [{"id": 4}])
+    told = chain.refresh(chain.paid)
+    assert (told.rows, str(told.choice)) == (3, "INCREMENTAL (3 keys)")
+    assert not any("CACHE" in sql for sql in chain.ran)
+    chain.orders.upsert([{"id": 7, "amount": 1}])
+    chain.orders.upsert([{"id": 7, "amount": 2}, {"id": 8, "amount": 2}])
+    assert str(chain.refresh(chain.paid).choice) == "INCREMENTAL (2 keys)"
+    assert any("CACHE" in sql for sql in chain.ran)
