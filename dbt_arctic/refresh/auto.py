@@ -228,6 +228,9 @@ def plan_auto(
         if upstream.lost:
             return plan("full", Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
     if of_state and all(0 <= upstream.rows < SMALL for upstream in reading.upstreams.values()):
+        made = _straight_from_log(reading, config, None if columns is None else columns(text))
+        if made is not None:
+            return plan("incremental", None, query=made[0], incremental=made[1])
         return plan("full", Reason("small", "its state is small"))
     for upstream in changed:
         if _mostly_new(upstream, config):
@@ -239,20 +242,7 @@ def plan_auto(
     sums = None
     try:
         query = understood(reading, columns(text) if columns is not None else None)
-        facts = Facts(
-            {
-                name: UpstreamFacts(
-                    upstream.changed,
-                    upstream.key,
-                    max(upstream.rows, 0),
-                    upstream.changed_rows,
-                    upstream.ranges,
-                    logged=upstream.changed_rows >= 0,
-                )
-                for name, upstream in reading.upstreams.items()
-            },
-            time_moved=reading.time_moved,
-        )
+        facts = _facts(reading)
         sums = plan_sums(query, config.unique_key, facts, config.accept)
         if sums is not None and not sums.extremes:
             return plan("incremental", None, query=query, sums=sums)
@@ -262,6 +252,39 @@ def plan_auto(
             return plan("full", error.reason)
         incremental = None
     return plan("incremental", None, query=query, sums=sums, incremental=incremental)
+
+
+def _facts(reading: Reading) -> Facts:
+    return Facts(
+        {
+            name: UpstreamFacts(
+                upstream.changed,
+                upstream.key,
+                max(upstream.rows, 0),
+                upstream.changed_rows,
+                upstream.ranges,
+                logged=upstream.changed_rows >= 0,
+            )
+            for name, upstream in reading.upstreams.items()
+        },
+        time_moved=reading.time_moved,
+    )
+
+
+def _straight_from_log(
+    reading: Reading, config: KeyedConfig, columns: list[tuple[str, str]] | None
+) -> tuple[Query, Incremental] | None:
+    """A plan that reads no more of a small table than its one new commit. ``None`` where there is none: then
+    to read all of it takes no longer than to find what to read.
+    """
+    try:
+        query = understood(reading, columns)
+        made = plan_incremental(query, config.unique_key, _facts(reading), config.accept)
+    except CannotPlan:
+        return None
+    if made.guards or made.logged is None or not reading.upstreams[made.logged[0]].counted:
+        return None
+    return query, made
 
 
 def read(
