@@ -191,10 +191,12 @@ def test_data_files_and_their_bounds(sql: Sql, schema: str, at: str, catalog: Ca
     for snapshot, files in ((first, 4), (last, 5)):
         wanted = sql(
             "SELECT file_path, record_count, file_size_in_bytes, readable_metrics.`_txn`.lower_bound,"
-            f" readable_metrics.`_txn`.upper_bound FROM {name}.data_files VERSION AS OF {snapshot}"
+            " readable_metrics.`_txn`.upper_bound, readable_metrics.`_txn`.null_value_count"
+            f" FROM {name}.data_files VERSION AS OF {snapshot}"
         )
         found = catalog.data_files(schema, "t", snapshot, "_TXN")
         assert set(found) == {DataFile(*row) for row in wanted}
+        assert sum(file.nulls or 0 for file in found) == (snapshot == last)
         assert len(found) == files
         paths = sql(f"SELECT file_path, file_size_in_bytes FROM {name}.files VERSION AS OF {snapshot}")
         stored = [(file.path, file.size_bytes) for file in catalog.stored_files(schema, "t", snapshot)]
