@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dbt_arctic.adapter.advice import is_automatic
@@ -16,15 +16,14 @@ def read_by_automatic(nodes: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     :param nodes: of dbt's ``graph``, by id.
     """
     found: set[str] = set()
-    for node in nodes.values():
-        if node.get("resource_type") == "model" and is_automatic(node.get("config", {})):
-            found.update(_read(node, nodes))
+    open_ = [
+        node
+        for node in nodes.values()
+        if node.get("resource_type") == "model" and is_automatic(node.get("config", {}))
+    ]
+    while open_:
+        read = set(open_.pop().get("depends_on", {}).get("nodes", ())) - found
+        found |= read
+        below = [nodes[unique_id] for unique_id in read if unique_id in nodes]
+        open_ += [node for node in below if node.get("config", {}).get("materialized") in _LOOKED_THROUGH]
     return frozenset(found)
-
-
-def _read(node: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for unique_id in node.get("depends_on", {}).get("nodes", ()):
-        yield unique_id
-        below = nodes.get(unique_id)
-        if below is not None and below.get("config", {}).get("materialized") in _LOOKED_THROUGH:
-            yield from _read(below, nodes)

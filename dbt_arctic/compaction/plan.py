@@ -161,7 +161,8 @@ def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:
     extra = read_cost_bytes(base, SideMetrics()) - fresh_cost_bytes(base, status.ideal_files)
     # No full rewrite costs less than its statements.
     slow = extra / READ_BYTES_PER_S >= _WORTH_IT * STATEMENT_S * _STATEMENTS["full"]
-    many = base.files - status.ideal_files >= min(trigger.files, _LEFT_TO_PILE_UP if slow else trigger.files)
+    enough = min(trigger.files, _LEFT_TO_PILE_UP) if slow else trigger.files
+    many = base.files - status.ideal_files >= enough
     return some or many or bool(status.table.layout.partition_by)
 
 

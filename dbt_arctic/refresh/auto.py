@@ -228,7 +228,9 @@ def plan_auto(
         if upstream.lost:
             return plan("full", Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
     if of_state and all(0 <= upstream.rows < SMALL for upstream in reading.upstreams.values()):
-        made = _straight_from_log(reading, config, None if columns is None else columns(text))
+        counted = all(upstream.counted for upstream in changed) and not reading.time_moved
+        known = columns(text) if counted and columns is not None else None
+        made = _straight_from_log(reading, config, known) if counted else None
         if made is not None:
             return plan("incremental", None, query=made[0], incremental=made[1])
         return plan("full", Reason("small", "its state is small"))
@@ -282,9 +284,7 @@ def _straight_from_log(
         made = plan_incremental(query, config.unique_key, _facts(reading), config.accept)
     except CannotPlan:
         return None
-    if made.guards or made.logged is None or not reading.upstreams[made.logged[0]].counted:
-        return None
-    return query, made
+    return None if made.guards or made.logged is None else (query, made)
 
 
 def read(

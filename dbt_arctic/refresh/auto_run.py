@@ -17,6 +17,7 @@ from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.sums import EXTREME_LEFT, added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
@@ -30,6 +31,7 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.state import count_rows, load_base
 from dbt_arctic.refresh.timings import Strategy, note
@@ -155,7 +157,7 @@ def _added(
             counted=sums.counted,
             whole=sums.whole,
             extremes=sums.extremes,
-            logged=attempt.logged,
+            logged=_logged(edge, table, attempt),
         )
 
     return _write(edge, name, table, config, plan, difference, Choice("incremental", how="sums"))
@@ -296,7 +298,7 @@ def _incremental(
             attempt.known,
             affected,
             between,
-            logged=attempt.logged,
+            logged=_logged(edge, table, attempt),
             images=images,
         )
 
@@ -318,10 +320,19 @@ def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: 
 
     def difference(attempt: Attempt) -> str:
         return difference_from(
-            table, plan.sql, attempt.pinned, attempt.known, logged=attempt.logged, images=images
+            table,
+            plan.sql,
+            attempt.pinned,
+            attempt.known,
+            logged=_logged(edge, table, attempt),
+            images=images,
         )
 
     return _write(edge, name, table, config, plan, difference, Choice("full", reason), images=images)
+
+
+def _logged(edge: Edge, table: KeyedTable, attempt: Attempt) -> Logged:
+    return logged_at(edge.catalog, table, attempt.change, attempt.pinned.change_snapshot)
 
 
 def _nothing(table: KeyedTable) -> Any:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable
 from dbt_arctic.keyed.in_place import reset_one_side, set_one_side
-from dbt_arctic.keyed.read import ColumnsAt, Logged
+from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build, refuse_beside_build
-from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import (
     columns_at,
@@ -57,7 +56,6 @@ class Attempt:
 
     :param version: the pinned state; its base is only pinned where the write reads rows.
     :param known: the columns of these snapshots.
-    :param logged: what the pinned change table has.
     :param previous: the attempt before, which was overtaken; its branch is still there.
     """
 
@@ -67,7 +65,6 @@ class Attempt:
     txn: int
     branch: str
     previous: Attempt | None = None
-    logged: Logged = "several"
 
     @property
     def pinned(self) -> Version:
@@ -172,8 +169,7 @@ def _pin(edge: Edge, table: KeyedTable, reads_rows: bool, previous: Attempt | No
         **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
         **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
     }
-    logged = logged_at(edge.catalog, table, change, version.change_snapshot)
-    return Attempt(change, version, known, txn, branch, previous, logged)
+    return Attempt(change, version, known, txn, branch, previous)
 
 
 def _require_no_switch(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:

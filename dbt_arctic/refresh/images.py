@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dbt_arctic.catalog.api import CatalogReader, Snapshot
-from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, SnapshotLike
 from dbt_arctic.keyed.table import OFFSET, TXN, KeyedTable
 
 
 def count_images(
-    catalog: CatalogReader, table: KeyedTable, commits: Iterable[Snapshot], snapshot_id: int
+    catalog: CatalogReader, table: KeyedTable, commits: Iterable[SnapshotLike], snapshot_id: int
 ) -> int | None:
     """Of the rows that some commits added, as far as their files are still there at a snapshot.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_arctic.keyed.log import PROPERTY_TXN, find_transaction
+from dbt_arctic.keyed.log import find_transaction
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.edge import Edge
@@ -30,8 +30,7 @@ def rows_written(edge: Edge, told: int, target: Name, *, txn: int | None = None,
 def changes_among(edge: Edge, table: KeyedTable, rows: int, txn: int) -> int:
     """Of the rows of the commit just made the changes, without before-images; -1 where nobody knows."""
     state = edge.catalog.load_table(table.change.schema, table.change.identifier)
-    history = [] if state is None else state.history()
-    commit = next((one for one in history if one.summary.get(PROPERTY_TXN) == str(txn)), None)
+    commit = None if state is None else find_transaction(state.history(), txn)
     if commit is None or rows < 0:
         return -1
     images = count_images(edge.catalog, table, [commit], commit.snapshot_id)
