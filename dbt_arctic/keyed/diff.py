@@ -1,7 +1,7 @@
 """What turns the stored rows of some keys into computed ones, as SQL text: a batch of upserts and deletes.
 
 Unchanged rows are left out, so that nothing is written where nothing came of a change. Rows that share a
-key are kept whether they changed or not: the batch finds them, and says so.
+key are kept whether they changed or not: the batch is told how many they are, and refuses them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, Logged, key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _SAME_KEY = quote("_arctic_same_key")
 _IS_IMAGE = quote("_arctic_is_image")
@@ -25,14 +26,16 @@ def difference_from(
     ranges: tuple[str, ...] = (),
     logged: Logged = "several",
     images: bool = False,
+    unique: bool = False,
 ) -> str:
-    """Columns: the table's, and ``_action``.
+    """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is NULL where a key has gone.
 
     :param rows: the rows as they should be, with the table's columns.
     :param keys: SQL of the only keys that may differ, with the key's columns; ``None`` for all.
     :param ranges: conditions on the key columns that hold for all of ``keys``.
     :param logged: what the change table has at the version.
     :param images: also the stored row of each changed or gone key, as ``-U``.
+    :param unique: whether no two of ``rows`` can have the same key.
     """
     stored = merge_on_read(table, version, known, logged)
     if keys is not None:
@@ -47,13 +50,15 @@ def difference_from(
     is_stored = f"{_IS_IMAGE} OR {gone}" if images else gone
     columns = ",\n  ".join(_shown(column, table.key, is_stored, images) for column in table.column_names)
     same = same_row("n", "o", {column.name: column.type for column in table.columns})
+    counted = "1L" if unique else f"count(*) OVER (PARTITION BY {quote_all(table.key)})"
     each = f"CASE WHEN o.{first} IS NULL THEN array(false) ELSE array(false, true) END"
     with_images = f"\nLATERAL VIEW explode({each}) AS {_IS_IMAGE}" if images else ""
     return f"""\
 SELECT {columns},
-  CASE {f"WHEN {_IS_IMAGE} THEN '-U' " if images else ""}WHEN {gone} THEN 'D' ELSE 'U' END AS {quote(ACTION)}
+  CASE {f"WHEN {_IS_IMAGE} THEN '-U' " if images else ""}WHEN {gone} THEN 'D' ELSE 'U' END AS {quote(ACTION)},
+  n.{_SAME_KEY} AS {quote(ROWS_OF_KEY)}
 FROM (
-  SELECT *, count(*) OVER (PARTITION BY {quote_all(table.key)}) AS {_SAME_KEY}
+  SELECT *, {counted} AS {_SAME_KEY}
   FROM (
 {rows}
   )

@@ -8,6 +8,7 @@ from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, Logged, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _IS_CHANGE = quote("_arctic_is_change")
 EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
@@ -28,7 +29,8 @@ def added(
     extremes: Mapping[str, str] | None = None,
     logged: Logged = "several",
 ) -> str:
-    """Columns: the table's, and ``_action``. Groups to which nothing was added do not appear.
+    """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
+    does not appear.
 
     :param changes: SQL of the key and what to add to each other column, any number of rows a group.
     :param rows: the column that counts rows; :param counts: all columns that count.
@@ -71,7 +73,7 @@ def added(
         changes = _net(changes, [*table.key, *extremes], numbers)
     return f"""\
 SELECT {", ".join(shown)},
-  {action} AS {quote(ACTION)}
+  {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}
 FROM (
   SELECT {quote_all(table.key)},
     {totals}

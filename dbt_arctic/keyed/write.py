@@ -11,7 +11,10 @@ from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
 
-_ROWS = quote("_arctic_rows")
+ROWS_OF_KEY = "_arctic_rows"
+"""How many rows of a batch have the key of this one. A batch that says so itself is not asked again."""
+
+_ROWS = quote(ROWS_OF_KEY)
 _RANK = quote("_arctic_rank")
 
 
@@ -26,6 +29,7 @@ class Batch:
     :param sequence_by: the column that orders a key's changes; it decides before ``deduplicate_by`` does.
     :param delete_when: SQL condition over the model's columns; rows that meet it are deletes.
     :param images: some rows are before-images, ``-U``: of a key that has another row in the batch.
+    :param counted: whether the SQL has ``ROWS_OF_KEY``.
     :param checks: what every row that is stored must meet; a delete stores nothing but its key.
     """
 
@@ -39,6 +43,7 @@ class Batch:
     checks: tuple[Check, ...] = ()
     sequence_by: str | None = None
     images: bool = False
+    counted: bool = False
 
     @property
     def can_delete(self) -> bool:
@@ -103,20 +108,20 @@ class Batch:
             quote(column) if column.lower() in self._produced else f"NULL AS {quote(column)}"
             for column in self.columns
         )
+        if not self.counted:
+            rows = f"count({self._changes}) OVER (PARTITION BY {key})"
+            source = f"  SELECT *, {rows} AS {_ROWS}\n  FROM (\n{source}\n  )"
         return f"""\
 SELECT {selected},
   {self._action()} AS {quote(ACTION)},
   {self._check()} AS {quote(OFFSET)},
   CAST({txn} AS BIGINT) AS {quote(TXN)}
 FROM (
-  SELECT *, count({self._counted}) OVER (PARTITION BY {key}) AS {_ROWS}
-  FROM (
 {source}
-  )
 )"""
 
     @property
-    def _counted(self) -> str:
+    def _changes(self) -> str:
         return f"CASE WHEN {quote(ACTION)} <> '-U' THEN 1 END" if self.images else "*"
 
     def _action(self) -> str:

@@ -11,6 +11,7 @@ from dbt_arctic.planner import rules
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Node,
+    Project,
     Scan,
     State,
     Subquery,
@@ -30,6 +31,7 @@ from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.scope import Built
 from dbt_arctic.planner.tidy import tidied
 from dbt_arctic.planner.touched import touched, union_of
+from dbt_arctic.planner.unique import unique_keys
 
 AFFECTED = "affected_keys"
 """The name under which the statement of a refresh knows the keys that can have changed."""
@@ -73,6 +75,7 @@ class Incremental:
 
     :param logged: the upstream whose changed keys the affected ones are, all and no others, and which of its
         columns these are; ``None`` where there is none.
+    :param unique: whether no two rows of the model can have the same key, as the upstreams' keys tell.
     """
 
     key: tuple[str, ...]
@@ -81,6 +84,7 @@ class Incremental:
     columns: tuple[tuple[str, str], ...]
     guards: tuple[Guard, ...]
     logged: Origin | None = None
+    unique: bool = False
 
 
 def understand(
@@ -162,6 +166,7 @@ def plan_incremental(
         columns=query.columns,
         guards=guards,
         logged=whole_log(affected),
+        unique=any(one <= set(wanted) for one in unique_keys(query.node, facts)),
     )
 
 
@@ -184,8 +189,6 @@ def _guard(what: str, node: Node, facts: Facts) -> Guard:
 
 
 def _value(subquery: Subquery) -> Node:
-    from dbt_arctic.planner.algebra import Project
-
     if subquery.kind == "exists":
         count = exp.Count(this=exp.Star())
         return Aggregate(
@@ -224,6 +227,13 @@ def affected_sql(plan: Incremental, sources: Sources) -> str:
     """SQL of the affected keys: ``key_0``, ``key_1``, ..."""
     assert plan.affected is not None
     return Renderer(sources).query(plan.affected)
+
+
+def logged_keys_sql(plan: Incremental, sources: Sources) -> str:
+    """SQL of the affected keys where they are those of a log, which has each of them once."""
+    assert isinstance(plan.affected, Aggregate)
+    assert plan.logged is not None
+    return Renderer(sources).query(Project(plan.affected.child, plan.affected.groups))
 
 
 def rows_sql(
@@ -270,6 +280,7 @@ __all__ = [
     "full_sql",
     "guard_sql",
     "guards_of",
+    "logged_keys_sql",
     "plan_incremental",
     "rows_sql",
     "rules",

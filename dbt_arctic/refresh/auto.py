@@ -177,7 +177,7 @@ def plan_auto(
     *,
     settings: str = "",
     until: Callable[[Name], Consumed | None] = lambda name: None,
-    columns: Callable[[str], list[tuple[str, str]]] | None = None,
+    columns: Sequence[str] | None = None,
     of_state: bool = False,
     took: Sequence[Took] = (),
     now: Clock | None = None,
@@ -189,7 +189,7 @@ def plan_auto(
     :param until: the version at which a relation is read, where it is not the newest.
     :param settings: the session's settings that change what SQL means.
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
-    :param columns: name and type of a query's columns, by analysis; without it, as the SQL reads.
+    :param columns: the names of the SQL's columns, by analysis; without it, as the SQL reads.
     :param took: earlier refreshes, newest first.
     :param now: the time of the refresh.
     """
@@ -229,8 +229,7 @@ def plan_auto(
             return plan("full", Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
     if of_state and all(0 <= upstream.rows < SMALL for upstream in reading.upstreams.values()):
         counted = all(upstream.counted for upstream in changed) and not reading.time_moved
-        known = columns(text) if counted and columns is not None else None
-        made = _straight_from_log(reading, config, known) if counted else None
+        made = _straight_from_log(reading, config, columns) if counted else None
         if made is not None:
             return plan("incremental", None, query=made[0], incremental=made[1])
         return plan("full", Reason("small", "its state is small"))
@@ -243,7 +242,7 @@ def plan_auto(
         return plan("full", slower)
     sums = None
     try:
-        query = understood(reading, columns(text) if columns is not None else None)
+        query = understood(reading, columns)
         facts = _facts(reading)
         sums = plan_sums(query, config.unique_key, facts, config.accept)
         if sums is not None and not sums.extremes:
@@ -274,7 +273,7 @@ def _facts(reading: Reading) -> Facts:
 
 
 def _straight_from_log(
-    reading: Reading, config: KeyedConfig, columns: list[tuple[str, str]] | None
+    reading: Reading, config: KeyedConfig, columns: Sequence[str] | None
 ) -> tuple[Query, Incremental] | None:
     """A plan that reads no more of a small table than its one new commit. ``None`` where there is none: then
     to read all of it takes no longer than to find what to read.
@@ -331,13 +330,12 @@ def read(
     return replace(found, calls=frozenset(called))
 
 
-def understood(reading: Reading, columns: list[tuple[str, str]] | None) -> Query:
+def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
     """:raises CannotPlan: with the reason."""
     assert reading.tree is not None
     schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
     schemas |= {name: view.columns for name, view in reading.views.items()}
-    names = [name for name, _ in columns] if columns is not None else None
-    return understand(reading.tree, schemas, names, reading.trees, reading.now, reading.last)
+    return understand(reading.tree, schemas, columns, reading.trees, reading.now, reading.last)
 
 
 def full_name(written: str, target: Name) -> Name:

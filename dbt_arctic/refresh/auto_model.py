@@ -86,13 +86,12 @@ def _plan(
 ) -> AutoPlan:
     table = None if rebuild else find_keyed(catalog, name)
     history = load_change(catalog, table).history() if table is not None else []
-
-    def columns(text: str) -> list[tuple[str, str]]:
-        return [] if schema is None else [(column.name, column.type) for column in schema(text)]
-
+    columns = None
     if table is not None and schema is not None:
         check_unchanged_config(config, table)
-        if not same_columns(table.columns, columns(sql)):
+        produced = [(column.name, column.type) for column in schema(sql)]
+        columns = [name for name, _ in produced]
+        if not same_columns(table.columns, produced):
             table = None
     return plan_auto(
         catalog,
@@ -103,7 +102,7 @@ def _plan(
         sql,
         settings=settings,
         until=until,
-        columns=None if schema is None else columns,
+        columns=columns,
         of_state=of_state,
         took=timings(history),
         now=now,

@@ -21,7 +21,7 @@ from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.sums import EXTREME_LEFT, added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
-from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, rows_sql
+from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
 from dbt_arctic.planner.sums import changes_sql
@@ -225,16 +225,15 @@ def _kept(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "rows"]
 def _keys(edge: Edge, table: KeyedTable, plan: AutoPlan, names: Sequence[str]) -> Iterator[Staged]:
     """The affected keys, computed once; or as they stand in the log, where metadata tell all else of them."""
     assert plan.incremental is not None
-    sql = affected_sql(plan.incremental, plan.sources)
-    found = _in_the_log(plan, names, sql)
+    found = _in_the_log(plan, names)
     if found is not None:
         yield found
         return
-    with _staged(edge, table, sql, names) as keys:
+    with _staged(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
         yield keys
 
 
-def _in_the_log(plan: AutoPlan, names: Sequence[str], sql: str) -> Staged | None:
+def _in_the_log(plan: AutoPlan, names: Sequence[str]) -> Staged | None:
     """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
     assert plan.incremental is not None
     if plan.incremental.logged is None:
@@ -247,7 +246,8 @@ def _in_the_log(plan: AutoPlan, names: Sequence[str], sql: str) -> Staged | None
     known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
     if not known or upstream.changed_rows > small.ROWS:
         return None
-    return Staged(f"(\n{sql}\n)", upstream.changed_rows, ranges)
+    keys = logged_keys_sql(plan.incremental, plan.sources)
+    return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
 
 
 @contextmanager
@@ -300,6 +300,7 @@ def _incremental(
             between,
             logged=_logged(edge, table, attempt),
             images=images,
+            unique=incremental.unique,
         )
 
     choice = Choice("incremental", keys=keys.count)
@@ -340,7 +341,7 @@ def _nothing(table: KeyedTable) -> Any:
         columns = ", ".join(
             f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in table.columns
         )
-        return f"SELECT {columns}, 'U' AS {quote(ACTION)}\nWHERE false"
+        return f"SELECT {columns}, 'U' AS {quote(ACTION)}, 1L AS {quote(write.ROWS_OF_KEY)}\nWHERE false"
 
     return difference
 
@@ -377,6 +378,7 @@ def _write(
             model_columns=(*table.column_names, ACTION),
             checks=config.checks,
             images=images,
+            counted=True,
         )
         return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
 

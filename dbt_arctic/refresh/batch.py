@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
-from dbt_arctic.refresh.edge import Edge
 
 
-def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable | None) -> Batch:
+def make_batch(
+    config: KeyedConfig, sql: str, schema: Sequence[ColumnInfo], existing: KeyedTable | None
+) -> Batch:
     """The batch that a model's SQL makes for a table.
 
+    :param schema: the columns of the SQL.
     :param existing: the table to write to; ``None`` for a table that the model's columns define.
     :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
     """
-    produced = tuple(column.name for column in edge.query_schema(sql))
+    produced = tuple(column.name for column in schema)
     payload = tuple(column for column in produced if column.lower() != ACTION)
     batch = Batch(
         model=config.model,
@@ -32,9 +37,9 @@ def make_batch(edge: Edge, config: KeyedConfig, sql: str, existing: KeyedTable |
     return batch
 
 
-def model_columns(edge: Edge, config: KeyedConfig, sql: str) -> tuple[Column, ...]:
+def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:
     """What the model produces, without ``_action``."""
-    columns = tuple(Column(name, type_) for name, type_ in edge.query_schema(sql) if name.lower() != ACTION)
+    columns = tuple(Column(name, type_) for name, type_ in schema if name.lower() != ACTION)
     names = {column.name.lower() for column in columns}
     if config.sequence_by and config.sequence_by.lower() not in names:
         raise ConfigError(

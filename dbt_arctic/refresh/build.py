@@ -92,7 +92,8 @@ def build_generation(
     Commits: create, order and fill the base; create the change table and its first commit, which
     has no change but the bucket markers and carries the consumed versions; replace the view.
     """
-    batch = make_batch(edge, config, sql, existing=None)
+    schema = edge.query_schema(sql)
+    batch = make_batch(config, sql, schema, existing=None)
     # The tables before the view: a build that ends in between is then one that the view names.
     found = _side_tables(edge, name)
     before = look(edge, name) if beginning is None else beginning.before
@@ -101,7 +102,7 @@ def build_generation(
         raise under_way(f"another run is building {name}", other, config.model)
     retired = pin_retired(edge.catalog, old) if beginning is None else beginning.retired
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
-    types = like.types if like else {column.name: column.type for column in edge.query_schema(sql)}
+    types = like.types if like else {column.name: column.type for column in schema}
     comments = column_comments or {}
     layout = _layout_like(edge, like) if like else _plan_layout(edge, config, batch.key, types, old)
     table = KeyedTable(

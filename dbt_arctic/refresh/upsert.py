@@ -134,14 +134,15 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
     table = load_keyed(edge.catalog, name)
     load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
-    produced = model_columns(edge, config, sql)
+    schema = edge.query_schema(sql)
+    produced = model_columns(config, schema)
     if config.is_partial:
         produced = with_kept_columns(config, table, produced)
     table = relax(edge, config, evolve(edge, config, table, produced))
     if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
         table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
         edge.run("set_retention", create.set_retention(table), table)
-    return table, make_batch(edge, config, sql, existing=table)
+    return table, make_batch(config, sql, schema, existing=table)
 
 
 def _show(value: object) -> str:

@@ -332,3 +332,29 @@ def test_whether_the_affected_keys_are_those_of_a_log(
     assert plan.logged == logged
     restricted = "affected" in rows_sql(plan, InDuckDB(), "affected")
     assert restricted == (logged is None), "what the log has need not be looked for among its keys"
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "unique"),
+    [
+        ("SELECT id, x FROM a", "id", True),
+        ("SELECT id, x FROM a WHERE y > 1", "id x", True),
+        ("SELECT x AS n, count(*) AS c FROM a GROUP BY x", "n", True),
+        ("SELECT a.id, b.v FROM a JOIN b ON b.id = a.x", "id", True),
+        ("SELECT a.id, b.v FROM a LEFT JOIN b ON b.id = a.x", "id", True),
+        ("SELECT a.id, b.id AS bid FROM a JOIN b ON b.v = a.x", "id bid", True),
+        ("SELECT id, sum(y) OVER (PARTITION BY x) AS s FROM a", "id", True),
+        # Of a key only a part, or no key; a row that meets several; one that is made of another.
+        ("SELECT x, y FROM a", "x", False),
+        ("SELECT k, m FROM c", "k", False),
+        ("SELECT x AS n, y, count(*) AS c FROM a GROUP BY x, y", "n", False),
+        ("SELECT a.id, b.v FROM a JOIN b ON b.v = a.x", "id", False),
+        ("SELECT a.id, b.v FROM a LEFT JOIN b ON b.aid = a.id", "id", False),
+        ("SELECT a.id, b.v FROM a LEFT JOIN b ON b.id > a.x", "id", False),
+        ("SELECT id, x FROM a UNION ALL SELECT id, v FROM b", "id", False),
+        ("SELECT id % 7 AS id, x FROM a", "id", False),
+        ("SELECT x, count(*) AS c FROM a GROUP BY ROLLUP (x)", "x", False),
+    ],
+)
+def test_whether_no_two_rows_can_share_a_key(sql: str, key: str, unique: bool) -> None:
+    assert planned(sql, key).unique is unique

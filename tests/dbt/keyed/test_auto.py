@@ -93,6 +93,10 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     assert shop.rows("first_five") == sorted(shop.sql(means), key=repr)
     assert told["big"].startswith("INCREMENTAL")
     assert shop.rows("big") == [row[::2] for row in expected(shop) if row[2] > 3]
+    # What rows were is kept for `big`, which reads it; nobody reads `big`.
+    images = "SELECT customer FROM {{s}}.{}__change_1 WHERE _action = '-U' AND _txn > 0"
+    assert sorted(shop.sql(images.format("by_customer"))) == [(1,), (2,), (3,)]
+    assert shop.sql(images.format("big")) == []
 
 
 def test_nothing_changed_nothing_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

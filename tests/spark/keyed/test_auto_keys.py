@@ -1,0 +1,89 @@
+"""Keys of automatic models: that no two rows share one is proved where it can be, else asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.config import parse_config
+from tests.spark.keyed.conftest import Orders
+
+
+class Model:
+    def __init__(self, orders: Orders, key: str, sql: str) -> None:
+        self.session, self.name, self.sql = orders.session, orders.name.sibling("model"), sql
+        config = parse_config("model", {"unique_key": key, "incremental_strategy": "auto"})
+        self.config = replace(config, full_refresh_above=math.inf)
+
+    def refresh(self) -> str:
+        edge = self.session.edge
+        plan = plan_refresh(edge.catalog, self.name, self.config, self.sql, edge.query_schema)
+        return str(run_refresh(edge, self.name, self.config, plan, owner="model.test").choice)
+
+    def rows(self, sql: str = "") -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, self.session.query(sql or f"SELECT * FROM {self.name.sql}")))
+
+    @property
+    def written_by(self) -> str:
+        """The statement that wrote last."""
+        ran = self.session.statements.ran
+        return next(one.sql for one in reversed(ran) if one.sql.startswith("INSERT"))
+
+    def asked_for(self, operator: str) -> int:
+        """How often an operator is in the plan of what that statement writes: the branch itself is gone."""
+        _, _, written = self.written_by.partition("\nSELECT ")
+        ((plan,),) = self.session.query(f"EXPLAIN SELECT {written}")
+        return sum(line.lstrip(" +-:").startswith(operator) for line in plan.splitlines())
+
+
+@pytest.fixture
+def orders(shop: Any) -> Orders:
+    made: Orders = shop.table()
+    made.build([{"id": number, "amount": number} for number in range(20)])
+    return made
+
+
+@pytest.mark.parametrize("twice", [{"id": 3, "amount": 7}, {"id": 50, "amount": 7}], ids=["moved", "new"])
+def test_rows_that_come_to_share_a_key_are_refused(orders: Orders, twice: dict[str, int]) -> None:
+    model = Model(orders, "amount", f"SELECT amount, id FROM {orders.name.sql}")
+    model.refresh()
+    before = model.rows()
+    orders.upsert([twice])
+    with pytest.raises(Exception, match=r"AR-304.*amount.*7"):
+        model.refresh()
+    assert model.rows() == before
+    orders.upsert([{"id": 7, "amount": 100}])
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == model.rows(model.sql)
+
+
+@pytest.mark.parametrize(
+    ("key", "sql"),
+    [
+        ("id", "SELECT id, amount * 2 AS twice FROM {0}"),
+        ("part", "SELECT amount % 3 AS part, count(*) AS orders, sum(amount) AS amount, count(amount) AS n "
+                 "FROM {0} GROUP BY amount % 3"),
+    ],
+    ids=["rows", "sums"],
+)  # fmt: skip
+def test_what_is_proved_is_not_counted(orders: Orders, key: str, sql: str) -> None:
+    """One commit is pending, so that nothing else has to be ranked."""
+    model = Model(orders, key, sql.format(orders.name.sql))
+    model.refresh()
+    for amount in (30, 40):
+        orders.apply([{"id": 3, "amount": amount}, {"id": 60, "amount": amount}], [{"id": amount - 20}])
+        assert model.refresh().startswith("INCREMENTAL")
+        assert model.rows() == model.rows(model.sql)
+        assert model.asked_for("Window") == 0
+
+
+def test_what_is_not_proved_is_counted_once(orders: Orders) -> None:
+    model = Model(orders, "amount", f"SELECT amount, id FROM {orders.name.sql}")
+    model.refresh()
+    orders.apply([{"id": 3, "amount": 30}], [{"id": 10}])
+    assert model.refresh() == "INCREMENTAL (3 keys)"
+    assert model.written_by.count(" OVER (") == 1
