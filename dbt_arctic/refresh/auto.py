@@ -35,7 +35,7 @@ FINGERPRINT = "arctic.plan"
 ASKED_AT = "arctic.time"
 """Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
 
-VERSION_OF_RULES = "2"
+VERSION_OF_RULES = "3"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
 Action = Literal["build", "full", "incremental", "nothing"]

@@ -310,6 +310,18 @@ def no_guards() -> Iterator[Sources | None]:
 
 
 @mutant
+def in_restricted_where_unknown_counts() -> Iterator[Sources | None]:
+    """`NULL IN (...)` is taken to be the same, whether or not there are rows of other keys."""
+    right = subquery.restricted_subqueries
+
+    def wrong(subqueries: Any, pairs: Any, keys: Any) -> Any:
+        return right([replace(one, nulls_count=False) for one in subqueries], pairs, keys)
+
+    with replaced(condition, "restricted_subqueries", wrong):
+        yield None
+
+
+@mutant
 def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]:
     """A row that fails a subquery's condition now is thought to have failed it before."""
 
@@ -401,6 +413,11 @@ OWN_QUERIES = {
     # A key that is in several partitions, which is rare.
     "window_restricted_to_some_of_a_partition": (
         "SELECT t1.x AS o1, sum(t1.z) OVER (PARTITION BY t1.y) AS o2 FROM a AS t1"
+    ),
+    # A row with NULL where the values are looked up that a refresh is about.
+    "in_restricted_where_unknown_counts": (
+        "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 "
+        "WHERE NOT (t1.x IN (SELECT t2.v FROM b AS t2) AND t1.y > 0) GROUP BY t1.x"
     ),
 }
 """Mutants for which a query of their own is judged; the changes are random."""

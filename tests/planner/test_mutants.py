@@ -114,6 +114,7 @@ CATCHING = {
         12,
     ),
     "no_guards": (101,),
+    "in_restricted_where_unknown_counts": (6, 10, 24),
     "conditions_of_subqueries_kept_for_changed_rows": (
         107,
         119,

@@ -128,6 +128,15 @@ def test_a_condition_is_asked_of_changed_rows() -> None:
         (f"SELECT a.id, v {JOINED.format('FULL')}", "id", "FROM `a` AS `a` FULL JOIN `b` AS `b`"),
         ("SELECT x FROM a EXCEPT SELECT v FROM b", "x", "`b`.`v` <=>"),
         ("SELECT x FROM a UNION ALL SELECT v FROM b", "x", "`b`.`v` <=>"),
+        # A subquery along its link; where unknown is not as good as false, only along what correlates it.
+        ("SELECT x FROM a WHERE x IN (SELECT v FROM b)", "x", "`b`.`v` <=> `q_2`.`key_0`"),
+        ("SELECT x FROM a WHERE NOT (x IN (SELECT v FROM b) OR y > 1)", "x", "FROM `b` AS `b` ) OR"),
+        (
+            "SELECT x FROM a WHERE x NOT IN (SELECT v FROM b)",
+            "x",
+            "NOT IN ( SELECT `b`.`v` AS `_value` FROM `b` AS `b` )",
+        ),
+        ("SELECT x, x IN (SELECT v FROM b) AS y FROM a", "x", "FROM `b` AS `b` ) AS"),
     ],
 )
 def test_where_rows_are_restricted(sql: str, key: str, below: str) -> None:

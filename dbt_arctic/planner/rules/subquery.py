@@ -46,13 +46,15 @@ def restricted_subqueries(subqueries: Sequence[Subquery], pairs: Pairs, keys: No
     """The same subqueries over those rows only that an outer row with one of the keys can meet."""
     found = []
     for subquery in subqueries:
-        same = dict(equalities(subquery.links))
+        # Where unknown is not as good as false, rows of other values count: NULL is certainly not in none.
+        links = subquery.correlation if subquery.nulls_count else subquery.links
+        same = dict(equalities(links))
         met = tuple(
             (column(same[value.name]), name)
             for value, name in pairs
             if isinstance(value, exp.Column) and same.get(value.name) in subquery.plan.output
         )
-        if met and not subquery.negated:
+        if met:
             subquery = replace(subquery, plan=restricted(subquery.plan, met, some_of(keys, met)))
         found.append(subquery)
     return tuple(found)
