@@ -14,9 +14,9 @@ from typing import Any
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto import Reading, read
 from dbt_arctic.refresh.auto_advice import Advice, advise
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.reading import Reading, read
 
 
 def is_automatic(config: Mapping[str, Any]) -> bool:

@@ -28,12 +28,20 @@ from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.moment import Clock
-from dbt_arctic.refresh.auto import Reading
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.reading import Reading
 
-MEANING = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
+_OF_SPEED = tuple(
+    f"spark.sql.{name}"
+    for name in (
+        *("adaptive.", "autoBroadcast", "broadcastTimeout", "catalog.", "cbo.", "codegen.", "execution."),
+        *("extensions", "files.", "iceberg.", "inMemoryColumnarStorage.", "join.", "optimizer.", "parquet."),
+        *("requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics.", "ui.", "warehouse."),
+    )
+)
+"""Settings of how a query is run. Any other may be one of what it means."""
 
 
 _log = AdapterLogger("Arctic")
@@ -152,7 +160,10 @@ def _conf(credentials: ArcticCredentials) -> dict[str, str]:
 def settings_of_meaning(credentials: ArcticCredentials) -> str:
     """The session's settings on which the result of a query depends, as the profile has them."""
     conf = _conf(credentials)
-    return ";".join(f"{name}={conf[name]}" for name in MEANING if name in conf)
+    names = (
+        name for name in sorted(conf) if name.startswith("spark.sql.") and not name.startswith(_OF_SPEED)
+    )
+    return ";".join(f"{name}={conf[name]}" for name in names)
 
 
 def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:

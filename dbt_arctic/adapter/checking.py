@@ -26,8 +26,8 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.churn import copy_statements, differing_rows, gone, round_statements, waiting
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.refresh.auto import read
 from dbt_arctic.refresh.auto_advice import undetermined
+from dbt_arctic.refresh.reading import read
 
 AUTOMATIC = "config.incremental_strategy:auto"
 """What dbt calls the models in question."""

@@ -25,6 +25,8 @@ class CatalogColumn:
     type: str
     comment: str = ""
     nullable: bool = True
+    field_id: int | None = field(default=None, compare=False)
+    """Iceberg's number of it, which it keeps when it is renamed; ``None`` where the catalog does not tell."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class ViewState:
     comment: str = ""
     location: str = ""
     """The folder of its metadata; empty where nobody tells."""
+    namespace: str = field(default="", compare=False)
+    """The schema that its text means where it names none; empty where nobody tells."""
 
 
 @dataclass(frozen=True)

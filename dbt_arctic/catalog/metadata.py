@@ -73,6 +73,7 @@ def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
         sql=_spark_sql(version["representations"]),
         comment=properties.get("comment", ""),
         location=document.get("location", ""),
+        namespace=".".join(version.get("default-namespace") or ()),
     )
 
 
@@ -89,8 +90,12 @@ def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, tuple[str, ...]]:
+    ids = {field["name"]: field["id"] for field in current}
     names = {
-        schema["schema-id"]: tuple(field["name"] for field in schema["fields"])
+        # A column that was dropped and added again is another one, which older rows do not have.
+        schema["schema-id"]: tuple(
+            field["name"] for field in schema["fields"] if ids.get(field["name"], field["id"]) == field["id"]
+        )
         for schema in document.get("schemas") or []
     }
     now = tuple(field["name"] for field in current)
@@ -115,6 +120,7 @@ def _columns(fields: list[dict[str, Any]]) -> tuple[CatalogColumn, ...]:
             type=spark_type(field["type"]),
             comment=field.get("doc") or "",
             nullable=not field["required"],
+            field_id=field.get("id"),
         )
         for field in fields
     )

@@ -285,6 +285,8 @@ class Builder:
 
     def _named(self, built: Built, alias: str, columns: list[str], scope: Scope) -> Node:
         shown = columns or [name for name, _ in built.names]
+        if len(shown) != len(built.names):
+            raise CannotPlan("not-resolved", f"{alias} names {len(shown)} of {len(built.names)} columns")
         scope.relations[alias.lower()] = {
             name.lower(): identifier for name, (_, identifier) in zip(shown, built.names, strict=True)
         }

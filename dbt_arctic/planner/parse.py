@@ -77,7 +77,7 @@ def spelled(sql: str) -> str:
         tokens = VerbatimSpark().tokenize(sql)
     except SqlglotError:
         return sql
-    return " ".join(f"{token.token_type.name}:{token.text}" for token in tokens)
+    return " ".join(repr((token.token_type.name, token.text)) for token in tokens)
 
 
 def dotted(table: exp.Table) -> str:
@@ -141,14 +141,21 @@ def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:
 
 
 def is_cte(table: exp.Table) -> bool:
+    """Whether a name is that of a common table expression. One of these sees those before it only."""
     if table.db:
         return False
     name = table.name.lower()
     node: exp.Expr | None = table
+    inside: exp.Expr | None = None
     while node is not None:
         with_ = node.args.get("with_") or node.args.get("with")
-        if with_ is not None and any(cte.alias.lower() == name for cte in with_.expressions):
-            return True
+        for cte in with_.expressions if with_ is not None else ():
+            if cte is inside:
+                break
+            if cte.alias.lower() == name:
+                return True
+        if isinstance(node, exp.CTE):
+            inside = node
         node = node.parent
     return False
 

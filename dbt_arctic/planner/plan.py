@@ -18,6 +18,7 @@ from dbt_arctic.planner.algebra import (
     column,
     walk,
 )
+from dbt_arctic.planner.alike import with_true_equalities
 from dbt_arctic.planner.build import Builder
 from dbt_arctic.planner.columns import check_columns
 from dbt_arctic.planner.determined import check_determined
@@ -125,7 +126,7 @@ def understand(
         if mine.lower() != name.lower() and mine.lower() in known:
             raise CannotPlan("not-resolved", f"Spark gives the columns in another order: {mine}, not {name}")
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
-    return Query(tidied(built.node), columns, builder.types)
+    return Query(tidied(with_true_equalities(built.node, builder.types)), columns, builder.types)
 
 
 def plan_incremental(

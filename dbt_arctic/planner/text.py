@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dbt_arctic.planner.moment import KNOWN, Time, calls
 from dbt_arctic.planner.parse import dotted, is_cte, parse
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, line_of
 
 
 def with_relations(
@@ -33,6 +33,13 @@ def with_relations(
         text = text_of(dotted(table))
         if text is None:
             continue
+        for part in ("version", "when", "sample"):
+            if table.args.get(part):
+                raise CannotPlan(
+                    "unsupported",
+                    f"{dotted(table)} is not read as it is now and as a whole",
+                    line=line_of(table),
+                )
         first, last = table.parts[0].meta, table.parts[-1].meta
         if "start" not in first or "end" not in last:
             raise CannotPlan(

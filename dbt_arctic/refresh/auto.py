@@ -5,75 +5,30 @@ The same value is shown by ``dbt-arctic plan`` and executed by ``auto_run``.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from sqlglot import exp
-
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra import Node, State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls
-from dbt_arctic.planner.parse import named, named_columns, parse, relations, spelled
-from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental, understand
+from dbt_arctic.planner.moment import Clock
+from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import Split
 from dbt_arctic.planner.sums import Sums, plan_sums
-from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.reading import ASKED_AT, Reading, Until, fingerprint_of, pinned_text, read, understood
 from dbt_arctic.refresh.timings import Took, is_slower
-from dbt_arctic.refresh.upstreams import Upstream, View, look_at
+from dbt_arctic.refresh.upstreams import Upstream
 
 FINGERPRINT = "arctic.plan"
 """Among the consumed versions of a commit: the query that its rows are the result of."""
 
-ASKED_AT = "arctic.time"
-"""Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
-
-VERSION_OF_RULES = "3"
-"""Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
-
 Action = Literal["build", "full", "incremental", "nothing"]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
-
-    :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
-    :param calls: the functions of time that it calls.
-    :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
-    """
-
-    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
-    views: Mapping[str, View] = field(default_factory=dict)
-    trees: Mapping[str, exp.Query] = field(default_factory=dict)
-    tree: exp.Query | None = None
-    reason: Reason | None = None
-    calls: frozenset[str] = frozenset()
-    now: Time | None = None
-    last: Time | None = None
-
-    @property
-    def time_moved(self) -> bool:
-        """Whether what the query is told of the time is not what it was told last time."""
-        now, last = self.now, self.last
-        if now is None or last is None or not self.calls <= KNOWN:
-            return bool(self.calls)
-        return any(now.literal(call) != last.literal(call) for call in self.calls)
-
-    @property
-    def names(self) -> list[str]:
-        """All names of columns of what is read."""
-        read = [one.columns for one in self.upstreams.values()]
-        return [
-            name for columns in (*read, *(one.columns for one in self.views.values())) for name, _ in columns
-        ]
 
 
 @dataclass(frozen=True)
@@ -161,6 +116,7 @@ class StatePlan:
     model_sql: str
     settings: str
     now: Clock | None
+    until: Until
 
 
 SMALL = 100_000
@@ -176,7 +132,7 @@ def plan_auto(
     sql: str,
     *,
     settings: str = "",
-    until: Callable[[Name], Consumed | None] = lambda name: None,
+    until: Until = lambda name: None,
     columns: Sequence[str] | None = None,
     of_state: bool = False,
     took: Sequence[Took] = (),
@@ -194,7 +150,7 @@ def plan_auto(
     :param now: the time of the refresh.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until, now)
-    fingerprint = Consumed(_fingerprint(sql, reading, config, settings), "")
+    fingerprint = Consumed(fingerprint_of(sql, reading, config.unique_key, settings), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
     if now is not None and reading.calls:
@@ -286,85 +242,6 @@ def _straight_from_log(
     return None if made.guards or made.logged is None else (query, made)
 
 
-def read(
-    catalog: CatalogReader,
-    target: Name,
-    sql: str,
-    expected: Mapping[str, Consumed],
-    until: Callable[[Name], Consumed | None] = lambda name: None,
-    now: Clock | None = None,
-) -> Reading:
-    """The relations that a query reads, views followed to the tables below them, and when."""
-    upstreams: dict[str, Upstream] = {}
-    views: dict[str, View] = {}
-    trees: dict[str, exp.Query] = {}
-
-    def follow(tree: exp.Query) -> exp.Query:
-        for written in relations(tree):
-            name = full_name(written, target)
-            key = name.dotted.lower()
-            if key in upstreams or key in views:
-                continue
-            found = look_at(catalog, name, expected.get(name.dotted), until(name))
-            if found is None:
-                raise CannotPlan(
-                    "unknown-relation", f"{written} is neither a table nor a view of {name.catalog}"
-                )
-            if isinstance(found, View):
-                views[key] = found
-                trees[key] = follow(parse(found.sql))
-            else:
-                upstreams[key] = found
-        return named(tree, lambda written: full_name(written, target).dotted.lower())
-
-    try:
-        tree = follow(parse(sql))
-    except CannotPlan as error:
-        return Reading(upstreams, views, trees, None, error.reason)
-    known = expected.get(ASKED_AT)
-    last = Clock(known.table_id, known.version) if known is not None else None
-    found = Reading(upstreams, views, trees, tree, now=now, last=last)
-    called = (
-        name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
-    )
-    return replace(found, calls=frozenset(called))
-
-
-def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
-    """:raises CannotPlan: with the reason."""
-    assert reading.tree is not None
-    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
-    schemas |= {name: view.columns for name, view in reading.views.items()}
-    return understand(reading.tree, schemas, columns, reading.trees, reading.now, reading.last)
-
-
-def full_name(written: str, target: Name) -> Name:
-    """A dotted name with the catalog and schema of the model where it says none."""
-    parts = written.split(".")
-    if len(parts) > 3:
-        raise CannotPlan("unknown-relation", f"{written} has more than three parts")
-    catalog, schema, identifier = [target.catalog, target.schema][: 3 - len(parts)] + parts
-    return Name(catalog, schema, identifier)
-
-
-def pinned_text(sql: str, target: Name, reading: Reading) -> str:
-    """The model's own SQL, with consumed versions for relations, and the time for functions of time."""
-
-    def made(text: str) -> str:
-        return with_relations(text, text_of, reading.now, named_columns(parse(text), reading.names))
-
-    def text_of(written: str) -> str | None:
-        key = full_name(written, target).dotted.lower()
-        if key in reading.views:
-            view = reading.views[key]
-            names = ", ".join(quote(name) for name, _ in view.columns)
-            inner = made(view.sql)
-            return f"SELECT * FROM (\n{inner}\n) AS _view({names})"
-        return reading.upstreams[key].states["new"]
-
-    return made(sql)
-
-
 def _rows_of(changed: Sequence[Upstream]) -> int:
     counts = [upstream.changed_rows for upstream in changed]
     return -1 if min(counts, default=0) < 0 else sum(counts)
@@ -372,14 +249,10 @@ def _rows_of(changed: Sequence[Upstream]) -> int:
 
 def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
     known = upstream.changed_rows >= 0 and upstream.rows > 0
-    return known and upstream.changed_rows > config.full_refresh_above * upstream.rows
+    # With what is pending: a table may have been filled by upserts that nothing has merged yet.
+    return known and upstream.changed_rows > config.full_refresh_above * max(
+        upstream.rows, upstream.stored_rows
+    )
 
 
-def _fingerprint(sql: str, reading: Reading, config: KeyedConfig, settings: str) -> str:
-    """Of what decides the result, besides the rows that are read. White space and comments do not."""
-    texts = [spelled(sql), *(f"{name}={spelled(view.sql)}" for name, view in sorted(reading.views.items()))]
-    parts = [VERSION_OF_RULES, settings, *config.unique_key, *texts]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-__all__ = ["AutoPlan", "Reading", "StatePlan", "full_name", "pinned_text", "plan_auto", "read"]
+__all__ = ["AutoPlan", "StatePlan", "plan_auto"]

@@ -17,8 +17,8 @@ from dbt_arctic.planner.plan import Guard, Query, plan_incremental
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
 from dbt_arctic.planner.split import split
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import Reading, understood
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.reading import Reading, understood
 
 _OF_THE_MOMENT = ("unknown-relation",)
 """What may be otherwise by the time that the model is run: an upstream that is yet to be built."""

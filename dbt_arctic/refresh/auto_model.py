@@ -14,11 +14,10 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh import small
-from dbt_arctic.refresh.auto import AutoPlan, plan_auto, read
+from dbt_arctic.refresh.auto import AutoPlan, plan_auto
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
     Schema,
-    Until,
     drop_lost_state,
     find_state,
     is_free,
@@ -30,6 +29,7 @@ from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
+from dbt_arctic.refresh.reading import Until, read
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed, stored_rows
 from dbt_arctic.refresh.timings import note, timings
 from dbt_arctic.refresh.upsert import check_unchanged_config

@@ -33,7 +33,7 @@ from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
-from dbt_arctic.refresh.state import count_rows, load_base
+from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import Strategy, note
 from dbt_arctic.refresh.upstreams import Upstream
 
@@ -94,7 +94,7 @@ def _with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
     asked: dict[str, dict[str, None]] = {}
     for scan in (scan for node in plan.nodes for scan in scans(node)):
         upstream = plan.reading.upstreams.get(scan.source)  # none for touched values
-        if upstream is None or "minus" not in upstream.states:
+        if upstream is None or "minus" not in upstream.states or not _found_by_reading(upstream):
             continue
         if scan.state in ("changed", *_found_by_reading(upstream)):
             asked.setdefault(scan.source, {}).update(dict.fromkeys(stored for _, stored in scan.columns))
@@ -171,7 +171,7 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
     names = [f"key_{place}" for place in range(len(table.key))]
     with _keys(edge, table, plan, names) as keys:
-        stored = count_rows(load_base(edge.catalog, table))
+        stored = stored_rows(edge.catalog, table)
         if stored > 0 and keys.count > config.full_refresh_above * stored:
             reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
             return _full(edge, name, table, config, _instead(plan, reason))
@@ -362,7 +362,7 @@ def _write(
     images: bool = False,
 ) -> Outcome:
     """One commit: the difference, and what it was computed from."""
-    consumption = Consumption(plan.expected, plan.consumed)
+    consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
     timed = note(strategy, plan.began_ms, plan.changed_rows)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}

@@ -13,11 +13,9 @@ from typing import Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.errors import NullKey, StatementError
-from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.errors import DuplicateKey, NullKey, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import Moment
@@ -26,13 +24,13 @@ from dbt_arctic.planner.moment import AsCalled, Clock
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import AutoPlan, Reading, StatePlan, understood
+from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
-from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.reading import Reading, Until, understood
+from dbt_arctic.refresh.state import find_keyed, load_keyed
 
-Until = Callable[[Name], Consumed | None]
 Schema = Callable[[str], list[ColumnInfo]]
 Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
 
@@ -97,13 +95,20 @@ def plan_state(
     kept = state_name(name)
     builds = build is not None
     found = plan(catalog, kept, own, text, schema, rebuild=builds, settings=settings, until=until, now=now)
-    state = StatePlan(kept, own, made, found, sql, settings, now)
+    state = StatePlan(kept, own, made, found, sql, settings, now, until)
     if build is not None:
         return replace(build, state=state)
     shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
-    if found.action == "nothing" and not _has_consumed(catalog, name, kept):
-        # A run that ended in between has refreshed the state only.
-        return replace(shown, action="incremental", reason=None)
+    if found.action == "nothing":
+        # The model may have another query over it by now, or a run that ended in between has refreshed the
+        # state only.
+        over = outer_sql(made, kept.sql, load_keyed(catalog, kept).types)
+        outer = plan(
+            catalog, name, _over_state(config), over, None, settings=settings, of_state=True, now=now
+        )
+        small = outer.reason is not None and outer.reason.code == "small"
+        action, reason = ("incremental", None) if small else (outer.action, outer.reason)
+        return replace(shown, action=action, reason=reason)
     return replace(shown, action="full") if found.action == "build" else shown
 
 
@@ -120,8 +125,7 @@ def run_over_state(
         kept = run(state.name, state.config, state.plan)
         types = load_keyed(edge.catalog, state.name).types
         over = outer_sql(state.split, state.name.sql, types)
-        # Its own consumed version is that of the state; strictness is about the state.
-        own = replace(config, auto="")
+        own = _over_state(config)
         outer = planned(
             edge.catalog,
             name,
@@ -134,7 +138,7 @@ def run_over_state(
             of_state=True,
         )
         outcome = run(name, own, outer)
-    except (StatementError, NullKey, NoState) as error:
+    except (StatementError, NullKey, DuplicateKey, NoState) as error:
         # Whatever it is, the model itself may do without. A state that cannot be kept is not tried again.
         lost = find_keyed(edge.catalog, state.name)
         if lost is not None and not isinstance(error, StatementError):
@@ -147,6 +151,7 @@ def run_over_state(
             edge.query_schema,
             rebuild=builds,
             settings=state.settings,
+            until=state.until,
             now=state.now,
         )
         return run(name, config, alone)
@@ -215,11 +220,6 @@ def _is_the_same(schema: Schema, sql: str, text: str, made: Split) -> bool:
     return schema(over) == schema(sql)
 
 
-def _has_consumed(catalog: CatalogReader, name: Name, state: Name) -> bool:
-    """Whether a model was computed from what its state is now."""
-    model, kept = find_keyed(catalog, name), load_keyed(catalog, state)
-    if model is None:
-        return False
-    consumed = consumed_versions(load_change(catalog, model).history()).get(state.dotted)
-    version = current_version(catalog, kept).token
-    return consumed == Consumed(kept.generation.change_id, version)
+def _over_state(config: KeyedConfig) -> KeyedConfig:
+    """How a model is refreshed over its state: strictness is about the state."""
+    return replace(config, auto="")

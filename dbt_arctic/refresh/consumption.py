@@ -35,16 +35,20 @@ def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed
 class Consumption:
     """:param expected: what the target's last commit had consumed when the SQL was made.
     :param consumed: what this write consumes; empty for a model that does not pull.
+    :param forgets: whether the model has to do with nothing else any more. What it had consumed of a relation
+        that it reads no longer would be kept for it, and hold back what may be expired.
     """
 
     expected: Mapping[str, Consumed] = field(default_factory=dict)
     consumed: Mapping[str, Consumed] = field(default_factory=dict)
+    forgets: bool = False
 
     def properties(self) -> dict[str, str]:
         """What the commit says of it."""
         if not self.consumed:
             return {}
-        return {PROPERTY_CONSUMED: encode_consumed({**self.expected, **self.consumed})}
+        kept = {} if self.forgets else self.expected
+        return {PROPERTY_CONSUMED: encode_consumed({**kept, **self.consumed})}
 
     def check(self, target: TableState, model: str, name: Name) -> None:
         """:raises ConcurrentRun: another run of the model consumed the same changes first."""

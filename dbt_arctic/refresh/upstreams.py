@@ -16,7 +16,7 @@ from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_sin
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
-from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
@@ -41,6 +41,7 @@ class Upstream:
     :param counted: whether ``changed_rows`` is how many keys have changed, to the last one.
     :param images: whether the log has what changed rows were before.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
+    :param field_ids: Iceberg's numbers of the columns, as far as the catalog tells.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
     :param stored_rows: that a read of it may come by, changes included; -1 likewise.
     """
@@ -59,15 +60,21 @@ class Upstream:
     images: bool = False
     counted: bool = False
     ranges: Ranges = field(default_factory=dict)
+    field_ids: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class View:
-    """A view: its text stands for it."""
+    """A view: its text stands for it.
+
+    :param home: with the catalog and schema that its text means where it names none; an empty schema where
+        nobody tells.
+    """
 
     name: Name
     columns: tuple[tuple[str, str], ...]
     sql: str
+    home: Name
 
 
 def look_at(
@@ -87,7 +94,8 @@ def look_at(
     view = catalog.load_view(name.schema, name.identifier)
     if view is None:
         return None
-    return View(name, tuple((column.name, column.type) for column in to_columns(view.columns)), view.sql)
+    columns = tuple((column.name, column.type) for column in to_columns(view.columns))
+    return View(name, columns, view.sql, Name(name.catalog, view.namespace, name.identifier))
 
 
 def _keyed(
@@ -120,10 +128,13 @@ def _keyed(
             changed_rows=rows,
             rows=total,
             stored_rows=-1 if min(total, logged) < 0 else total + logged,
+            field_ids=_field_ids(base),
         )
 
     if last is None:
         return made(True, "the model has not read it yet")
+    if not is_token(last.version):
+        return made(True, "it was a plain table when the model last read it")
     before = Version.parse(last.version)
     if last.table_id != table.generation.change_id:
         try:
@@ -133,7 +144,8 @@ def _keyed(
         states.update(_compared(old, states["new"], table.column_names, table.key))
         return made(True)
     log = log_range(change.history(now.change_snapshot), before.change_snapshot)
-    if log is None or not _has(base, before.base_snapshot):
+    # What a log was carried on from may be gone, though the log is not.
+    if log is None or not (_has(base, before.base_snapshot) and _has(change, before.change_snapshot)):
         return made(True, f"the changes since version {before} are gone")
     if not log.transactions:
         return made(False)
@@ -229,7 +241,8 @@ def _plain(
         _require_same(name, table_id, until)
         now = int(until.version) or None
     consumed = Consumed(table_id, str(now or 0))
-    new = _at(name, names, names, now)
+    there = names if now is None else tuple(catalog.columns_at(name.schema, name.identifier, now))
+    new = _at(name, names, there, now, dict(columns))
     states: dict[State, str] = {"new": new}
 
     def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
@@ -246,6 +259,7 @@ def _plain(
             changed_rows=rows,
             rows=total,
             stored_rows=total,
+            field_ids=_field_ids(state),
         )
 
     if last is None:
@@ -289,6 +303,10 @@ def _at(
     if snapshot is None:
         return f"SELECT {listed}\nFROM {name.sql}\nWHERE false"
     return f"SELECT {listed}\nFROM {name.at(snapshot)}"
+
+
+def _field_ids(state: TableState) -> dict[str, int]:
+    return {column.name: column.field_id for column in state.columns if column.field_id is not None}
 
 
 def _has(state: TableState, snapshot: int) -> bool:

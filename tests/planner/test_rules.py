@@ -367,3 +367,24 @@ def test_whether_the_affected_keys_are_those_of_a_log(
 )
 def test_whether_no_two_rows_can_share_a_key(sql: str, key: str, unique: bool) -> None:
     assert planned(sql, key).unique is unique
+
+
+@pytest.mark.parametrize(
+    ("stored", "unique"), [("int", True), ("decimal(10,0)", True), ("string", False), ("double", False)]
+)
+def test_columns_that_are_compared_after_a_cast_do_not_stand_for_each_other(
+    stored: str, unique: bool
+) -> None:
+    """`'1'` and `'01'` are both 1, so that a row may meet two of them."""
+    schemas = {"a": [("id", "int"), ("x", "bigint")], "b": [("code", stored), ("v", "int")]}
+    facts = Facts({"a": UpstreamFacts(True, ("id",)), "b": UpstreamFacts(True, ("code",))})
+    joined = "FROM a JOIN b ON b.code = a.x"
+    assert plan_incremental(understand(f"SELECT a.id, b.v {joined}", schemas), ["id"], facts).unique is unique
+    grouped = understand(f"SELECT b.code AS k, count(*) AS n {joined} GROUP BY b.code", schemas)
+    plan = plan_incremental(grouped, ["k"], facts)
+    assert ("`a`.`x` AS" in affected_sql(plan, InDuckDB())) is unique
+    looked_up = understand(
+        "SELECT x, count(*) AS n FROM a WHERE x IN (SELECT code FROM b) GROUP BY x", schemas
+    )
+    text = " ".join(rows_sql(plan_incremental(looked_up, ["x"], facts), InDuckDB(), "affected").split())
+    assert ("`b`.`code` <=>" in text) is unique

@@ -144,6 +144,32 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
     assert [snapshot.snapshot_id for snapshot in table.history(20)] == [20, 10]
 
 
+def test_a_column_that_was_dropped_and_added_again_is_not_one_of_older_rows(
+    handmade: HandmadeWarehouse,
+) -> None:
+    def of(number: int, *columns: tuple[int, str]) -> dict[str, object]:
+        return {"type": "struct", "schema-id": number, "fields": [handmade.column(*one) for one in columns]}
+
+    handmade.table(
+        "a",
+        "t",
+        current_schema_id=1,
+        schemas=[of(0, (1, "id"), (2, "x"), (3, "gone")), of(1, (1, "id"), (4, "x"))],
+        current_snapshot_id=10,
+        snapshots=[
+            {
+                "snapshot-id": 10,
+                "sequence-number": 1,
+                "timestamp-ms": 1000,
+                "schema-id": 0,
+                "summary": {"operation": "append"},
+            }
+        ],
+        refs={"main": {"snapshot-id": 10, "type": "branch"}},
+    )
+    assert open_embedded(handmade).columns_at("a", "t", 10) == ["id", "gone"]
+
+
 def test_a_table_without_snapshots_has_no_main(handmade: HandmadeWarehouse) -> None:
     handmade.table("a", "t", current_snapshot_id=-1)
     table = open_embedded(handmade).load_table("a", "t")

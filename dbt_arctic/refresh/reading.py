@@ -1,0 +1,178 @@
+"""What an automatic model reads: its SQL, relations, views and the time; and what its result depends on.
+
+Nothing is run to find out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls
+from dbt_arctic.planner.parse import named, named_columns, parse, relations, spelled
+from dbt_arctic.planner.plan import Query, understand
+from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.text import with_relations
+from dbt_arctic.refresh.upstreams import Upstream, View, look_at
+
+ASKED_AT = "arctic.time"
+"""Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
+
+VERSION_OF_RULES = "3"
+"""Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
+
+Until = Callable[[Name], Consumed | None]
+"""The version at which a relation is read; ``None``: the newest."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
+
+    :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
+    :param calls: the functions of time that it calls.
+    :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
+    """
+
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
+    trees: Mapping[str, exp.Query] = field(default_factory=dict)
+    tree: exp.Query | None = None
+    reason: Reason | None = None
+    calls: frozenset[str] = frozenset()
+    now: Time | None = None
+    last: Time | None = None
+
+    @property
+    def time_moved(self) -> bool:
+        """Whether what the query is told of the time is not what it was told last time."""
+        now, last = self.now, self.last
+        if now is None or last is None or not self.calls <= KNOWN:
+            return bool(self.calls)
+        return any(now.literal(call) != last.literal(call) for call in self.calls)
+
+    @property
+    def names(self) -> list[str]:
+        """All names of columns of what is read."""
+        read = [one.columns for one in self.upstreams.values()]
+        return [
+            name for columns in (*read, *(one.columns for one in self.views.values())) for name, _ in columns
+        ]
+
+
+def read(
+    catalog: CatalogReader,
+    target: Name,
+    sql: str,
+    expected: Mapping[str, Consumed],
+    until: Until = lambda name: None,
+    now: Clock | None = None,
+) -> Reading:
+    """The relations that a query reads, views followed to the tables below them, and when."""
+    upstreams: dict[str, Upstream] = {}
+    views: dict[str, View] = {}
+    trees: dict[str, exp.Query] = {}
+
+    def follow(tree: exp.Query, home: Name) -> exp.Query:
+        for written in relations(tree):
+            name = full_name(written, home)
+            key = name.dotted.lower()
+            if key in upstreams or key in views:
+                continue
+            found = look_at(catalog, name, expected.get(name.dotted), until(name))
+            if found is None:
+                raise CannotPlan(
+                    "unknown-relation", f"{written} is neither a table nor a view of {name.catalog}"
+                )
+            if isinstance(found, View):
+                views[key] = found
+                trees[key] = follow(parse(found.sql), found.home)
+            else:
+                upstreams[key] = found
+        return named(tree, lambda written: full_name(written, home).dotted.lower())
+
+    try:
+        tree = follow(parse(sql), target)
+    except CannotPlan as error:
+        return Reading(upstreams, views, trees, None, error.reason)
+    known = expected.get(ASKED_AT)
+    last = Clock(known.table_id, known.version) if known is not None else None
+    found = Reading(upstreams, views, trees, tree, now=now, last=last)
+    called = (
+        name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
+    )
+    return replace(found, calls=frozenset(called))
+
+
+def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
+    """:raises CannotPlan: with the reason."""
+    assert reading.tree is not None
+    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
+    schemas |= {name: view.columns for name, view in reading.views.items()}
+    return understand(reading.tree, schemas, columns, reading.trees, reading.now, reading.last)
+
+
+def full_name(written: str, home: Name) -> Name:
+    """A dotted name with the catalog and schema of ``home`` where it says none.
+
+    :raises CannotPlan: it says too much, or ``home`` has no schema.
+    """
+    parts = written.split(".")
+    if len(parts) > 3:
+        raise CannotPlan("unknown-relation", f"{written} has more than three parts")
+    catalog, schema, identifier = [home.catalog, home.schema][: 3 - len(parts)] + parts
+    if not schema:
+        raise CannotPlan(
+            "unknown-relation",
+            f"{home} names {written}, and the catalog does not tell of which schema",
+        )
+    return Name(catalog, schema, identifier)
+
+
+def pinned_text(sql: str, target: Name, reading: Reading) -> str:
+    """The model's own SQL, with consumed versions for relations, and the time for functions of time."""
+
+    def made(text: str, home: Name) -> str:
+        def text_of(written: str) -> str | None:
+            key = full_name(written, home).dotted.lower()
+            if key in reading.views:
+                view = reading.views[key]
+                names = ", ".join(quote(name) for name, _ in view.columns)
+                return f"SELECT * FROM (\n{made(view.sql, view.home)}\n) AS _view({names})"
+            return reading.upstreams[key].states["new"]
+
+        return with_relations(text, text_of, reading.now, named_columns(parse(text), reading.names))
+
+    return made(sql, target)
+
+
+def fingerprint_of(sql: str, reading: Reading, unique_key: Sequence[str], settings: str) -> str:
+    """Of what decides the result, besides the rows that are read. White space and comments do not."""
+    views = [
+        f"{name}({', '.join(column for column, _ in view.columns)})={spelled(view.sql)}"
+        for name, view in sorted(reading.views.items())
+    ]
+    parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *views, *_columns_read(reading)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _columns_read(reading: Reading) -> list[str]:
+    """The columns that a query names, or all where it has a star: a column that was dropped and added again
+    under its name is another one, and one of another type may give other values.
+    """
+    trees = [tree for tree in (reading.tree, *reading.trees.values()) if tree is not None]
+    stars = (star.parent for tree in trees for star in tree.find_all(exp.Star))
+    everything = any(isinstance(parent, exp.Select | exp.Column) for parent in stars)
+    named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
+    return [
+        f"{source}.{name}:{type_}#{upstream.field_ids.get(name, 0)}"
+        for source, upstream in sorted(reading.upstreams.items())
+        for name, type_ in upstream.columns
+        if everything or name.lower() in named
+    ]

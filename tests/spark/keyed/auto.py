@@ -1,0 +1,44 @@
+"""Automatic models for tests: their plan, their refresh, and what was written by it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.config import parse_config
+from tests.spark.keyed.conftest import Orders
+
+
+class Model:
+    """An automatic model beside ``orders``."""
+
+    def __init__(self, orders: Orders, key: str, sql: str) -> None:
+        self.session, self.name, self.sql = orders.session, orders.name.sibling("model"), sql
+        config = parse_config("model", {"unique_key": key, "incremental_strategy": "auto"})
+        self.config = replace(config, full_refresh_above=math.inf)
+
+    def plan(self) -> AutoPlan:
+        edge = self.session.edge
+        return plan_refresh(edge.catalog, self.name, self.config, self.sql, edge.query_schema)
+
+    def refresh(self) -> str:
+        outcome = run_refresh(self.session.edge, self.name, self.config, self.plan(), owner="model.test")
+        return str(outcome.choice)
+
+    def rows(self, sql: str = "") -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, self.session.query(sql or f"SELECT * FROM {self.name.sql}")))
+
+    @property
+    def written_by(self) -> str:
+        """The statement that wrote last."""
+        ran = self.session.statements.ran
+        return next(one.sql for one in reversed(ran) if one.sql.startswith("INSERT"))
+
+    def asked_for(self, operator: str) -> int:
+        """How often an operator is in the plan of what that statement writes: the branch itself is gone."""
+        _, _, written = self.written_by.partition("\nSELECT ")
+        ((plan,),) = self.session.query(f"EXPLAIN SELECT {written}")
+        return sum(line.lstrip(" +-:").startswith(operator) for line in plan.splitlines())

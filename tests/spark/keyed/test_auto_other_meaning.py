@@ -1,0 +1,123 @@
+"""What a model means can change though no upstream has a commit: its SQL, and the columns that it reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.spark.keyed.auto import Model
+from tests.spark.keyed.conftest import Orders
+
+BY_PART = "SELECT amount % 3 AS part, sum(amount) AS amount FROM {0} GROUP BY amount % 3{1}"
+
+
+@pytest.fixture
+def orders(shop: Any) -> Orders:
+    made: Orders = shop.table()
+    made.build([{"id": number, "amount": number} for number in range(20)])
+    return made
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        BY_PART.replace("{1}", " HAVING sum(amount) > 60"),
+        BY_PART.replace("sum(amount)", "sum(amount) * 100"),
+        BY_PART.replace("sum(amount) AS amount", "sum(amount) AS total"),
+        BY_PART.replace("{1}", " ORDER BY part LIMIT 2"),
+    ],
+    ids=["having", "value", "name", "limit"],
+)
+def test_a_model_over_a_state_follows_its_sql(orders: Orders, changed: str) -> None:
+    model = Model(orders, "part", BY_PART.format(orders.name.sql, " HAVING sum(amount) > 50"))
+    model.refresh()
+    assert model.refresh() == "SKIP (unchanged)"
+    model.sql = changed.replace("{1}", "").format(orders.name.sql)
+    assert model.plan().action != "nothing"
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)
+    assert model.refresh() == "SKIP (unchanged)"
+
+
+def test_a_compacted_state_is_no_change(orders: Orders) -> None:
+    model = Model(orders, "part", BY_PART.format(orders.name.sql, ""))
+    model.refresh()
+    orders.upsert([{"id": 1, "amount": 7}])
+    model.refresh()
+    state = Orders(orders.session, model.name.sibling("model__state"), {}, {})
+    assert state.compact().merged > 0
+    assert model.refresh() == "SKIP (unchanged)"
+
+
+def test_a_key_that_only_the_first_rows_have_once_needs_no_state(orders: Orders) -> None:
+    model = Model(orders, "part", f"SELECT amount % 3 AS part, id FROM {orders.name.sql} ORDER BY id LIMIT 3")
+    model.refresh()
+    assert model.rows() == [(0, 0), (1, 1), (2, 2)]
+    orders.upsert([{"id": 0, "amount": 3}])
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)
+
+
+def test_a_column_that_was_dropped_and_added_again_is_another_one(orders: Orders) -> None:
+    session = orders.session
+    plain = orders.name.sibling("plain")
+    session.query(
+        f"CREATE TABLE {plain.sql} (id BIGINT, x INT) USING iceberg TBLPROPERTIES ('format-version' = '3')"
+    )
+    session.query(f"INSERT INTO {plain.sql} VALUES (1, 10), (2, 20)")
+    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model.refresh()
+    session.query(f"ALTER TABLE {plain.sql} DROP COLUMN x")
+    session.query(f"ALTER TABLE {plain.sql} ADD COLUMN x INT")
+    model.refresh()
+    assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)"]
+    session.query(f"INSERT INTO {plain.sql} VALUES (3, 30)")
+    model.refresh()
+    assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)", "(3, 30)"]
+
+
+def test_a_column_that_no_row_has_yet_is_null(orders: Orders) -> None:
+    session = orders.session
+    plain = orders.name.sibling("plain")
+    session.query(f"CREATE TABLE {plain.sql} (id BIGINT) USING iceberg")
+    session.query(f"INSERT INTO {plain.sql} VALUES (1), (2)")
+    session.query(f"ALTER TABLE {plain.sql} ADD COLUMN x INT")
+    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model.refresh()
+    assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)"]
+
+
+def test_a_plain_upstream_may_become_a_keyed_one(orders: Orders) -> None:
+    session = orders.session
+    source = orders.name.sibling("source")
+    session.query(f"CREATE TABLE {source.sql} USING iceberg AS SELECT 1L AS id, 1 AS amount")
+    model = Model(orders, "id", f"SELECT id, amount FROM {source.sql}")
+    model.refresh()
+    session.query(f"DROP TABLE {source.sql}")
+    keyed = Orders(session, source, orders.types, orders.config)
+    keyed.build([{"id": 1, "amount": 5}, {"id": 2, "amount": 6}])
+    assert model.refresh() == "FULL (history-gone)"
+    assert model.rows() == [(1, 5), (2, 6)]
+
+
+def test_a_view_means_the_schema_in_which_it_was_made(orders: Orders, shop: Any) -> None:
+    session = orders.session
+    schema, elsewhere = orders.name.schema, f"{orders.name.schema}_elsewhere"
+    session.query(f"CREATE SCHEMA IF NOT EXISTS lake.{elsewhere}")
+    try:
+        session.query(
+            f"CREATE TABLE lake.{elsewhere}.things USING iceberg AS SELECT 1L AS id, 'theirs' AS whose"
+        )
+        session.query(f"CREATE TABLE lake.{schema}.things USING iceberg AS SELECT 1L AS id, 'ours' AS whose")
+        session.query(f"USE lake.{elsewhere}")
+        session.query(f"CREATE VIEW lake.{elsewhere}.shown AS SELECT id, whose FROM things")
+        session.query(f"USE lake.{schema}")
+        model = Model(orders, "id", f"SELECT id, whose FROM lake.{elsewhere}.shown")
+        model.refresh()
+        assert model.rows() == [(1, "theirs")]
+    finally:
+        session.query("USE lake.default")
+        session.query(f"DROP VIEW IF EXISTS lake.{elsewhere}.shown")
+        session.query(f"DROP TABLE IF EXISTS lake.{elsewhere}.things")
+        session.query(f"DROP SCHEMA IF EXISTS lake.{elsewhere}")

@@ -1,0 +1,107 @@
+"""What a model reads, and of what its result depends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed, decode_consumed
+from dbt_arctic.planner.parse import parse, relations
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.text import with_relations
+from dbt_arctic.refresh.consumption import Consumption
+from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name
+from dbt_arctic.refresh.upstreams import Upstream, View
+
+T = Name("lake", "shop", "t")
+V = Name("lake", "shop", "v")
+COLUMNS = (("id", "int"), ("x", "int"), ("other", "string"))
+
+
+def reading(sql: str) -> Reading:
+    upstream = Upstream(
+        T, COLUMNS, ("id",), Consumed("id", "1"), {}, True, field_ids={"id": 1, "x": 2, "other": 3}
+    )
+    view = View(V, (("a", "int"), ("b", "int")), "SELECT id, x FROM t", T)
+    return Reading({T.dotted: upstream}, {V.dotted: view}, {}, parse(sql))
+
+
+def fingerprint(sql: str, made: Reading, settings: str = "") -> str:
+    return fingerprint_of(sql, made, ("id",), settings)
+
+
+def with_upstream(made: Reading, **changed: object) -> Reading:
+    return replace(made, upstreams={T.dotted: replace(made.upstreams[T.dotted], **changed)})  # type: ignore[arg-type]
+
+
+SQL = "SELECT id, sum(x) AS s FROM t GROUP BY id"
+
+
+@pytest.mark.parametrize(
+    ("changed", "matters"),
+    [
+        ({"columns": (("id", "int"), ("x", "bigint"), ("other", "string"))}, True),
+        ({"field_ids": {"id": 1, "x": 7, "other": 3}}, True),
+        ({"columns": (*COLUMNS, ("new", "int"))}, False),
+        ({"columns": (("id", "int"), ("x", "int"), ("other", "int"))}, False),
+        ({"consumed": Consumed("id", "2"), "changed_rows": 7}, False),
+    ],
+)
+def test_columns_that_are_read_are_a_part_of_what_a_model_means(
+    changed: dict[str, object], matters: bool
+) -> None:
+    made = reading(SQL)
+    assert (fingerprint(SQL, made) != fingerprint(SQL, with_upstream(made, **changed))) is matters
+    star = "SELECT * FROM t"
+    before, after = reading(star), with_upstream(reading(star), **changed)
+    more = "columns" in changed or matters
+    assert (fingerprint(star, before) != fingerprint(star, after)) is more
+
+
+def test_so_are_views_settings_and_words_but_no_space_and_no_comment() -> None:
+    made = reading(SQL)
+    (view,) = made.views.values()
+    renamed = replace(made, views={V.dotted: replace(view, columns=(("b", "int"), ("a", "int")))})
+    assert fingerprint(SQL, made) != fingerprint(SQL, renamed)
+    assert fingerprint(SQL, made) != fingerprint(SQL, made, "spark.sql.ansi.enabled=false")
+    assert fingerprint(SQL, made) == fingerprint(SQL.replace("FROM", "-- why\n FROM"), made)
+    assert fingerprint("SELECT 'a' b", made) != fingerprint("SELECT 'a VAR:b'", made)
+
+
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        ("WITH orders AS (SELECT * FROM orders) SELECT * FROM orders", ["orders"]),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a) SELECT * FROM a, b", ["b"]),
+        ("WITH a AS (SELECT 1) SELECT * FROM (SELECT * FROM a) AS q JOIN s.a AS r", ["s.a"]),
+        ("WITH a AS (WITH c AS (SELECT * FROM d) SELECT * FROM c) SELECT * FROM a, c", ["c", "d"]),
+        ("SELECT * FROM t WHERE x IN (WITH t AS (SELECT * FROM u) SELECT y FROM t)", ["t", "u"]),
+    ],
+)
+def test_a_common_table_expression_hides_a_table_from_those_after_it(sql: str, read: list[str]) -> None:
+    assert sorted(relations(parse(sql))) == read
+
+
+@pytest.mark.parametrize(
+    "more", ["VERSION AS OF 5", "TIMESTAMP AS OF '2026-01-01'", "TABLESAMPLE (10 PERCENT)"]
+)
+def test_a_relation_that_is_not_read_as_it_is_now_is_not_replaced(more: str) -> None:
+    with pytest.raises(CannotPlan):
+        with_relations(f"SELECT * FROM t {more}", lambda name: "SELECT 1")
+
+
+def test_a_name_in_a_view_is_of_the_views_schema() -> None:
+    assert full_name("t", Name("lake", "theirs", "v")) == Name("lake", "theirs", "t")
+    assert full_name("ours.t", Name("lake", "", "v")) == Name("lake", "ours", "t")
+    with pytest.raises(CannotPlan):
+        full_name("t", Name("lake", "", "v"))
+
+
+def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
+    before, now = {"lake.shop.u": Consumed("u", "1")}, {"lake.shop.t": Consumed("t", "2")}
+    (kept,) = Consumption(before, now).properties().values()
+    assert decode_consumed(kept) == {**before, **now}
+    (kept,) = Consumption(before, now, forgets=True).properties().values()
+    assert decode_consumed(kept) == now
