@@ -59,7 +59,13 @@ class Subquery:
             return self.correlation
         assert self.operand is not None
         assert self.value is not None
-        return (*self.correlation, exp.EQ(this=self.operand.copy(), expression=self.value.copy()))
+        return (*self.correlation, exp.EQ(this=_closed(self.operand), expression=_closed(self.value)))
+
+
+def _closed(expression: exp.Expression) -> exp.Expression:
+    """An expression that may stand beside an operator."""
+    alone = isinstance(expression, exp.Column | exp.Literal | exp.Paren)
+    return expression.copy() if alone else exp.Paren(this=expression.copy())
 
 
 @dataclass(frozen=True)

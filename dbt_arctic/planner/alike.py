@@ -8,7 +8,8 @@ left to Spark: it is put in parentheses, so that no rule takes it for one of two
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,11 +31,24 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.types import Sort, sort_of, sorts
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.types import sort_of, sorts
 
-_NUMBERS = frozenset(
-    ["tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "decimal", "dec", "numeric"]
-)
+_DIGITS = {
+    **{
+        "tinyint": 3,
+        "byte": 3,
+        "smallint": 5,
+        "short": 5,
+        "int": 10,
+        "integer": 10,
+        "bigint": 20,
+        "long": 20,
+    },
+    **{"decimal": 10, "dec": 10, "numeric": 10},
+}
+"""Numbers that Spark compares as decimals, and their digits."""
+_DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _STRINGS = frozenset(["string", "varchar", "char"])
 _OF_STRINGS = frozenset(
@@ -72,25 +86,53 @@ _OF_STRINGS = frozenset(
     ]
 )
 """Functions whose value is a string."""
-_EXACT: tuple[Sort, ...] = ("whole", "big", "decimal")
 
 
 def family(type_: str) -> str:
-    """Types of one family are compared without losing a difference.
+    """Types of one family are compared without losing a difference, digits permitting.
 
     >>> family("decimal(10,2)"), family("BIGINT"), family("varchar(3)"), family("date")
     ('number', 'number', 'string', 'date')
     """
-    bare = type_.lower().split("(")[0].strip()
-    for name, members in (("number", _NUMBERS), ("float", _FLOATS), ("string", _STRINGS)):
+    bare = _bare(type_)
+    for name, members in (("number", _DIGITS), ("float", _FLOATS), ("string", _STRINGS)):
         if bare in members:
             return name
     return type_.lower()
 
 
+def are_alike(one: str, other: str) -> bool:
+    """Whether values of two types are equal only where they are the same value.
+
+    Decimals are compared as one that has room for both, and where there is none, digits after the point go.
+
+    >>> are_alike("int", "decimal(12,2)"), are_alike("string", "int")
+    (True, False)
+    >>> are_alike("decimal(38,0)", "decimal(38,9)")
+    False
+    """
+    if family(one) != family(other) or family(one) != "number":
+        return family(one) == family(other)
+    (whole, scale), (other_whole, other_scale) = _digits(one), _digits(other)
+    return max(whole, other_whole) + max(scale, other_scale) <= 38
+
+
+def _bare(type_: str) -> str:
+    # A collation follows the name of a type, and is a part of what equal means.
+    return type_.lower().split("(")[0].strip()
+
+
+def _digits(type_: str) -> tuple[int, int]:
+    """Before and after the point."""
+    found = _DECIMAL.search(type_)
+    if found is not None:
+        return int(found[1]) - int(found[2] or 0), int(found[2] or 0)
+    return _DIGITS[_bare(type_)], 0
+
+
 def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
     """:param types: of the columns of scans."""
-    known = _families(node, types)
+    known = _types(node, types)
 
     def of_condition(condition: exp.Expression) -> exp.Expression:
         if not isinstance(condition, exp.EQ) or _are_alike(condition.this, condition.expression, known):
@@ -120,16 +162,20 @@ def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
 
 
 def _are_alike(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:
-    """Whether two plain columns are of one family; what is no plain column is not taken for one anyway."""
+    """Whether two plain columns are alike; what is no plain column is not taken for one anyway."""
     one, other = plain(left), plain(right)
     if one is None or other is None:
         return True
-    return known.get(one) is not None and known.get(one) == known.get(other)
+    mine, theirs = known.get(one), known.get(other)
+    return mine is not None and theirs is not None and are_alike(mine, theirs)
 
 
-def _families(node: Node, types: Mapping[str, str]) -> dict[str, str]:
-    """The family of every column in a tree whose type its text tells."""
-    numbers = sorts(node, types)
+def _types(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
+    """The type of every column in a tree whose type its text tells.
+
+    :raises CannotPlan: parts of a set operation have columns that are not alike.
+    """
+    numbers = sorts(node, scanned)
     known: dict[str, str] = {}
 
     def of_value(value: exp.Expression) -> str | None:
@@ -139,32 +185,39 @@ def _families(node: Node, types: Mapping[str, str]) -> dict[str, str]:
         if isinstance(value, exp.Paren):
             return of_value(value.this)
         if isinstance(value, exp.Cast):
-            return family(value.to.sql(dialect="spark"))
+            return str(value.to.sql(dialect="spark")).lower()
         if (isinstance(value, exp.Literal) and value.is_string) or function_name(value) in _OF_STRINGS:
-            return "string"
-        return "number" if sort_of(value, numbers) in _EXACT else None
-
-    def note(items: tuple[tuple[str, exp.Expression], ...]) -> None:
-        for name, value in items:
-            found = of_value(value)
-            if found is not None:
-                known[name] = found
+            # With a collation somewhere inside, it is not known what equal means.
+            return None if value.find(exp.Collate) is not None else "string"
+        return {"whole": "int", "big": "bigint"}.get(sort_of(value, numbers))
 
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):
         match part:
             case Scan():
-                known.update({name: family(types[name]) for name in part.output if name in types})
-            case Project():
-                note(part.items)
-            case Aggregate():
-                note((*part.groups, *part.aggregates))
-            case Window():
-                note(part.items)
-            case UnionAll() | SetOperation():
-                inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
-                for place, name in enumerate(part.columns):
-                    found = {known.get(one.output[place]) for one in inputs}
-                    if len(found) == 1 and (only := found.pop()) is not None:
-                        known[name] = only
+                known.update({name: scanned[name].lower() for name in part.output if name in scanned})
+            case Project() | Window() | Aggregate():
+                items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
+                made = ((name, of_value(value)) for name, value in items)
+                known.update({name: type_ for name, type_ in made if type_ is not None})
+            case UnionAll():
+                known.update(_of_parts(part.columns, part.children, known))
+            case SetOperation():
+                known.update(_of_parts(part.columns, (part.left, part.right), known))
     return known
+
+
+def _of_parts(columns: Sequence[str], parts: Sequence[Node], known: Mapping[str, str]) -> dict[str, str]:
+    made = {}
+    for place, name in enumerate(columns):
+        types = [known[part.output[place]] for part in parts if part.output[place] in known]
+        for other in types[1:]:
+            if not are_alike(types[0], other):
+                raise CannotPlan(
+                    "unsupported",
+                    f"parts of a UNION, INTERSECT or EXCEPT have {types[0]} and {other} in one column",
+                    "cast the columns to one type",
+                )
+        if len(types) == len(parts) and len(set(types)) == 1:
+            made[name] = types[0]
+    return made

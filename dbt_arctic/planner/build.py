@@ -32,9 +32,9 @@ from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
 from dbt_arctic.planner.parse import Schemas, dotted
 from dbt_arctic.planner.reasons import CannotPlan, line_of
-from dbt_arctic.planner.scope import Built, Cte, Scope, picked
+from dbt_arctic.planner.scope import Built, Cte, Identifiers, Scope, picked
 from dbt_arctic.planner.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
-from dbt_arctic.planner.syntax import alias_columns, has_aggregate, unaliased, unwrapped
+from dbt_arctic.planner.syntax import alias_columns, has_aggregate, joins_of, unaliased, unwrapped
 from dbt_arctic.planner.tidy import conjuncts
 from dbt_arctic.planner.windows import windows
 
@@ -48,11 +48,7 @@ class Builder:
         """The qualified queries of views, by dotted name: a view is read as what it stands for."""
         self.types: dict[str, str] = {}
         """Types of the columns of scans, by identifier."""
-        self._used: dict[str, int] = {}
-
-    def identifier(self, wish: str) -> str:
-        number = self._used[wish] = self._used.get(wish, 0) + 1
-        return wish if number == 1 else f"{wish}__{number}"
+        self.identifier = Identifiers()
 
     def build(self, tree: exp.Query) -> Built:
         return self.query(tree, {}, None)
@@ -134,9 +130,13 @@ class Builder:
         limited = tree.args.get("limit") is not None or tree.args.get("offset") is not None
         order = self._order(tree) if limited else []
         group = tree.args.get("group")
-        needs_groups = group is not None or any(
-            has_aggregate(part)
-            for part in [value for _, value in items] + order + ([having.this] if having else [])
+        needs_groups = (
+            group is not None
+            or having is not None
+            or any(
+                has_aggregate(part)
+                for part in [value for _, value in items] + order + ([having.this] if having else [])
+            )
         )
         values: list[exp.Expression] = [value for _, value in items]
         if needs_groups:
@@ -147,8 +147,6 @@ class Builder:
             order = rewritten[len(values) : len(values) + len(order)]
             if having is not None:
                 node = self._filtered(rewritten[-1], node, scope, ctes)
-        elif having is not None:
-            node = self._filtered(having.this, node, scope, ctes)
         node, values, order = windows(self, node, scope, values, order)
         subqueries: list[Subquery] = []
         made: list[tuple[str, exp.Expression]] = []
@@ -223,7 +221,7 @@ class Builder:
         if from_ is None:
             return Values("SELECT 1 AS `_one`", ("_one",))
         node = self._relation(from_.this, ctes, scope)
-        for join in tree.args.get("joins") or []:
+        for join in joins_of(tree):
             node = self._join(node, join, ctes, scope)
         for lateral in tree.args.get("laterals") or []:
             node = self._lateral(node, lateral, scope)
@@ -256,7 +254,7 @@ class Builder:
             scope.relations[tree.alias.lower()] = {n.lower(): m for n, m in zip(names, made, strict=True)}
         else:
             raise CannotPlan("unsupported", f"{tree.key.upper()} in FROM", line=line_of(tree))
-        for join in tree.args.get("joins") or []:
+        for join in joins_of(tree):
             node = self._join(node, join, ctes, scope)
         return node
 

@@ -5,6 +5,7 @@ A user may accept some of the causes; equality is then up to that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
@@ -39,6 +40,9 @@ _CAUSES = {
 
 _TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
 _UNIQUE = "end the ORDER BY with the key of the rows"
+
+_TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s+\S+)?", re.IGNORECASE)
+"""Texts that Spark takes for a time when it casts them."""
 
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Functions of the order that are the same for all rows that are equal in it."""
@@ -89,10 +93,27 @@ def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
             for found in expression.walk():
                 name = function_name(found)
                 kind = kind_of(name) if name is not None else "scalar"
+                if special := _special(found, name):
+                    yield special
                 if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
                     continue
                 code, what, fix = _CAUSES[kind]
                 yield CannotPlan(code, what.format(f"{name}()"), fix, line_of(expression))
+
+
+def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
+    """What looks like a value, or like a function of one row, and is none."""
+    line = line_of(found)
+    code, what, fix = _CAUSES["time"]
+    if isinstance(found, exp.Literal) and found.is_string and _TIMES.fullmatch(found.name.strip()):
+        return CannotPlan(code, what.format(f"'{found.name}', where it is taken for a time,"), fix, line)
+    arguments = sum(1 for _ in found.iter_expressions())
+    if name == "unix_timestamp" and not arguments:
+        return CannotPlan(code, what.format("unix_timestamp()"), fix, line)
+    if name == "session_window" or (name == "window" and arguments > 2):
+        what = f"{name}() puts a row into windows that other rows decide on, or into several"
+        return CannotPlan("unsupported", what, "number the windows with window functions", line)
+    return None
 
 
 def _first_rows_are_known(node: Limit, facts: Facts) -> bool:
@@ -125,6 +146,7 @@ def _ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
         frame is not None
         and by_row
         and str(frame.args.get("start")) == str(frame.args.get("end")) == "UNBOUNDED"
+        and kind_of(name) not in ("ranking", "ordered")
     ):
         return None
     order = item.args.get("order")

@@ -149,7 +149,8 @@ def _inputs(node: Node) -> tuple[Node, ...]:
 
 def _aggregate(node: Aggregate, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     groups = dict(node.groups)
-    if node.grouping_sets is not None or not set(wanted) <= groups.keys():
+    # Without groups it has a row of no rows, too.
+    if node.grouping_sets is not None or not groups or not set(wanted) <= groups.keys():
         return None
     used = columns_of(*(groups[name] for name in wanted))
     below = either(node.child, tuple(name for name in node.child.output if name in used), facts)

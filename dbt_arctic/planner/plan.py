@@ -267,7 +267,8 @@ def full_sql(query: Query, sources: Sources) -> str:
 def guard_sql(guard: Guard, sources: Sources) -> str:
     """SQL of one row and one column: whether the two states differ."""
     old, new = (Renderer(sources).query(state) for state in (guard.old, guard.new))
-    return f"SELECT count(*) > 0 FROM (\n({old}\nEXCEPT ALL\n{new})\nUNION ALL\n({new}\nEXCEPT ALL\n{old})\n)"
+    both = [f"(({one})\nEXCEPT ALL\n({other}))" for one, other in ((old, new), (new, old))]
+    return f"SELECT count(*) > 0 FROM (\n{both[0]}\nUNION ALL\n{both[1]}\n)"
 
 
 __all__ = [

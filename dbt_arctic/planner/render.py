@@ -253,6 +253,9 @@ class Renderer:
         parts = []
         for child in node.children:
             made = self._select(child)
+            if made.tail:
+                # Else a LIMIT would be one of all parts.
+                made = self._derived(made.text(child.output), child.output)
             pairs = zip(node.columns, child.output, strict=True)
             renamed = replace(made, items={name: made.items[old] for name, old in pairs})
             parts.append(renamed.text(node.columns))

@@ -40,6 +40,21 @@ class Scope:
         return self.relations.get(table.lower(), {}).get(name.lower())
 
 
+class Identifiers:
+    """Makes names of which no two are alike, whatever their case: as wished for, or with a number."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def __call__(self, wish: str) -> str:
+        made, stem = wish, wish.lower()
+        while made.lower() in self._used:
+            self._used[stem] += 1
+            made = f"{wish}__{self._used[stem]}"
+        self._used[made.lower()] = 1
+        return made
+
+
 LIFTED = "\0lifted"
 """The alias of columns that an operator of ours has made; no SQL can name it."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef, column
+from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.scope import Cte, Scope, is_linked, picked
 from dbt_arctic.planner.syntax import has_aggregate, unaliased
@@ -84,6 +85,7 @@ def _linked(
         else:
             links.append(converted)
     if kind == "exists":
+        _require_rows(tree)
         return Subquery("exists", node, tuple(links))
     item = unaliased(tree.expressions[0])
     grouped = tree.args.get("group")
@@ -92,6 +94,18 @@ def _linked(
     if inner.linked or grouped is not None or (kind == "in" and has_aggregate(item)):
         raise CannotPlan("correlated", "a correlated subquery with GROUP BY", line=line_of(tree))
     return Subquery(kind, node, tuple(links), value)  # type: ignore[arg-type]
+
+
+def _require_rows(tree: exp.Select) -> None:
+    """:raises CannotPlan: whether there are rows depends on what is selected."""
+    makes_rows = any(function_name(unaliased(item)) in GENERATORS for item in tree.expressions)
+    if makes_rows or (tree.args.get("group") is None and any(map(has_aggregate, tree.expressions))):
+        raise CannotPlan(
+            "correlated",
+            "EXISTS of an aggregate or of rows that a function makes",
+            "select 1, or compare the aggregate",
+            line_of(tree),
+        )
 
 
 def null_blind(part: exp.Expression) -> set[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from dbt_arctic.planner.functions import is_aggregate
+from dbt_arctic.planner.reasons import CannotPlan, line_of
 
 
 def as_list(value: object) -> list[exp.Expression]:
@@ -24,6 +25,23 @@ def core(node: exp.Expression) -> exp.Expression:
 
 def is_aggregate_call(node: exp.Expression) -> bool:
     return is_aggregate(core(node))
+
+
+def joins_of(tree: exp.Expression) -> list[exp.Join]:
+    """What a relation is joined with, from left to right.
+
+    :raises CannotPlan: after a comma, an outer join keeps rows of what follows the comma only, and sqlglot
+        takes a comma for a CROSS JOIN.
+    """
+    joins: list[exp.Join] = tree.args.get("joins") or []
+    apart = False
+    for join in joins:
+        side = (join.side or "").upper()
+        if apart and side in ("RIGHT", "FULL"):
+            what = f"a {side} JOIN after a comma or a CROSS JOIN"
+            raise CannotPlan("unsupported", what, "put one of the two into a subquery", line_of(join))
+        apart = apart or (join.kind or "").upper() == "CROSS" or not (side or join.args.get("on"))
+    return joins
 
 
 def has_aggregate(tree: exp.Expression) -> bool:

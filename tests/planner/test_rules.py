@@ -187,6 +187,16 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT id, sum(x) OVER (ORDER BY y ROWS UNBOUNDED PRECEDING) AS n FROM a", "ties", 1),
         ("SELECT id, v FROM a JOIN (SELECT aid, lag(v) OVER (ORDER BY v) AS v FROM b) ON aid = x", "ties", 1),
         ("SELECT a.id, row_number() OVER (ORDER BY a.id) AS n FROM a JOIN b ON aid = x", "ties", 1),
+        ("SELECT id, last_value(y) OVER (PARTITION BY x ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND "
+         "UNBOUNDED FOLLOWING) AS n FROM a", "ties", 1),
+        ("SELECT id FROM a WHERE DATE '2026-01-01' >= DATE 'today'", "time", 1),
+        ("SELECT id FROM b WHERE CAST(' Yesterday UTC' AS DATE) > DATE '2026-01-01'", "time", 1),
+        ("SELECT id FROM a WHERE y > unix_timestamp()", "time", 1),
+        ("SELECT session_window(ts, '5 minutes') AS w, count(*) AS n FROM (SELECT CAST(w AS TIMESTAMP) AS ts "
+         "FROM b) GROUP BY session_window(ts, '5 minutes')", "unsupported", 1),
+        ("SELECT id FROM a WHERE EXISTS (SELECT max(v) FROM b WHERE aid = a.x)", "correlated", 1),
+        ("SELECT a.id FROM a, c RIGHT JOIN b ON v = k", "unsupported", 1),
+        ("SELECT id FROM a UNION SELECT w FROM b", "unsupported", 0),
         ("SELECT id FROM a ORDER BY id LIMIT 3", "limit", 0),
         ("SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY aid LIMIT 1)", "ties", 0),
         ("SELECT id FROM a WHERE (x, y) IN (SELECT v, aid FROM b)", "unsupported", 1),

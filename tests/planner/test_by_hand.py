@@ -1,0 +1,78 @@
+"""Queries that random ones do not draw, each with many random changes, judged as those are."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.planner.oracle import Database, judge
+from tests.planner.random_queries import Case
+
+QUERIES = {
+    # A global aggregate has a row, whether or not its condition leaves any.
+    "count beside a join": (
+        "SELECT t1.id AS o1, t3.m AS o2, s.n AS o3 FROM a AS t1 "
+        "CROSS JOIN (SELECT count(*) AS n FROM b AS t2 WHERE t2.v > 5) AS s JOIN c AS t3 ON t3.k = t1.x",
+        "o1 o2",
+    ),
+    "count under a window": (
+        "SELECT t1.id AS o1, sum(t1.y + s.n) OVER (PARTITION BY t1.x) AS o2 FROM a AS t1 "
+        "CROSS JOIN (SELECT count(*) AS n FROM b AS t2 WHERE t2.v > 2) AS s",
+        "o1",
+    ),
+    # What is compared by IN need not be a column.
+    "conditions in IN": (
+        "SELECT q.id AS o1, q.f AS o2 FROM (SELECT t1.id, t1.x, t1.y > 1 AS f FROM a AS t1) AS q "
+        "WHERE q.f IN (SELECT r.f AND r.g "
+        "FROM (SELECT t3.v, t3.w > 1 AS f, t3.aid > 1 AS g FROM b AS t3) AS r WHERE r.v = q.x)",
+        "o1",
+    ),
+    "having without groups": ("SELECT 1 AS o1, 2 AS o2 FROM a AS t1 HAVING 1 > 0", "o1"),
+    "having a count": ("SELECT 1 AS o1, count(*) AS o2 FROM a AS t1 HAVING count(*) > 5", "o1"),
+    # A LIMIT in a part of a union is that part's.
+    "limit in a union": (
+        "SELECT 0 AS o1, count(*) AS o2 FROM (SELECT t1.x AS z FROM a AS t1 "
+        "UNION ALL (SELECT t2.v AS z FROM b AS t2 ORDER BY t2.id LIMIT 3)) AS q",
+        "o1",
+    ),
+    "limit in a value": (
+        "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 "
+        "WHERE t1.x >= (SELECT t2.v FROM b AS t2 ORDER BY t2.id LIMIT 1)",
+        "o1",
+    ),
+    "names with numbers": (
+        "SELECT q.v AS o1, r.v AS o2, s.v__2 AS o3 FROM (SELECT t1.x AS v, t1.y AS j FROM a AS t1) AS q "
+        "JOIN (SELECT t2.v, t2.w AS j FROM b AS t2) AS r ON q.j = r.j "
+        "JOIN (SELECT t3.k AS v__2, t3.m AS j FROM c AS t3) AS s ON s.j = q.j",
+        "o1",
+    ),
+    "unknown in a larger condition": (
+        "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 "
+        "WHERE NOT (t1.x IN (SELECT t2.v FROM b AS t2 WHERE t2.w = 2) AND t1.y > 0) GROUP BY t1.x",
+        "o1",
+    ),
+    "a number joined with a text": (
+        "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 JOIN ("
+        "SELECT t2.v, CASE WHEN t2.w > 1 THEN '0' ELSE '' END || CAST(t2.v AS STRING) AS k FROM b AS t2"
+        ") AS q ON t1.x = CAST(q.k AS INT) GROUP BY t1.x",
+        "o1",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_with_random_changes(name: str, database: Database) -> None:
+    sql, key = QUERIES[name]
+    columns = tuple(f"o{place}" for place in range(1, 4) if f" AS o{place}" in sql)
+    told: Counter[str] = Counter()
+    for seed in range(40):
+        verdict = judge(database, Case(seed, sql, columns, tuple(key.split()), frozenset()))
+        assert verdict.outcome in ("incremental", "full"), f"seed {seed}: {verdict.why}"
+        told[verdict.outcome] += 1
+    assert told["incremental"] > 0
