@@ -13,7 +13,6 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
-from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
@@ -124,8 +123,7 @@ def run_refresh(
     def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
         if one.action != "build":
             table = load_keyed(edge.catalog, of)
-            with small.over(edge, _rows(edge, one, table)):
-                return refresh_auto(edge, of, table, with_config, one)
+            return refresh_auto(edge, of, table, with_config, one, _rows(edge, one, table))
         mine, began_ms = of == name, edge.now_ms()
         _, outcome = build_generation(
             edge,
@@ -150,12 +148,8 @@ def run_refresh(
 
 
 def _rows(edge: Edge, plan: AutoPlan, table: KeyedTable) -> int:
-    """How many rows the statements of a refresh may come by; -1 where that is not known.
-
-    Not of a user's own query: a join without a condition makes many rows of few.
-    """
-    small_state = plan.reason is not None and plan.reason.code == "small"
-    if plan.stored_rows < 0 or not (plan.action == "incremental" or small_state):
+    """How many rows the statements of a refresh may come by; -1 where that is not known."""
+    if plan.stored_rows < 0:
         return -1
     own = stored_rows(edge.catalog, table)
     return -1 if own < 0 else own + plan.stored_rows

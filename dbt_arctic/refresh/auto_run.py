@@ -6,26 +6,26 @@ there already, only rows that differ are written, so that models downstream see 
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
 from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN
-from dbt_arctic.keyed.names import Name, literal, quote, quote_all
+from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.sums import EXTREME_LEFT, added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
-from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
+from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
 from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh import small
+from dbt_arctic.refresh.affected import Staged, affected_keys, kept_rows, staged_values
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -37,25 +37,22 @@ from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import Strategy, note
 from dbt_arctic.refresh.upstreams import Upstream
 
-_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
-"""Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
+
+class _Instead(Exception):
+    """What was found on the way asks for a full refresh."""
+
+    def __init__(self, code: str, what: str) -> None:
+        super().__init__(what)
+        self.reason = Reason(code, what)
 
 
-@dataclass(frozen=True)
-class Staged:
-    """The affected keys. ``count`` of them; ``ranges`` of columns without NULLs.
-
-    :param relation: what stands for them in a FROM clause.
-    """
-
-    relation: str
-    count: int
-    ranges: Mapping[str, tuple[str, str]]
-
-
-def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+def refresh_auto(
+    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, rows: int
+) -> Outcome:
     """Run the plan of a table that is there.
 
+    :param rows: that its own statements may come by, -1 where that is not known. Of the user's query that is
+        not known: a join without a condition makes many rows of few.
     :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
     """
     if plan.action == "nothing":
@@ -64,12 +61,18 @@ def refresh_auto(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig,
     plan = replace(plan, began_ms=edge.now_ms())
     if plan.action == "incremental":
         try:
-            return _incrementally(edge, name, table, config, plan)
+            with small.over(edge, rows):
+                return _incrementally(edge, name, table, config, plan)
+        except _Instead as found:
+            reason = found.reason
         except StatementError as error:
             # The affected keys are found with fewer conditions than the query has, so a value that it never
             # computes may have failed. If the query itself fails, the full refresh says so.
             reason = Reason("failed", f"the incremental statements failed: {error.why or error.what}")
-            return _full(edge, name, table, config, _instead(plan, reason))
+        plan = replace(plan, action="full", reason=reason, incremental=None, sums=None)
+    elif plan.reason is not None and plan.reason.code == "small":
+        with small.over(edge, rows):
+            return _full(edge, name, table, config, plan)
     return _full(edge, name, table, config, plan)
 
 
@@ -81,7 +84,7 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
             if not plan.sums.extremes or EXTREME_LEFT not in str(error):
                 raise
         if plan.incremental is None:
-            return _full(edge, name, table, config, _instead(plan, Reason("extreme", EXTREME_LEFT)))
+            raise _Instead("extreme", EXTREME_LEFT) from None
         plan = replace(plan, sums=None)
     return _by_keys(edge, name, table, config, _with_shared_rows(edge, plan))
 
@@ -121,8 +124,7 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
     """Add what changed to the stored sums: one statement over the changes and these."""
     sums = plan.sums
     assert sums is not None
-    if changed := _changed_guard(edge, plan, sums.guards):
-        return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
+    _require_unchanged(edge, plan, sums.guards)
     if sums.changes is None:
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", how="sums"))
     with ExitStack() as kept:
@@ -130,12 +132,12 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
         ranges: dict[str, tuple[str, str]] = {}
         for one in sums.staged.touched:
             sql = touched_sql(one, plan.sources)
-            values = kept.enter_context(_staged(edge, table, sql, one.rows.output))
+            values = kept.enter_context(staged_values(edge, table, sql, one.rows.output))
             names[one.name] = values.relation
             ranges.update(values.ranges)
         for rows in sums.staged.gathered:
             sql = gathered_sql(rows, plan.sources, names, ranges)
-            names[rows.name] = quote(kept.enter_context(_kept(edge, table, sql, "rows")))
+            names[rows.name] = quote(kept.enter_context(kept_rows(edge, table, sql, "rows")))
         changes = changes_sql(sums, plan.sources, names, ranges)
         return _added(edge, name, table, config, plan, changes)
 
@@ -165,23 +167,17 @@ def _added(
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     assert plan.incremental is not None
-    if changed := _changed_guard(edge, plan, plan.incremental.guards):
-        return _full(edge, name, table, config, _instead(plan, Reason("guard", f"{changed} has changed")))
+    _require_unchanged(edge, plan, plan.incremental.guards)
     if plan.incremental.affected is None:
         return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
     names = [f"key_{place}" for place in range(len(table.key))]
-    with _keys(edge, table, plan, names) as keys:
+    with affected_keys(edge, table, plan, names) as keys:
         stored = stored_rows(edge.catalog, table)
         if stored > 0 and keys.count > config.full_refresh_above * stored:
-            reason = Reason("many-keys", f"{keys.count} of {stored} keys are affected")
-            return _full(edge, name, table, config, _instead(plan, reason))
+            raise _Instead("many-keys", f"{keys.count} of {stored} keys are affected")
         if keys.count == 0:
             return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
         return _incremental(edge, name, table, config, plan, keys)
-
-
-def _instead(plan: AutoPlan, reason: Reason) -> AutoPlan:
-    return replace(plan, action="full", reason=reason, incremental=None, sums=None)
 
 
 def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
@@ -197,78 +193,11 @@ def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
         )
 
 
-def _changed_guard(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> str:
-    """What is compared as a whole and differs; empty where nothing does."""
+def _require_unchanged(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> None:
+    """:raises _Instead: what is compared as a whole differs."""
     for guard in guards:
         if edge.query(guard_sql(guard, plan.sources))[0][0]:
-            return guard.what
-    return ""
-
-
-@contextmanager
-def _kept(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
-    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed.
-
-    Keys are computed by the first query that reads them, which asks between which bounds they lie. Rows are
-    computed at once: how a statement joins them depends on how many they are.
-    """
-    name = f"arctic_{what}_{secrets.token_hex(6)}"
-    when = "LAZY " if what == "keys" else ""
-    edge.run(f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
-    try:
-        yield name
-    finally:
-        edge.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
-
-
-@contextmanager
-def _keys(edge: Edge, table: KeyedTable, plan: AutoPlan, names: Sequence[str]) -> Iterator[Staged]:
-    """The affected keys, computed once; or as they stand in the log, where metadata tell all else of them."""
-    assert plan.incremental is not None
-    found = _in_the_log(plan, names)
-    if found is not None:
-        yield found
-        return
-    with _staged(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
-        yield keys
-
-
-def _in_the_log(plan: AutoPlan, names: Sequence[str]) -> Staged | None:
-    """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
-    assert plan.incremental is not None
-    if plan.incremental.logged is None:
-        return None
-    source, columns = plan.incremental.logged
-    upstream = plan.reading.upstreams[source]
-    ranges = {
-        name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
-    }
-    known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
-    if not known or upstream.changed_rows > small.ROWS:
-        return None
-    keys = logged_keys_sql(plan.incremental, plan.sources)
-    return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
-
-
-@contextmanager
-def _staged(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
-    """Keys or other values, and between which of them they lie."""
-    with _kept(edge, table, sql, "keys") as name:
-        asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in columns)
-        found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
-        count = int(found[0])
-        ranges = {}
-        for place, column in enumerate(columns):
-            low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
-            if count and present == count and type_ in _RANGED:
-                ranges[column] = (_literal(low, type_), _literal(high, type_))
-        yield Staged(quote(name), count, ranges)
-
-
-def _literal(value: Any, type_: str) -> str:
-    if type_ == "date":
-        return f"DATE {literal(str(value))}"
-    return literal(value) if type_ == "string" else str(int(value))
+            raise _Instead("guard", f"{guard.what} has changed")
 
 
 def _incremental(

@@ -15,7 +15,7 @@ def count_images(
     """Of the rows that some commits added, as far as their files are still there at a snapshot.
 
     Images have NULL for a place among the changes, and files tell how many NULLs they have. ``None`` where
-    one does not, or where it takes Spark to ask.
+    one does not, where it has rows of other commits, too, or where it takes Spark to ask.
     """
     wanted = {int(commit.summary[PROPERTY_TXN]) for commit in commits if commit.summary.get(PROPERTY_IMAGES)}
     if not wanted:
@@ -24,6 +24,11 @@ def count_images(
         return None
     side = table.change
     dated = catalog.data_files(side.schema, side.identifier, snapshot_id, TXN)
+    for file in dated:
+        if file.lower is None or file.upper is None:
+            return None
+        if file.lower < file.upper and any(file.lower <= txn <= file.upper for txn in wanted):
+            return None
     paths = {file.path for file in dated if file.lower == file.upper and file.lower in wanted}
     places = catalog.data_files(side.schema, side.identifier, snapshot_id, OFFSET)
     counts = [file.nulls for file in places if file.path in paths]

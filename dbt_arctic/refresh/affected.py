@@ -1,0 +1,100 @@
+"""The keys that a refresh is about, and other values that several of its statements read: computed once.
+
+Or not at all, where the log tells them and metadata all else of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.planner.plan import affected_sql, logged_keys_sql
+from dbt_arctic.refresh import small
+from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.edge import Edge
+
+_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
+"""Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The affected keys. ``count`` of them; ``ranges`` of columns without NULLs.
+
+    :param relation: what stands for them in a FROM clause.
+    """
+
+    relation: str
+    count: int
+    ranges: Mapping[str, tuple[str, str]]
+
+
+@contextmanager
+def kept_rows(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
+    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed.
+
+    Keys are computed by the first query that reads them, which asks between which bounds they lie. Rows are
+    computed at once: how a statement joins them depends on how many they are.
+    """
+    name = f"arctic_{what}_{secrets.token_hex(6)}"
+    when = "LAZY " if what == "keys" else ""
+    edge.run(f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
+    try:
+        yield name
+    finally:
+        edge.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
+
+
+@contextmanager
+def affected_keys(edge: Edge, table: KeyedTable, plan: AutoPlan, names: Sequence[str]) -> Iterator[Staged]:
+    """The affected keys, computed once; or as they stand in the log, where metadata tell all else of them."""
+    assert plan.incremental is not None
+    found = _in_the_log(plan, names)
+    if found is not None:
+        yield found
+        return
+    with staged_values(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
+        yield keys
+
+
+def _in_the_log(plan: AutoPlan, names: Sequence[str]) -> Staged | None:
+    """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
+    assert plan.incremental is not None
+    if plan.incremental.logged is None:
+        return None
+    source, columns = plan.incremental.logged
+    upstream = plan.reading.upstreams[source]
+    ranges = {
+        name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
+    }
+    known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
+    if not known or upstream.changed_rows > small.ROWS:
+        return None
+    keys = logged_keys_sql(plan.incremental, plan.sources)
+    return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
+
+
+@contextmanager
+def staged_values(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
+    """Keys or other values, and between which of them they lie."""
+    with kept_rows(edge, table, sql, "keys") as name:
+        asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in columns)
+        found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
+        count = int(found[0])
+        ranges = {}
+        for place, column in enumerate(columns):
+            low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
+            if count and present == count and type_ in _RANGED:
+                ranges[column] = (_literal(low, type_), _literal(high, type_))
+        yield Staged(quote(name), count, ranges)
+
+
+def _literal(value: Any, type_: str) -> str:
+    if type_ == "date":
+        return f"DATE {literal(str(value))}"
+    return literal(value) if type_ == "string" else str(int(value))
