@@ -22,21 +22,26 @@ def markdown(summary: Summary, about: Mapping[str, str], titles: Mapping[str, st
     if summary.cases("upserts"):
         parts += [f"## {MAIN} changes", _main(summary, titles)]
         parts += ["## Every share and choice of keys: write", _matrix(summary, titles, "write")]
-        rounds = max((one.commits for one in _pending_reads(summary)), default=1)
+        rounds = max(len(case.rounds) for run in summary.runs for case in run.story.cases)
         parts += [f"## The same: read of all rows with {rounds} such rounds pending"]
-        parts += [_matrix(summary, titles, "read aggregate", state="pending", commits=rounds)]
+        parts += [_last_reads(summary, titles)]
         parts += ["## The same: compaction", _matrix(summary, titles, "compact")]
     parts += [*_growth(summary, titles), *_pending(summary, titles), *_mixed(summary, titles)]
     parts += [*_tpch(summary, titles), *_layers(summary, titles), *_failures(summary, titles)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _pending_reads(summary: Summary) -> list[Sample]:
-    return [
-        sample
-        for peer in summary.peers
-        for sample in summary.samples(peer, "upserts", "read aggregate", state="pending")
-    ]
+def _last_reads(summary: Summary, titles: Mapping[str, str]) -> str:
+    """Of each case the reads after its last round. What never compacts counts commits from the beginning."""
+
+    def cell(peer: str, case: str) -> str:
+        reads = summary.samples(peer, "upserts", "read aggregate", case=case, state="pending")
+        last = max((one.commits for one in reads), default=0)
+        return shown(Spread.of(one.seconds for one in reads if one.commits == last))
+
+    cases = summary.cases("upserts")
+    rows = [[titles[peer], *(cell(peer, case) for case in cases)] for peer in summary.peers]
+    return _table(["", *cases], rows)
 
 
 def _targets(summary: Summary) -> str:

@@ -89,7 +89,7 @@ class ViewState:
     location: str = ""
     """The folder of its metadata; empty where nobody tells."""
     namespace: str = field(default="", compare=False)
-    """The schema that its text means where it names none; empty where nobody tells."""
+    """The schema that its text means where it names none; empty where nobody tells, as DESCRIBE does not."""
 
 
 @dataclass(frozen=True)

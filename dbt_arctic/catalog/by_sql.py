@@ -7,7 +7,6 @@ of where ``run`` comes from. Every question costs one or more statements, some o
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -36,8 +35,6 @@ Run = Callable[[str], list[tuple[Any, ...]]]
 
 # What SHOW TBLPROPERTIES adds that is not a property.
 _OF_A_TABLE = frozenset({"current-snapshot-id", "format", "sort-order", "identifier-fields"})
-_PARTS = re.compile(r"`(?:``|[^`])*`|[^.`]+")
-"""Of a dotted name, where parts with other characters are quoted."""
 _OF_A_VIEW = frozenset({"provider", "location", "format-version"})
 
 
@@ -128,7 +125,6 @@ class SqlCatalog:
             sql=view_text(self._run(f"SHOW CREATE TABLE {view}")[0][0]),
             comment=comment,
             location=everything.get("location", ""),
-            namespace=_namespace(details.get("View Catalog and Namespace", "")),
         )
 
     def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -267,9 +263,3 @@ class SqlCatalog:
         for snapshot in snapshots:
             last = found.setdefault(snapshot, last + 1)
         return found
-
-
-def _namespace(path: str) -> str:
-    """The schema of a catalog's name and a schema's, as Spark quotes them; empty for a nested one."""
-    parts = _PARTS.findall(path)
-    return parts[1].strip("`").replace("``", "`") if len(parts) == 2 else ""

@@ -41,9 +41,9 @@ from dbt_arctic.refresh.upstreams import Upstream
 class _Instead(Exception):
     """What was found on the way asks for a full refresh."""
 
-    def __init__(self, code: str, what: str) -> None:
-        super().__init__(what)
-        self.reason = Reason(code, what)
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.what)
+        self.reason = reason
 
 
 def refresh_auto(
@@ -84,7 +84,7 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
             if not plan.sums.extremes or EXTREME_LEFT not in str(error):
                 raise
         if plan.incremental is None:
-            raise _Instead("extreme", EXTREME_LEFT) from None
+            raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
         plan = replace(plan, sums=None)
     return _by_keys(edge, name, table, config, _with_shared_rows(edge, plan))
 
@@ -174,7 +174,7 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
     with affected_keys(edge, table, plan, names) as keys:
         stored = stored_rows(edge.catalog, table)
         if stored > 0 and keys.count > config.full_refresh_above * stored:
-            raise _Instead("many-keys", f"{keys.count} of {stored} keys are affected")
+            raise _Instead(Reason("many-keys", f"{keys.count} of {stored} keys are affected"))
         if keys.count == 0:
             return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
         return _incremental(edge, name, table, config, plan, keys)
@@ -197,7 +197,7 @@ def _require_unchanged(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> N
     """:raises _Instead: what is compared as a whole differs."""
     for guard in guards:
         if edge.query(guard_sql(guard, plan.sources))[0][0]:
-            raise _Instead("guard", f"{guard.what} has changed")
+            raise _Instead(Reason("guard", f"{guard.what} has changed"))
 
 
 def _incremental(

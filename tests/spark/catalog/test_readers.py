@@ -129,7 +129,6 @@ def test_both_readers_agree_on_a_view(
     assert same is not None
     # DESCRIBE does not tell whether a column of a view may be NULL.
     assert replace(view, columns=()) == replace(same, columns=())
-    assert view.namespace == same.namespace != ""
     assert [(c.name, c.type, c.comment) for c in view.columns] == [
         (c.name, c.type, c.comment) for c in same.columns
     ]

@@ -32,12 +32,12 @@ def orders(shop: Any) -> Orders:
 def test_a_model_over_a_state_follows_its_sql(orders: Orders, changed: str) -> None:
     model = Model(orders, "part", BY_PART.format(orders.name.sql, " HAVING sum(amount) > 50"))
     model.refresh()
-    assert model.refresh() == "SKIP (unchanged)"
+    assert model.refresh() == "SKIP (no upstream change)"
     model.sql = changed.replace("{1}", "").format(orders.name.sql)
     assert model.plan().action != "nothing"
     model.refresh()
     assert model.rows() == model.rows(model.sql)
-    assert model.refresh() == "SKIP (unchanged)"
+    assert model.refresh() == "SKIP (no upstream change)"
 
 
 def test_a_compacted_state_is_no_change(orders: Orders) -> None:
@@ -47,7 +47,7 @@ def test_a_compacted_state_is_no_change(orders: Orders) -> None:
     model.refresh()
     state = Orders(orders.session, model.name.sibling("model__state"), {}, {})
     assert state.compact().merged > 0
-    assert model.refresh() == "SKIP (unchanged)"
+    assert model.refresh() == "SKIP (no upstream change)"
 
 
 def test_a_key_that_only_the_first_rows_have_once_needs_no_state(orders: Orders) -> None:
@@ -117,7 +117,7 @@ def test_a_view_means_the_schema_in_which_it_was_made(orders: Orders, shop: Any)
         model.refresh()
         assert model.rows() == [(1, "theirs")]
     finally:
-        session.query("USE lake.default")
+        session.query(f"USE lake.{schema}")
         session.query(f"DROP VIEW IF EXISTS lake.{elsewhere}.shown")
         session.query(f"DROP TABLE IF EXISTS lake.{elsewhere}.things")
         session.query(f"DROP SCHEMA IF EXISTS lake.{elsewhere}")
