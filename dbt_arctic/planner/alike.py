@@ -32,22 +32,10 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.types import sort_of, sorts
+from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
-_DIGITS = {
-    **{
-        "tinyint": 3,
-        "byte": 3,
-        "smallint": 5,
-        "short": 5,
-        "int": 10,
-        "integer": 10,
-        "bigint": 20,
-        "long": 20,
-    },
-    **{"decimal": 10, "dec": 10, "numeric": 10},
-}
-"""Numbers that Spark compares as decimals, and their digits."""
+_DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
+"""Digits of numbers that Spark compares as decimals, where their type does not tell."""
 _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _STRINGS = frozenset(["string", "varchar", "char"])
@@ -94,8 +82,11 @@ def family(type_: str) -> str:
     >>> family("decimal(10,2)"), family("BIGINT"), family("varchar(3)"), family("date")
     ('number', 'number', 'string', 'date')
     """
-    bare = _bare(type_)
-    for name, members in (("number", _DIGITS), ("float", _FLOATS), ("string", _STRINGS)):
+    # A collation follows the name of a type, and is a part of what equal means.
+    bare = type_.lower().split("(")[0].strip()
+    if sort_of_type(type_) in _DIGITS:
+        return "number"
+    for name, members in (("float", _FLOATS), ("string", _STRINGS)):
         if bare in members:
             return name
     return type_.lower()
@@ -117,17 +108,12 @@ def are_alike(one: str, other: str) -> bool:
     return max(whole, other_whole) + max(scale, other_scale) <= 38
 
 
-def _bare(type_: str) -> str:
-    # A collation follows the name of a type, and is a part of what equal means.
-    return type_.lower().split("(")[0].strip()
-
-
 def _digits(type_: str) -> tuple[int, int]:
     """Before and after the point."""
     found = _DECIMAL.search(type_)
     if found is not None:
         return int(found[1]) - int(found[2] or 0), int(found[2] or 0)
-    return _DIGITS[_bare(type_)], 0
+    return _DIGITS[sort_of_type(type_)], 0
 
 
 def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:

@@ -17,6 +17,7 @@ from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.moment import moves
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.texts import labels, stays_text
 from dbt_arctic.planner.types import Sort, sort_of, sorts
 from dbt_arctic.planner.unique import Keys, unique_keys
 
@@ -56,7 +57,7 @@ def check_determined(
     :raises CannotPlan: something in the query is not determined by the rows that it reads.
     """
     known: dict[str, Sort] | None = None
-    for error in _causes(node, facts):
+    for error in _causes(node, types, facts):
         _refuse(error, accept)
     for part in walk(node):
         if isinstance(part, Window):
@@ -78,8 +79,9 @@ def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
         raise error
 
 
-def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
+def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[CannotPlan]:
     """Functions that no data determine, wherever they stand."""
+    items: set[int] | None = None
     for part in walk(node):
         if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
             yield CannotPlan("ties", "a LIMIT whose ORDER BY leaves rows equal", f"{_UNIQUE}, or accept it")
@@ -93,6 +95,15 @@ def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
             for found in expression.walk():
                 name = function_name(found)
                 kind = kind_of(name) if name is not None else "scalar"
+                if (
+                    isinstance(found, exp.Literal)
+                    and found.is_string
+                    and _TIMES.fullmatch(found.name.strip())
+                ):
+                    items = labels(node) if items is None else items
+                    if not stays_text(found, types, items):
+                        what = f"'{found.name}', where it is taken for a time,"
+                        yield _of_time(what, found)
                 if special := _special(found, name):
                     yield special
                 if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
@@ -102,18 +113,19 @@ def _causes(node: Node, facts: Facts) -> Iterator[CannotPlan]:
 
 
 def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
-    """What looks like a value, or like a function of one row, and is none."""
-    line = line_of(found)
-    code, what, fix = _CAUSES["time"]
-    if isinstance(found, exp.Literal) and found.is_string and _TIMES.fullmatch(found.name.strip()):
-        return CannotPlan(code, what.format(f"'{found.name}', where it is taken for a time,"), fix, line)
+    """What looks like a function of one row, and is none."""
     arguments = sum(1 for _ in found.iter_expressions())
     if name == "unix_timestamp" and not arguments:
-        return CannotPlan(code, what.format("unix_timestamp()"), fix, line)
+        return _of_time("unix_timestamp()", found)
     if name == "session_window" or (name == "window" and arguments > 2):
         what = f"{name}() puts a row into windows that other rows decide on, or into several"
-        return CannotPlan("unsupported", what, "number the windows with window functions", line)
+        return CannotPlan("unsupported", what, "number the windows with window functions", line_of(found))
     return None
+
+
+def _of_time(what: str, found: exp.Expr) -> CannotPlan:
+    code, text, fix = _CAUSES["time"]
+    return CannotPlan(code, text.format(what), fix, line_of(found))
 
 
 def _first_rows_are_known(node: Limit, facts: Facts) -> bool:

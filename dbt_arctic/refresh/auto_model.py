@@ -148,8 +148,9 @@ def run_refresh(
 
 
 def _rows(edge: Edge, plan: AutoPlan, table: KeyedTable) -> int:
-    """How many rows the statements of a refresh may come by; -1 where that is not known."""
-    if plan.stored_rows < 0:
+    """How many rows our own statements of a refresh may come by; -1: not known, or there are none."""
+    small_state = plan.reason is not None and plan.reason.code == "small"
+    if plan.stored_rows < 0 or not (plan.action == "incremental" or small_state):
         return -1
     own = stored_rows(edge.catalog, table)
     return -1 if own < 0 else own + plan.stored_rows

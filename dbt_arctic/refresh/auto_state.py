@@ -102,7 +102,10 @@ def plan_state(
     if found.action == "nothing":
         # The model may have another query over it by now, or a run that ended in between has refreshed the
         # state only.
-        over = outer_sql(made, kept.sql, load_keyed(catalog, kept).types)
+        try:
+            over = outer_sql(made, kept.sql, load_keyed(catalog, kept).types)
+        except NoState:
+            return None
         outer = plan(
             catalog, name, _over_state(config), over, None, settings=settings, of_state=True, now=now
         )
@@ -121,6 +124,7 @@ def run_over_state(
     builds = plan.action == "build"
     if plan.action == "nothing":
         return run(name, config, replace(plan, state=None))
+    kept: Outcome | None = None
     try:
         kept = run(state.name, state.config, state.plan)
         types = load_keyed(edge.catalog, state.name).types
@@ -139,6 +143,8 @@ def run_over_state(
         )
         outcome = run(name, own, outer)
     except (StatementError, NullKey, DuplicateKey, NoState) as error:
+        if isinstance(error, DuplicateKey) and kept is not None:
+            raise  # they are the model's own rows, with a state or without
         # Whatever it is, the model itself may do without. A state that cannot be kept is not tried again.
         lost = find_keyed(edge.catalog, state.name)
         if lost is not None and not isinstance(error, StatementError):

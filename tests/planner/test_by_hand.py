@@ -55,7 +55,7 @@ QUERIES = {
     "a number joined with a text": (
         "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 JOIN ("
         "SELECT t2.v, CASE WHEN t2.w > 1 THEN '0' ELSE '' END || CAST(t2.v AS STRING) AS k FROM b AS t2"
-        ") AS q ON t1.x = CAST(q.k AS INT) GROUP BY t1.x",
+        ") AS q ON t1.x = q.k GROUP BY t1.x",
         "o1",
     ),
 }

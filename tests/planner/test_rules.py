@@ -7,6 +7,7 @@ import re
 import pytest
 
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.parse import parse
 from dbt_arctic.planner.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from tests.planner.oracle import InDuckDB
@@ -191,6 +192,13 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
          "UNBOUNDED FOLLOWING) AS n FROM a", "ties", 1),
         ("SELECT id FROM a WHERE DATE '2026-01-01' >= DATE 'today'", "time", 1),
         ("SELECT id FROM b WHERE CAST(' Yesterday UTC' AS DATE) > DATE '2026-01-01'", "time", 1),
+        ("SELECT id FROM b WHERE 'now' > w", "time", 1),
+        ("SELECT id FROM (SELECT id, CASE WHEN x > 1 THEN 'today' ELSE 'tomorrow' END AS due FROM a) t "
+         "WHERE CAST(due AS DATE) > DATE '2026-01-01'", "time", 1),
+        ("SELECT id FROM (SELECT id, 'today' AS due FROM a UNION SELECT id, w FROM b) t "
+         "WHERE due > DATE '2026-01-01'", "time", 1),
+        ("SELECT id, CASE WHEN x > 1 THEN 'today' ELSE CURRENT_DATE END AS due FROM a", "time", 1),
+        ("SELECT id FROM b WHERE CASE WHEN v > 1 THEN 'now' ELSE w END = CAST(w AS DATE)", "time", 1),
         ("SELECT id FROM a WHERE y > unix_timestamp()", "time", 1),
         ("SELECT session_window(ts, '5 minutes') AS w, count(*) AS n FROM (SELECT CAST(w AS TIMESTAMP) AS ts "
          "FROM b) GROUP BY session_window(ts, '5 minutes')", "unsupported", 1),
@@ -230,6 +238,16 @@ def test_what_is_not_understood(sql: str, code: str) -> None:
     assert error.value.reason.code == code
 
 
+def test_a_view_of_whatever_columns_there_are_has_those_that_spark_gave_it() -> None:
+    views = {"v": parse("SELECT * FROM c")}
+    three = {**SCHEMAS, "v": [("k", "int"), ("m", "int"), ("n", "array<double>")]}
+    assert [name for name, _ in understand("SELECT * FROM v", three, views=views).columns] == ["k", "m", "n"]
+    two = {**SCHEMAS, "v": [("k", "int"), ("m", "int")]}
+    with pytest.raises(CannotPlan) as error:
+        understand("SELECT * FROM v", two, views=views)
+    assert error.value.reason.code == "not-resolved"
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -246,6 +264,11 @@ def test_what_is_not_understood(sql: str, code: str) -> None:
         "SELECT x, row_number() OVER (ORDER BY x) AS n FROM (SELECT x, count(*) AS c FROM a GROUP BY x) t",
         # Rows that are equal in the order have the same value.
         "SELECT id, rank() OVER (PARTITION BY x ORDER BY y) AS n, sum(y) OVER (ORDER BY x) AS s FROM a",
+        # A text is a time only where it is cast to one.
+        "SELECT id, CASE WHEN x > 1 THEN 'today' ELSE 'tomorrow' END AS due FROM a",
+        "SELECT id FROM b WHERE w = 'now' OR w IN ('today', 'new')",
+        "SELECT id, bought FROM (SELECT id, 'today' AS bought FROM a UNION ALL SELECT v, w FROM b) t",
+        "SELECT id FROM b WHERE CASE WHEN v > 1 THEN 'now' ELSE w END = w",
         # The greatest value is the same whichever row it is taken from.
         "SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY v DESC LIMIT 1)",
     ],

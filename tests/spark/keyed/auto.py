@@ -6,8 +6,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import parse_config
 from tests.spark.keyed.conftest import Orders
 
@@ -30,6 +32,10 @@ class Model:
 
     def rows(self, sql: str = "") -> list[tuple[Any, ...]]:
         return sorted(map(tuple, self.session.query(sql or f"SELECT * FROM {self.name.sql}")))
+
+    @property
+    def state(self) -> KeyedTable | None:
+        return find_state(self.session.catalog, self.name)
 
     @property
     def written_by(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.errors import DuplicateKey
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -38,6 +39,37 @@ def test_a_model_over_a_state_follows_its_sql(orders: Orders, changed: str) -> N
     model.refresh()
     assert model.rows() == model.rows(model.sql)
     assert model.refresh() == "SKIP (no upstream change)"
+
+
+def test_a_state_that_cannot_tell_what_the_model_asks_now_is_given_up(shop: Any) -> None:
+    orders = shop.table(types={"id": "bigint", "amount": "decimal(28,10)"})
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    of_some = "GROUP BY id % 3 HAVING count(*) > 1"
+    summed = f"SELECT id % 3 AS part, sum(amount) AS amount FROM {orders.name.sql} {of_some}"
+    model = Model(orders, "part", summed)
+    model.refresh()
+    assert model.state is not None
+    model.sql = summed.replace("sum(amount)", "avg(amount)")
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)
+    assert model.state is None
+    assert model.refresh() == "SKIP (no upstream change)"
+
+
+def test_rows_of_one_key_in_the_model_leave_its_state(orders: Orders) -> None:
+    by_two = "GROUP BY id % 3, amount > 90 HAVING count(*) > 0"
+    summed = f"SELECT id % 3 AS part, sum(amount) AS amount FROM {orders.name.sql} {by_two}"
+    model = Model(orders, "part", summed)
+    model.refresh()
+    state = model.state
+    assert state is not None
+    orders.upsert([{"id": 1, "amount": 99}])
+    with pytest.raises(DuplicateKey):
+        model.refresh()
+    assert model.state == state
+    orders.upsert([{"id": 1, "amount": 9}])
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)
 
 
 def test_a_compacted_state_is_no_change(orders: Orders) -> None:

@@ -10,17 +10,20 @@ from tests.unit.refresh.test_logged import TABLE
 
 
 class Files:
-    """Each file: the transaction of its rows, and how many of them are images."""
+    """Each file: the transaction of its rows (or the first and the last), and how many of them are images."""
 
-    def __init__(self, *files: tuple[int, int | None], needs_spark: bool = False) -> None:
+    def __init__(self, *files: tuple[int | tuple[int, int], int | None], needs_spark: bool = False) -> None:
         self.files, self.needs_spark = files, needs_spark
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         assert (schema, name, snapshot_id) == ("shop", "orders__change_1", 9)
         found = []
         for at, (txn, nulls) in enumerate(self.files):
-            bound = txn if column == "_txn" else None
-            found.append(DataFile(f"f{at}", 50, 1, bound, bound, 0 if column == "_txn" else nulls))
+            low, high = txn if isinstance(txn, tuple) else (txn, txn)
+            if column == "_txn":
+                found.append(DataFile(f"f{at}", 50, 1, low, high, 0))
+            else:
+                found.append(DataFile(f"f{at}", 50, 1, None, None, nulls))
         return found
 
 
@@ -39,10 +42,14 @@ WITH, WITHOUT = commit(7, images="true"), commit(8)
         ([WITHOUT], [(8, None)], 0),
         ([WITH], [(7, 3), (7, None)], None),
         ([WITH], [(0, 0)], 0),
+        ([WITH], [((5, 7), 3)], None),
+        ([WITH], [((8, 9), 3), (7, 2)], 2),
     ],
-    ids=["those of the commits", "none keeps any", "nobody counted", "trimmed"],
+    ids=["those of the commits", "none keeps any", "nobody counted", "trimmed", "merged", "merged apart"],
 )
-def test_nulls_tell(commits: list[Snapshot], files: list[tuple[int, int | None]], found: int | None) -> None:
+def test_nulls_tell(
+    commits: list[Snapshot], files: list[tuple[int | tuple[int, int], int | None]], found: int | None
+) -> None:
     assert count_images(Files(*files), TABLE, commits, 9) == found  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ def fingerprint(sql: str, made: Reading, settings: str = "") -> str:
     return fingerprint_of(sql, made, ("id",), settings)
 
 
-def with_upstream(made: Reading, **changed: object) -> Reading:
-    return replace(made, upstreams={T.dotted: replace(made.upstreams[T.dotted], **changed)})  # type: ignore[arg-type]
+def with_upstream(made: Reading, **changed: Any) -> Reading:
+    return replace(made, upstreams={T.dotted: replace(made.upstreams[T.dotted], **changed)})
 
 
 SQL = "SELECT id, sum(x) AS s FROM t GROUP BY id"
