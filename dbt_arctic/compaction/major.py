@@ -228,20 +228,16 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
     branch = branch_name(edge.new_txn())
     with staged(edge, table.base, plan.base_snapshot, branch, table):
         try:
-            edge.run("set_merged", compact.set_merged_property(plan.merge), table)
-            edge.run("set_touched", compact.set_touched_only(), table)
-            if table.layout.partition_by:
-                edge.run("set_in_place", compact.set_in_place(), table)
+            for setting in compact.settings_for_merge(table, plan.merge):
+                edge.run("set_for_merge", setting, table)
             # A column that was added after the last commit is not in the snapshot yet.
             known = columns_at(edge.catalog, table.change, (plan.change_snapshot,))
             statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch, known)
             rows = rows_written(edge, edge.run("merge", statement, table), table.base, branch=branch)
         finally:
             # Left in place, the property would be committed with every later write of the session.
-            edge.run("reset_merged", compact.reset_merged_property(), table)
-            edge.run("reset_touched", compact.reset_touched_only(), table)
-            if table.layout.partition_by:
-                edge.run("reset_in_place", compact.reset_in_place(), table)
+            for setting in compact.settings_after_merge(table):
+                edge.run("set_after_merge", setting, table)
         return rows if publish(edge, table.base, branch, table) else None
 
 

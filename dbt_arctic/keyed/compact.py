@@ -15,8 +15,16 @@ _RANK = quote("_arctic_rank")
 NULL_TEXT = "NULL"
 _AS_TEXT = frozenset({"tinyint", "smallint", "int", "bigint", "date", "string", "boolean"})
 """Types of partition fields whose values are told in a text that means the same in SQL."""
-_TOUCHED_ONLY = quote("spark.sql.sources.v2.bucketing.partition.filter.enabled")
-_IN_PLACE = quote("spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled")
+_JOINS = "spark.sql.sources.v2.bucketing"
+_NOT_FOR_A_SESSION = (f"{_JOINS}.pushPartValues.enabled", f"{_JOINS}.allowCompatibleTransforms.enabled")
+"""Two sides are joined bucket by bucket though one lacks some, or has twice as many. Why a session must not
+have these: ``engine.settings``. A merge may: below its join there are no scans but its own two."""
+_TOUCHED_ONLY = f"{_JOINS}.partition.filter.enabled"
+"""Buckets of the base in which nothing changed are left out: else all of them are read. Right here, since a
+row of the base that matches nothing is left as it is."""
+_IN_PLACE = f"{_JOINS}.allowJoinKeysSubsetOfPartitionKeys.enabled"
+"""A key may move between user partitions: they are joined by bucket alone. Set for a whole session, it
+shuffles joins of merge-on-read views."""
 
 
 @dataclass(frozen=True)
@@ -36,37 +44,25 @@ def can_be_named(table: KeyedTable) -> bool:
     return all(type_ in _AS_TEXT for _, type_ in fields)
 
 
-def set_merged_property(transactions: Iterable[int]) -> str:
-    """``MERGE`` takes snapshot properties from the session only; reset right after it."""
-    return f"SET {_session_property()}={encode_merged(transactions)}"
+def settings_for_merge(table: KeyedTable, transactions: Iterable[int]) -> list[str]:
+    """How the session is set for the statement of a merge, and only for it.
 
-
-def reset_merged_property() -> str:
-    return f"RESET {_session_property()}"
-
-
-def set_in_place() -> str:
-    """Let the merge of a table with user partitions join by bucket alone: a key may move between them.
-
-    For this one statement: set for a whole session, it shuffles joins of merge-on-read views.
+    ``MERGE`` takes snapshot properties from the session only.
     """
-    return f"SET {_IN_PLACE}=true"
+    set_for = {_session_property(): encode_merged(transactions)}
+    set_for |= dict.fromkeys((*_NOT_FOR_A_SESSION, _TOUCHED_ONLY, *_of_partitions(table)), "true")
+    return [f"SET {quote(name)}={value}" for name, value in set_for.items()]
 
 
-def reset_in_place() -> str:
-    return f"RESET {_IN_PLACE}"
+def settings_after_merge(table: KeyedTable) -> list[str]:
+    reset = (_session_property(), _TOUCHED_ONLY, *_of_partitions(table))
+    # Not reset: a server of somebody else's may have them on.
+    off = [f"SET {quote(name)}=false" for name in _NOT_FOR_A_SESSION]
+    return [*off, *(f"RESET {quote(name)}" for name in reset)]
 
 
-def set_touched_only() -> str:
-    """Let the merge leave out the buckets of the base in which nothing changed: else it reads all of them.
-
-    For this one statement, of which it is known that it keeps no row of the base that matches nothing.
-    """
-    return f"SET {_TOUCHED_ONLY}=true"
-
-
-def reset_touched_only() -> str:
-    return f"RESET {_TOUCHED_ONLY}"
+def _of_partitions(table: KeyedTable) -> tuple[str, ...]:
+    return (_IN_PLACE,) if table.layout.partition_by else ()
 
 
 def merge_changes(
@@ -222,4 +218,4 @@ def _rewrite(
 
 
 def _session_property() -> str:
-    return quote(f"spark.sql.iceberg.snapshot-property.{PROPERTY_MERGED}")
+    return f"spark.sql.iceberg.snapshot-property.{PROPERTY_MERGED}"

@@ -49,7 +49,7 @@ def test_a_compaction_is_one_merge_and_one_trim(shop: Any) -> None:
     assert (result.merged, result.merged_rows, result.trimmed, result.pending) == (2, 2, 2, 0)
     assert result.outcome == "compacted"
     assert statements.steps == [
-        "create_branch", "set_merged", "set_touched", "merge", "reset_merged", "reset_touched",
+        "create_branch", *["set_for_merge"] * 4, "merge", *["set_after_merge"] * 4,
         "fast_forward", "drop_branch", "trim",
     ]  # fmt: skip
     assert orders.commits() == (change + 1, base + 1)
