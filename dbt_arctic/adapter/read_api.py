@@ -22,7 +22,7 @@ class ReadApi(KeyedApi):
     @available.parse(lambda *a, **k: "")
     def read_optimized_sql(self, relation: ArcticRelation) -> str:
         with as_dbt_errors():
-            return read.read_optimized(load_keyed(self.catalog, self._origin(relation)))
+            return read.read_optimized(load_keyed(self.catalog, self._origin(relation)).visible)
 
     @available.parse(lambda *a, **k: "")
     def changes_sql(

@@ -110,12 +110,12 @@ def publish_view(
     :param replaces: whether it takes the place of a view that has the name; else it fails where one has.
     """
     verb = "CREATE OR REPLACE" if replaces else "CREATE"
-    columns = ", ".join(_view_column(column) for column in table.columns)
+    columns = ", ".join(_view_column(column) for column in table.visible.columns)
     described = f"\nCOMMENT {literal(comment)}" if comment else ""
     everything = {**(properties or {}), **table.to_properties()}
     return (
         f"{verb} VIEW {table.name.sql} ({columns}){described}\n"
-        f"TBLPROPERTIES ({_property_list(everything)})\nAS\n{merge_on_read(table)}"
+        f"TBLPROPERTIES ({_property_list(everything)})\nAS\n{merge_on_read(table.visible)}"
     )
 
 

@@ -27,6 +27,7 @@ def added(
     counted: Mapping[str, str],
     whole: bool,
     extremes: Mapping[str, str] | None = None,
+    derived: Mapping[str, str] | None = None,
     logged: Logged = "several",
 ) -> str:
     """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
@@ -37,8 +38,10 @@ def added(
     :param counted: for each sum the column that counts its values.
     :param whole: whether there is one group, which stays without a row.
     :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
+    :param derived: for each column that nothing is added to: SQL of its value over the others.
     :param logged: what the change table has at the version.
     """
+    derived = derived or {}
     numbers, extremes = [*counts, *counted], extremes or {}
     types = table.types
     totals = ",\n    ".join(
@@ -47,6 +50,8 @@ def added(
     left = {name: _has_left(name, which, rows) for name, which in extremes.items()}
     shown = []
     for name in table.column_names:
+        if name in derived:
+            continue
         value = quote(name)
         if name == rows:
             value = f"CASE WHEN {value} < 0 THEN raise_error({literal(_BELOW_ZERO)}) ELSE {value} END"
@@ -71,7 +76,7 @@ def added(
     stored = merge_on_read(table, version, known, logged)
     if extremes:
         changes = _net(changes, [*table.key, *extremes], numbers)
-    return f"""\
+    sums = f"""\
 SELECT {", ".join(shown)},
   {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}
 FROM (
@@ -89,6 +94,18 @@ FROM (
   GROUP BY {quote_all(table.key)}
 )
 WHERE ({differs}){gone}"""
+    return _with_derived(table, sums, derived) if derived else sums
+
+
+def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str]) -> str:
+    """Of a group that is gone nothing is computed: it might divide by its count."""
+    shown = ",\n  ".join(
+        f"CAST(CASE WHEN {quote(ACTION)} = 'U' THEN {derived[name]} END AS {type_}) AS {quote(name)}"
+        if name in derived
+        else quote(name)
+        for name, type_ in table.types.items()
+    )
+    return f"SELECT {shown},\n  {quote_all([ACTION, ROWS_OF_KEY])}\nFROM (\n{sums}\n)"
 
 
 def _net(changes: str, values: Sequence[str], numbers: Sequence[str]) -> str:

@@ -15,12 +15,14 @@ from dbt_arctic.errors import DamagedKeyedTable, NewerProtocol
 from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 
-PROTOCOL = 2
+PROTOCOL = 3
 """The newest storage protocol that this program reads and writes."""
 
 _PROTOCOL_OF_ARRIVAL_ORDER = 1
 _PROTOCOL_OF_SEQUENCES = 2
 """A program that does not know sequences would read a late older row as the newest."""
+_PROTOCOL_OF_HIDDEN_COLUMNS = 3
+"""A program that does not know hidden columns would write rows without their values."""
 
 ACTION = "_action"
 OFFSET = "_offset"
@@ -39,6 +41,8 @@ PROPERTY_CREATED = "arctic.created-ms"
 PROPERTY_TOMBSTONES = "arctic.tombstone-retention-s"
 _KEY, _LAYOUT, _OWNER = "arctic.key", "arctic.layout", "arctic.owner"
 _SEQUENCE, _SIDE_PROTOCOL = "arctic.sequence-by", "arctic.side-protocol"
+_HIDDEN = "arctic.hidden"
+"""Names and types of the columns that are stored and not shown. The view does not tell them otherwise."""
 
 DEFAULT_TOMBSTONE_RETENTION_S = 7 * 24 * 3600
 
@@ -87,6 +91,14 @@ class KeyedTable:
     """The columns that the base declares NOT NULL. The change table does not: a delete has a key only."""
     tombstone_retention_s: int = DEFAULT_TOMBSTONE_RETENTION_S
     """With a sequence: how long a merged delete is kept, because an older row may still come."""
+    hidden: tuple[str, ...] = ()
+    """The columns, among ``columns``, that the view does not show: what refreshes keep for themselves."""
+
+    @property
+    def visible(self) -> KeyedTable:
+        """The table as its readers know it."""
+        shown = tuple(column for column in self.columns if column.name not in self.hidden)
+        return replace(self, columns=shown, hidden=()) if self.hidden else self
 
     @property
     def made_as(self) -> Name:
@@ -109,6 +121,8 @@ class KeyedTable:
     def protocol(self) -> int:
         """The oldest protocol that describes the table."""
         generations = [self.generation, *([self.previous] if self.previous else [])]
+        if self.hidden:
+            return _PROTOCOL_OF_HIDDEN_COLUMNS
         has_sequence = any(generation.sequence_by for generation in generations)
         return _PROTOCOL_OF_SEQUENCES if has_sequence else _PROTOCOL_OF_ARRIVAL_ORDER
 
@@ -161,6 +175,7 @@ class KeyedTable:
             _OWNER: self.owner,
             _SEQUENCE: self.sequence_by or "",
             PROPERTY_TOMBSTONES: str(self.tombstone_retention_s) if self.sequence_by else "",
+            _HIDDEN: json.dumps([(name, self.types[name]) for name in self.hidden]) if self.hidden else "",
         }
 
 
@@ -236,6 +251,7 @@ def from_sides(
             root=root,
             required=required,
             tombstone_retention_s=_retention(properties),
+            hidden=tuple(column.name for column in _hidden(properties)),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(
@@ -244,6 +260,10 @@ def from_sides(
             why=f"an older dbt-arctic made it, or its properties were changed ({error!r})",
             fix=f"rebuild the table: dbt run --full-refresh --select {name.identifier}",
         ) from error
+
+
+def _hidden(properties: Mapping[str, str]) -> tuple[Column, ...]:
+    return tuple(Column(name, type_) for name, type_ in json.loads(properties.get(_HIDDEN) or "[]"))
 
 
 def _retention(properties: Mapping[str, str]) -> int:
@@ -260,7 +280,7 @@ def _refuse_newer(name: Name, protocol: int) -> None:
 
 
 def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Column, ...]) -> KeyedTable:
-    """Read a keyed table back from its view.
+    """Read a keyed table back from its view, whose columns are given.
 
     :raises NewerProtocol: a newer dbt-arctic wrote it.
     :raises DamagedKeyedTable: a property is missing or unreadable.
@@ -277,6 +297,7 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
         if properties.get("arctic.previous"):
             number, base_id, change_id, *sequence_by = json.loads(properties["arctic.previous"])
             previous = Generation(int(number), str(base_id), str(change_id), *sequence_by)
+        hidden = _hidden(properties)
         root = _SIDE.fullmatch(properties["arctic.base"])
         if root is None:
             raise ValueError(f"arctic.base is {properties['arctic.base']!r}")
@@ -285,12 +306,13 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
             generation=generation,
             key=tuple(json.loads(properties[_KEY])),
             layout=Layout.from_json(properties[_LAYOUT]),
-            columns=columns,
+            columns=(*columns, *hidden),
             owner=properties.get(_OWNER, ""),
             previous=previous,
             root=root.group("of"),
             required=tuple(json.loads(properties.get("arctic.required") or "[]")),
             tombstone_retention_s=_retention(properties),
+            hidden=tuple(column.name for column in hidden),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(

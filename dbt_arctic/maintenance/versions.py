@@ -165,7 +165,7 @@ def _at(
 def rows_at(catalog: CatalogReader, name: Name, text: str, where: str) -> str:
     """SQL of a keyed table's rows at what ``text`` names."""
     table = load_keyed(catalog, name)
-    return state_at(catalog, table, resolve(catalog, table, text, where))
+    return state_at(catalog, table.visible, resolve(catalog, table, text, where))
 
 
 def rows_at_time(catalog: CatalogReader, name: Name, text: str, where: str) -> str:
@@ -176,4 +176,4 @@ def rows_at_time(catalog: CatalogReader, name: Name, text: str, where: str) -> s
         raise ConfigError(
             f"{text!r} is not a time", where=where, fix="write it as '2026-01-31 12:00:00', in UTC"
         )
-    return state_at(catalog, table, version_at(catalog, table, at_ms))
+    return state_at(catalog, table.visible, version_at(catalog, table, at_ms))

@@ -16,7 +16,7 @@ _SYSTEM_TYPES = {"_action": "string", "_offset": "bigint", "_txn": "bigint"}
 
 def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
     """Replacing a view keeps its properties, so one that was replaced by hand still looks keyed."""
-    if _plain(view.sql) != _plain(merge_on_read(table)):
+    if _plain(view.sql) != _plain(merge_on_read(table.visible)):
         yield Finding(
             "view-replaced",
             table.name.dotted,

@@ -137,7 +137,6 @@ RANDOM = frozenset(
         "input_file_name",
         "java_method",
         "monotonically_increasing_id",
-        "raise_error",
         "rand",
         "randn",
         "random",

@@ -229,6 +229,7 @@ SCALAR = frozenset(
         "quarter",
         "quote",
         "radians",
+        "raise_error",
         "reduce",
         "regexp",
         "regexp_count",

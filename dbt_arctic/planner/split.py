@@ -97,17 +97,74 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str]) -> str:
     """
     node: Node = Scan(_STATE, "state", tuple((column_, column_) for column_ in made.state.output))
     if made.parts:
-        groups = [name for name in made.key if name != ONE]
-        items: list[tuple[str, exp.Expression]] = [(name, column(name)) for name in groups]
-        items += [
-            (name, _value(call, total, count, types)) for name, (call, total, count) in made.parts.items()
-        ]
-        node = Project(node, tuple(items))
+        node = Project(node, _items(made, types))
     for part in reversed(made.above):
         node = replace(part, child=node)
     inner = Renderer(_Named({_STATE: name})).query(node, tuple(dict.fromkeys(one for _, one in made.columns)))
     selected = ", ".join(f"{quoted(identifier)} AS {quoted(shown)}" for shown, identifier in made.columns)
     return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def beside(made: Split) -> dict[str, str] | None:
+    """Where each row of a state is one of the model: for each column of the state, but its key, the model's
+    that has it, or its own name where it has to stand beside them. ``None`` where rows are not one to one.
+    """
+    if not made.parts or not all(isinstance(part, Project) for part in made.above):
+        return None
+    stored = {name: name for name, _ in _aggregate(made).aggregates}
+    for name, identifier in made.columns:
+        below: str | None = identifier
+        for part in made.above:
+            assert isinstance(part, Project)
+            below = None if below is None else plain(dict(part.items)[below])
+        if below is not None and below in made.parts:
+            call, total, count = made.parts[below]
+            is_stored = {"count": count, "avg": ""}.get(call, total)
+            if is_stored and stored[is_stored] == is_stored:
+                stored[is_stored] = name
+    hidden = {name.lower() for name, shown in stored.items() if name == shown}
+    named = {name.lower() for name, _ in made.columns}
+    named |= {name.lower() for part in made.above for name in part.output}
+    return None if hidden & named else stored
+
+
+def with_state_sql(
+    made: Split, names: Mapping[str, str], stored: Mapping[str, str], types: Mapping[str, str]
+) -> str:
+    """The query itself, with the columns of its state that it does not show beside its own.
+
+    :param names: what stands for an upstream: its name, quoted.
+    :param stored: see ``beside``. :param types: the types of the state's columns.
+    :raises NoState: it would not give the same.
+    """
+    aggregate = _aggregate(made)
+    hidden = [name for name, shown in stored.items() if name == shown]
+    more = tuple((name, column(name)) for name in hidden)
+    state = f"(\n{Renderer(_Named(names)).query(aggregate)}\n)"
+    node: Node = Scan(_STATE, "state", tuple((name, name) for name in aggregate.output))
+    node = Project(node, (*_items(made, types), *more))
+    for part in reversed(made.above):
+        assert isinstance(part, Project)
+        node = replace(part, child=node, items=(*part.items, *more))
+    shown = (*dict.fromkeys(identifier for _, identifier in made.columns), *hidden)
+    inner = Renderer(_Named({_STATE: state})).query(node, shown)
+    columns = (*made.columns, *((name, name) for name in hidden))
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def _aggregate(made: Split) -> Aggregate:
+    """Of a state of sums, without the key that one of a single row is given."""
+    node = made.state.child if isinstance(made.state, Project) else made.state
+    assert isinstance(node, Aggregate)
+    return node
+
+
+def _items(made: Split, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
+    """The aggregates of the query, and its groups, from the columns of its state of sums."""
+    groups = [(name, column(name)) for name in made.key if name != ONE]
+    values = [(name, _value(call, total, count, types)) for name, (call, total, count) in made.parts.items()]
+    return (*groups, *values)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Sums and counts that follow from their stored values and what a query's rows have gained and lost.
 
 A query is of this kind if it shows, for each group, ``count(*)`` and besides nothing but ``sum``, ``count``,
-``min`` and ``max``, and for each ``sum(x)`` also ``count(x)``: then its stored result knows all that its next
-one depends on. Where a group has no row left it is gone; where a sum has no value left it is NULL. Only where
-a ``min`` or ``max`` has lost its value, and gained none as good, the rows have to be asked: that is found
-when it is computed.
+``min`` and ``max``, for each ``sum(x)`` also ``count(x)``, and what can be computed from these: then its
+stored result knows all that its next one depends on. Where a group has no row left it is gone; where a sum
+has no value left it is NULL. Only where a ``min`` or ``max`` has lost its value, and gained none as good, the
+rows have to be asked: that is found when it is computed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from dbt_arctic.planner.algebra import (
     column,
     columns_of,
     plain,
+    substitute,
     walk,
 )
 from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.gathered import gather
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
@@ -51,6 +53,7 @@ class Sums:
     :param counted: for each sum the column that counts its values.
     :param extremes: for each ``min`` and ``max`` which of the two it is. In ``changes``, they are not signed:
         the column has the value of the row.
+    :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
     """
 
     key: tuple[str, ...]
@@ -62,6 +65,7 @@ class Sums:
     guards: tuple[Guard, ...]
     staged: Staged = field(default_factory=Staged)
     extremes: dict[str, Extreme] = field(default_factory=dict)
+    derived: dict[str, str] = field(default_factory=dict)
 
 
 def plan_sums(
@@ -75,7 +79,7 @@ def plan_sums(
     if found is None:
         return None
     check_determined(query.node, query.types, facts, accept)
-    aggregate, keys, values = found
+    aggregate, keys, values, derived = found
     known = sorts(query.node, query.types)
     arguments = {name: _argument(value) for name, value in values.items()}
     counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
@@ -124,6 +128,7 @@ def plan_sums(
         guards=tuple(guards_of(aggregate.child, facts)),
         staged=Staged(tuple(staged.found), gathered),
         extremes=extremes,
+        derived=derived,
     )
 
 
@@ -145,16 +150,13 @@ def changes_sql(
 
 def _roles(
     query: Query, key: Sequence[str]
-) -> tuple[Aggregate, dict[str, exp.Expression], dict[str, exp.Expression]] | None:
-    """The aggregate, what its key columns are in its input, and the calls of the other columns."""
+) -> tuple[Aggregate, dict[str, exp.Expression], dict[str, exp.Expression], dict[str, str]] | None:
+    """The aggregate, what its key columns are in its input, the calls of other columns, and those derived."""
     shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
     node = query.node
     while isinstance(node, Project) and not node.subqueries:
         items = dict(node.items)
-        shown = {
-            name: items[str(plain(value))] if plain(value) is not None else value
-            for name, value in shown.items()
-        }
+        shown = {name: substitute(value, items) for name, value in shown.items()}
         node = node.child
     if not isinstance(node, Aggregate) or node.grouping_sets is not None:
         return None
@@ -162,6 +164,8 @@ def _roles(
     wanted = {name.lower() for name in key}
     keys: dict[str, exp.Expression] = {}
     values: dict[str, exp.Expression] = {}
+    others: dict[str, exp.Expression] = {}
+    stored: dict[str, exp.Expression] = {}
     named = set()
     for name, value in shown.items():
         below = plain(value)
@@ -176,12 +180,17 @@ def _roles(
         elif below in calls:
             values[name] = calls[str(below)]
         else:
-            return None
+            others[name] = value
+            continue
+        if below is not None:
+            stored.setdefault(below, column(name))
     if named != set(groups) or len(keys) != len(wanted):
         return None
     if any(_is_other(call) for call in values.values()):
         return None
-    return node, keys, values
+    if not columns_of(*others.values()) <= set(stored):
+        return None
+    return node, keys, values, {name: to_sql(substitute(value, stored)) for name, value in others.items()}
 
 
 def _is_other(call: exp.Expression) -> bool:

@@ -63,6 +63,8 @@ class AutoPlan:
     an extreme may turn out to have left its group."""
     state: StatePlan | None = None
     """Where the model is a query over a state of its own: what becomes of that first."""
+    hidden: tuple[str, ...] = ()
+    """Columns of ``sql`` that are not the model's: it is its own state, with what it does not show."""
     began_ms: int = 0
     """When it began to be carried out."""
 

@@ -20,7 +20,9 @@ from dbt_arctic.refresh.auto_state import (
     drop_lost_state,
     find_state,
     is_free,
+    laid_out_beside,
     owner_of_state,
+    plan_beside,
     plan_state,
     run_over_state,
 )
@@ -53,8 +55,16 @@ def plan_refresh(
     :param until: the version at which a relation is read, where it is not the newest.
     :param now: what functions of time tell; without it, a model that asks for the time is refreshed in full.
     """
+    table = None if rebuild else find_keyed(catalog, name)
+    if table is not None and table.hidden:
+        reading = read(catalog, name, sql, {}, until)
+        beside = plan_beside(
+            catalog, name, config, sql, schema, reading, _plan, table, settings=settings, until=until, now=now
+        )
+        if beside is not None:
+            return beside
     kept = None if rebuild else find_state(catalog, name)
-    if kept is not None and find_keyed(catalog, name) is not None:
+    if kept is not None and table is not None:
         reading = read(catalog, name, sql, {}, until)
         over = plan_state(
             catalog, name, config, sql, schema, reading, _plan, settings=settings, until=until, now=now
@@ -62,7 +72,14 @@ def plan_refresh(
         if over is not None:
             return over
     plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now)
-    if plan.action != "build" or not is_free(catalog, name):
+    if plan.action != "build":
+        return plan
+    beside = plan_beside(
+        catalog, name, config, sql, schema, plan.reading, _plan, settings=settings, until=until, now=now
+    )
+    if beside is not None:
+        return beside
+    if not is_free(catalog, name):
         return plan
     over = plan_state(
         catalog, name, config, sql, schema, plan.reading, _plan, plan, settings=settings, until=until, now=now
@@ -134,12 +151,13 @@ def run_refresh(
             owner=owner if mine else owner_of_state(name),
             comment=comment if mine else f"The state of {name.identifier}, kept by its refresh",
             column_comments=column_comments if mine else None,
+            hidden=one.hidden,
             notes=note("full", began_ms),
         )
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", "build"))
 
     if plan.state is None:
-        outcome = run(name, config, plan)
+        outcome = run(name, laid_out_beside(config, plan), plan)
         changed = plan.reason is not None and plan.reason.code == "changed-sql"
         if plan.action == "build" or changed:
             drop_lost_state(edge, name)

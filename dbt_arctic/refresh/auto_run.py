@@ -159,6 +159,7 @@ def _added(
             counted=sums.counted,
             whole=sums.whole,
             extremes=sums.extremes,
+            derived=sums.derived,
             logged=_logged(edge, table, attempt),
         )
 

@@ -6,7 +6,7 @@ What lands in the old generation meanwhile is replayed before the switch, and lo
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -75,12 +75,14 @@ def build_generation(
     column_comments: Mapping[str, str] | None = None,
     beginning: Beginning | None = None,
     like: KeyedTable | None = None,
+    hidden: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
 ) -> tuple[KeyedTable, Outcome]:
     """First build and full refresh: the next generation, then the view.
 
     :param beginning: where the rows were computed before: the table as it was then.
     :param like: a generation with the same columns, whose layout and types are kept whatever the config says.
+    :param hidden: the columns of ``sql`` that are stored and not shown.
     :param notes: what the first commit is to say besides.
 
     Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
@@ -115,6 +117,7 @@ def build_generation(
         previous=old.generation if old else None,
         required=match_columns(config.required, list(types)),
         tombstone_retention_s=config.tombstone_retention_s,
+        hidden=like.hidden if like else tuple(hidden),
     )
     require_unmoved(edge, table, before, config.model)
     lease = take(edge, config.lease_timeout_s)

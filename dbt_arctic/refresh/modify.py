@@ -156,7 +156,8 @@ def _parts(name: Name) -> tuple[str, ...]:
 
 
 def _everything(table: KeyedTable, clause: ParsedClause, produced: Mapping[str, str]) -> dict[str, str]:
-    missing = [column for column in table.column_names if column.lower() not in produced]
+    names = table.visible.column_names
+    missing = [column for column in names if column.lower() not in produced]
     if missing:
         raise ConfigError(
             f"the source does not have {', '.join(missing)}",
@@ -164,7 +165,7 @@ def _everything(table: KeyedTable, clause: ParsedClause, produced: Mapping[str, 
             why=f"{clause.action.upper()} * takes every column of the table from the source, by name",
             fix="name the columns instead of *, or select them in the source",
         )
-    return {column: produced[column.lower()] for column in table.column_names}
+    return {column: produced[column.lower()] for column in names}
 
 
 def _values(table: KeyedTable, values: Values, qualifiers: list[tuple[str, ...]]) -> dict[str, str]:

@@ -85,6 +85,7 @@ def _pull_keyed(
     pin: Consumed | None,
 ) -> Pull:
     table, base, change = pinned_pair(catalog, table)
+    table = table.visible
     now = version_of(table, base, change)
     if pin is not None:
         now = _pinned(table, pin, model)
@@ -132,8 +133,9 @@ def pull_since_clone(
     records a version of the upstream itself.
     """
     check_images(images, model)
-    table, origin = load_keyed(catalog, upstream), load_keyed(catalog, source)
+    table, origin = load_keyed(catalog, upstream), load_keyed(catalog, source).visible
     table, base, change = pinned_pair(catalog, table)
+    table = table.visible
     now = version_of(table, base, change)
     before = Version.parse(last.version, where=model)
     generations = [origin.generation, *([origin.previous] if origin.previous else [])]
@@ -318,6 +320,7 @@ def plan_changes(
     """SQL of what changed in a keyed table between two versions (default end: now)."""
     check_images(images, where)
     table, base, change = pinned_pair(catalog, load_keyed(catalog, name))
+    table = table.visible
     start = Version.parse(before, where)
     now = version_of(table, base, change)
     end = Version.parse(after, where) if after else now
@@ -347,7 +350,7 @@ def plan_changes(
 
 def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, where: str) -> str:
     """SQL of a keyed table's merged rows, now or at a version of this or the previous generation."""
-    table = load_keyed(catalog, name)
+    table = load_keyed(catalog, name).visible
     if version is None:
         return read.merge_on_read(table)
     at = Version.parse(version, where)

@@ -102,6 +102,7 @@ def _keyed(
     catalog: CatalogReader, table: KeyedTable, last: Consumed | None, until: Consumed | None
 ) -> Upstream:
     table, base, change = pinned_pair(catalog, table)
+    table = table.visible
     now = version_of(table, base, change)
     if until is not None:
         _require_same(table.name, table.generation.change_id, until)
