@@ -11,6 +11,8 @@ from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _IS_CHANGE = quote("_arctic_is_change")
+_IS_IMAGE = quote("_arctic_is_image")
+_IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
 EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
 """The error of a statement that stored values do not suffice for."""
 _BELOW_ZERO = "a count of rows fell below zero: the stored sums are not those of the rows that were read"
@@ -28,6 +30,7 @@ def added(
     whole: bool,
     extremes: Mapping[str, str] | None = None,
     derived: Mapping[str, str] | None = None,
+    images: bool = False,
     logged: Logged = "several",
 ) -> str:
     """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
@@ -39,6 +42,7 @@ def added(
     :param whole: whether there is one group, which stays without a row.
     :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
     :param derived: for each column that nothing is added to: SQL of its value over the others.
+    :param images: also the stored row of each group that appears, as ``-U``.
     :param logged: what the change table has at the version.
     """
     derived = derived or {}
@@ -76,28 +80,31 @@ def added(
     stored = merge_on_read(table, version, known, logged)
     if extremes:
         changes = _net(changes, [*table.key, *extremes], numbers)
+    kept = _Images(table) if images else None
     sums = f"""\
 SELECT {", ".join(shown)},
-  {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}
+  {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}{kept.names if kept else ""}
 FROM (
   SELECT {quote_all(table.key)},
-    {totals}
+    {totals}{kept.of_group if kept else ""}
   FROM (
-    SELECT {columns}, true AS {_IS_CHANGE} FROM (
+    SELECT {columns}, true AS {_IS_CHANGE}{kept.of_changes if kept else ""} FROM (
 {changes}
     )
     UNION ALL
-    SELECT {columns}, false AS {_IS_CHANGE} FROM (
+    SELECT {columns}, false AS {_IS_CHANGE}{kept.of_stored if kept else ""} FROM (
 {stored}
     )
   )
   GROUP BY {quote_all(table.key)}
 )
 WHERE ({differs}){gone}"""
-    return _with_derived(table, sums, derived) if derived else sums
+    if derived:
+        sums = _with_derived(table, sums, derived, kept.names if kept else "")
+    return kept.beside(sums) if kept else sums
 
 
-def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str]) -> str:
+def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str], more: str) -> str:
     """Of a group that is gone nothing is computed: it might divide by its count."""
     shown = ",\n  ".join(
         f"CAST(CASE WHEN {quote(ACTION)} = 'U' THEN {derived[name]} END AS {type_}) AS {quote(name)}"
@@ -105,7 +112,51 @@ def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str]) -> s
         else quote(name)
         for name, type_ in table.types.items()
     )
-    return f"SELECT {shown},\n  {quote_all([ACTION, ROWS_OF_KEY])}\nFROM (\n{sums}\n)"
+    return f"SELECT {shown},\n  {quote_all([ACTION, ROWS_OF_KEY])}{more}\nFROM (\n{sums}\n)"
+
+
+class _Images:
+    """The stored row of each group, carried along as columns and shown as a row of its own in the end."""
+
+    def __init__(self, table: KeyedTable) -> None:
+        self.table = table
+        self.others = {name: type_ for name, type_ in table.types.items() if name not in table.key}
+
+    @property
+    def names(self) -> str:
+        return ", " + quote_all([_IMAGE_THERE, *(_IMAGE + name for name in self.others)])
+
+    @property
+    def of_changes(self) -> str:
+        nulls = (f"CAST(NULL AS {type_}) AS {quote(_IMAGE + name)}" for name, type_ in self.others.items())
+        return "".join(f", {one}" for one in nulls)
+
+    @property
+    def of_stored(self) -> str:
+        return "".join(f", {quote(name)} AS {quote(_IMAGE + name)}" for name in self.others)
+
+    @property
+    def of_group(self) -> str:
+        """A group has one stored row at most, so that the first one is the only one."""
+        first = (f"first({quote(_IMAGE + name)}, true) AS {quote(_IMAGE + name)}" for name in self.others)
+        there = f"bool_or(NOT {_IS_CHANGE}) AS {quote(_IMAGE_THERE)}"
+        return "".join(f",\n    {one}" for one in (there, *first))
+
+    def beside(self, rows: str) -> str:
+        shown = ",\n  ".join(
+            f"CASE WHEN {_IS_IMAGE} THEN {quote(_IMAGE + name)} ELSE {quote(name)} END AS {quote(name)}"
+            if name in self.others
+            else quote(name)
+            for name in self.table.column_names
+        )
+        each = f"CASE WHEN {quote(_IMAGE_THERE)} THEN array(false, true) ELSE array(false) END"
+        return f"""\
+SELECT {shown},
+  CASE WHEN {_IS_IMAGE} THEN '-U' ELSE {quote(ACTION)} END AS {quote(ACTION)}, {quote(ROWS_OF_KEY)}
+FROM (
+{rows}
+)
+LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 
 
 def _net(changes: str, values: Sequence[str], numbers: Sequence[str]) -> str:

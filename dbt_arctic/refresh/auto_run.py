@@ -145,7 +145,7 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
 def _added(
     edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, changes: str
 ) -> Outcome:
-    sums = plan.sums
+    sums, images = plan.sums, _keeps_images(table, config)
     assert sums is not None
 
     def difference(attempt: Attempt) -> str:
@@ -160,10 +160,12 @@ def _added(
             whole=sums.whole,
             extremes=sums.extremes,
             derived=sums.derived,
+            images=images,
             logged=_logged(edge, table, attempt),
         )
 
-    return _write(edge, name, table, config, plan, difference, Choice("incremental", how="sums"))
+    how = Choice("incremental", how="sums")
+    return _write(edge, name, table, config, plan, difference, how, images=images)
 
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:

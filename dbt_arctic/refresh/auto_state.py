@@ -135,8 +135,7 @@ def plan_beside(
 
     :param table: the model as it is; ``None`` where it is to be built.
     """
-    # Others that read it ask what its rows were before, which sums that are added to do not tell.
-    made = None if reading.reason is not None or config.before_images else _split(reading, config)
+    made = None if reading.reason is not None else _split(reading, config)
     stored = None if made is None else beside(made)
     if made is None or stored is None:
         return None

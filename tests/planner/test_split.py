@@ -11,7 +11,7 @@ from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, understand
 from dbt_arctic.planner.render import Renderer
 from dbt_arctic.planner.signed import signed
-from dbt_arctic.planner.split import NoState, Split, outer_sql, split
+from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split
 
 
 def understood(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
@@ -63,6 +63,27 @@ def test_what_could_be_rounded_twice_has_no_state(of_sum: str) -> None:
 def test_averages_of_floats_have_no_state() -> None:
     query = understood("SELECT g, avg(x) AS a FROM t GROUP BY g", {"t": (("g", "int"), ("x", "double"))})
     assert split(query, ("g",), {"t": ("id",)}) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "stored"),
+    [
+        ("SELECT g, sum(x) AS s FROM t GROUP BY g",
+         {"_rows": "_rows", "_sum_1": "s", "_count_1": "_count_1"}),
+        ("SELECT g, count(*) AS n, max(x) AS m FROM t GROUP BY g", {"_rows": "n", "_max_2": "m"}),
+        ("SELECT q.g, q.s + 1 AS r FROM (SELECT g, sum(x) AS s FROM t GROUP BY g) AS q",
+         {"_rows": "_rows", "_sum_1": "_sum_1", "_count_1": "_count_1"}),
+        # Not a row for each group.
+        ("SELECT g, sum(x) AS s FROM t GROUP BY g HAVING sum(x) > 1", None),
+        ("SELECT g, sum(x) AS s FROM t GROUP BY g ORDER BY s LIMIT 3", None),
+        # The model has a column of that name.
+        ("SELECT g, sum(x) AS _Rows FROM t GROUP BY g", None),
+    ],
+)  # fmt: skip
+def test_where_a_state_has_the_rows_of_the_model(sql: str, stored: dict[str, str] | None) -> None:
+    made = split(understood(sql, {"t": (("id", "int"), ("g", "int"), ("x", "int"))}), ("g",), {"t": ("id",)})
+    assert made is not None
+    assert beside(made) == stored
 
 
 @pytest.mark.parametrize(("rows", "hinted"), [(100, True), (-1, False), (3_000_000, False)])

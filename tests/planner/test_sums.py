@@ -142,6 +142,11 @@ def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query() -
         ("x, count(*) AS n, sum(DISTINCT y) AS s, count(y) AS c", False),
         ("x, count(*) AS n, sum(y) FILTER (WHERE y > 1) AS s, count(y) AS c", False),
         ("x, count(*) + 1 AS n", False),
+        # What is computed from what is stored; not from what is not.
+        ("x, count(*) AS n, sum(y) AS s, count(y) AS c, sum(y) / count(*) AS r, 'x' AS l", True),
+        ("x, count(*) AS n, count(*) + x AS r", True),
+        ("x, count(*) AS n, sum(y) / count(*) AS r", False),
+        ("x, count(*) AS n, max(z) + 1 AS r", False),
     ],
 )
 def test_what_can_be_added_to(columns: str, is_one: bool) -> None:
