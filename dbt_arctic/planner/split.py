@@ -213,7 +213,7 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
             if sort_of(value, known) == "float":
                 return None
             kind = "min" if isinstance(call, exp.Min) else "max"
-            stored = f"_{kind}_{len(parts) + 1}"
+            stored = f"_{kind}_{1 + sum(1 for one, _, _ in parts.values() if one == kind)}"
             aggregates.append((stored, call))
             parts[name] = (kind, stored, "")
             continue

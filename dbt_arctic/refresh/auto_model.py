@@ -14,15 +14,14 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
+from dbt_arctic.refresh.auto_beside import build_beside, laid_out, plan_beside
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
     Schema,
     drop_lost_state,
     find_state,
     is_free,
-    laid_out_beside,
     owner_of_state,
-    plan_beside,
     plan_state,
     run_over_state,
 )
@@ -57,9 +56,8 @@ def plan_refresh(
     """
     table = None if rebuild else find_keyed(catalog, name)
     if table is not None and table.hidden:
-        reading = read(catalog, name, sql, {}, until)
         beside = plan_beside(
-            catalog, name, config, sql, schema, reading, _plan, table, settings=settings, until=until, now=now
+            catalog, name, config, sql, schema, table, _plan, settings=settings, until=until, now=now
         )
         if beside is not None:
             return beside
@@ -74,7 +72,7 @@ def plan_refresh(
     plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now)
     if plan.action != "build":
         return plan
-    beside = plan_beside(
+    beside = build_beside(
         catalog, name, config, sql, schema, plan.reading, _plan, settings=settings, until=until, now=now
     )
     if beside is not None:
@@ -157,7 +155,7 @@ def run_refresh(
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", "build"))
 
     if plan.state is None:
-        outcome = run(name, laid_out_beside(config, plan), plan)
+        outcome = run(name, laid_out(config, plan), plan)
         changed = plan.reason is not None and plan.reason.code == "changed-sql"
         if plan.action == "build" or changed:
             drop_lost_state(edge, name)

@@ -23,13 +23,13 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import AsCalled, Clock
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split, state_sql, with_state_sql
+from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
-from dbt_arctic.refresh.reading import Reading, Until, read, understood
+from dbt_arctic.refresh.reading import Reading, Until, understood
 from dbt_arctic.refresh.state import find_keyed, load_keyed
 
 Schema = Callable[[str], list[ColumnInfo]]
@@ -78,7 +78,7 @@ def plan_state(
     :param reading: what the query reads.
     :param build: how the model would be built without a state, where it is to be built.
     """
-    made = None if reading.reason is not None else _split(reading, config)
+    made = None if reading.reason is not None else split_of(reading, config)
     if made is None:
         return None
     text = state_sql(made, {key: upstream.name.sql for key, upstream in reading.upstreams.items()})
@@ -114,56 +114,6 @@ def plan_state(
         action, reason = ("incremental", None) if small else (outer.action, outer.reason)
         return replace(shown, action=action, reason=reason)
     return replace(shown, action="full") if found.action == "build" else shown
-
-
-def plan_beside(
-    catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
-    schema: Schema | None,
-    reading: Reading,
-    plan: Plan,
-    table: KeyedTable | None = None,
-    *,
-    settings: str,
-    until: Until,
-    now: Clock | None,
-) -> AutoPlan | None:
-    """The plan of a model that is its own state: what it does not show of it is in columns beside its own.
-    ``None`` where rows of the two are not one to one.
-
-    :param table: the model as it is; ``None`` where it is to be built.
-    """
-    made = None if reading.reason is not None else _split(reading, config)
-    stored = None if made is None else beside(made)
-    if made is None or stored is None:
-        return None
-    names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
-    if table is not None:
-        known = table.types
-        types = {column: known[shown] for column, shown in stored.items() if shown in known}
-    elif schema is not None:
-        types = {column.name: column.type for column in schema(state_sql(made, names))}
-    else:
-        return None
-    try:
-        text = with_state_sql(made, names, stored, types)
-    except (NoState, KeyError):
-        return None
-    hidden = tuple(column for column, shown in stored.items() if column == shown)
-    if table is None:
-        shown = read(catalog, name, text, {}, until)
-        if not _is_its_own_state(schema, sql, text, hidden, shown, config):
-            return None
-    build = table is None
-    found = plan(catalog, name, config, text, schema, rebuild=build, settings=settings, until=until, now=now)
-    return replace(found, hidden=hidden)
-
-
-def laid_out_beside(config: KeyedConfig, plan: AutoPlan) -> KeyedConfig:
-    """A model that is its own state has few rows."""
-    return replace(config, buckets=1) if plan.hidden and config.buckets is None else config
 
 
 def run_over_state(
@@ -250,10 +200,11 @@ def is_free(catalog: CatalogReader, name: Name) -> bool:
     )
 
 
-def _split(reading: Reading, config: KeyedConfig) -> Split | None:
+def split_of(reading: Reading, config: KeyedConfig) -> Split | None:
+    """A model's query as a state and a query over it; ``None`` where that would be of no use."""
     try:
         # The state's SQL asks for the time itself, whenever it is run.
-        query, facts = _as_called(reading)
+        query, facts = as_called(reading)
         check_determined(query.node, query.types, facts, config.accept)
         if plan_sums(query, config.unique_key, facts, config.accept) is not None:
             return None  # it is a state itself
@@ -265,6 +216,13 @@ def _split(reading: Reading, config: KeyedConfig) -> Split | None:
     return made
 
 
+def as_called(reading: Reading) -> tuple[Query, Facts]:
+    """A query as it is run at any time, whatever has changed."""
+    same_time = AsCalled()
+    query = understood(replace(reading, now=same_time, last=same_time), None)
+    return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
+
+
 def _is_the_same(schema: Schema, sql: str, text: str, made: Split) -> bool:
     """Whether the query over a state has the columns and types of the model's own."""
     types = {column.name: column.type for column in schema(text)}
@@ -273,31 +231,6 @@ def _is_the_same(schema: Schema, sql: str, text: str, made: Split) -> bool:
     except NoState:
         return False
     return schema(over) == schema(sql)
-
-
-def _is_its_own_state(
-    schema: Schema | None, sql: str, text: str, hidden: tuple[str, ...], reading: Reading, config: KeyedConfig
-) -> bool:
-    """Whether a query that shows its state has the columns and types of the model's own, and its next result
-    follows from the stored one.
-
-    :param reading: of ``text``.
-    """
-    assert schema is not None
-    if [column for column in schema(text) if column.name not in hidden] != schema(sql):
-        return False
-    try:
-        query, facts = _as_called(reading)
-        return plan_sums(query, config.unique_key, facts, config.accept) is not None
-    except CannotPlan:
-        return False
-
-
-def _as_called(reading: Reading) -> tuple[Query, Facts]:
-    """A query as it is run at any time, whatever has changed."""
-    same_time = AsCalled()
-    query = understood(replace(reading, now=same_time, last=same_time), None)
-    return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
 
 
 def _over_state(config: KeyedConfig) -> KeyedConfig:

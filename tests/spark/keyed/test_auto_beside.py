@@ -114,19 +114,47 @@ def test_it_is_compacted_and_restored_like_any_other(orders: Orders, model: Mode
     assert model.rows() == model.rows(model.sql)
 
 
-def test_other_sql_may_keep_other_columns(orders: Orders, model: Model) -> None:
+def test_other_sql_has_what_it_needs_or_is_refreshed_by_keys(orders: Orders, model: Model) -> None:
+    table = as_table(model).table
+    sql = model.sql
+    for other, how in (
+        # What is hidden suffices, and what is not needed is NULL; or it does not.
+        (sql.replace("(amount)", "(amount + 1)"), "INCREMENTAL (sums)"),
+        (sql.replace("100 * max(amount) / count(*)", "100.0D * count(*)"), "INCREMENTAL (sums)"),
+        (sql.replace("100 *", "max(id) + 100 *"), "INCREMENTAL (1 keys)"),
+        (sql + " HAVING count(*) > 6", "INCREMENTAL (1 keys)"),
+        (sql, "INCREMENTAL (sums)"),
+    ):
+        model.sql = other
+        assert model.refresh() == "FULL (changed-sql)", other
+        assert model.rows() == model.rows(model.sql)
+        orders.upsert([{"id": 60, "amount": orders.rows()[-1]["amount"] + 3}])
+        assert model.refresh() == how, other
+        assert model.rows() == model.rows(model.sql)
+    assert as_table(model).table.columns == table.columns
+
+
+def test_a_hidden_sum_of_another_type_is_none(orders: Orders) -> None:
+    sql = f"SELECT amount % 3 AS part, avg(amount) AS average FROM {orders.name.sql} GROUP BY amount % 3"
+    model = Model(orders, "part", sql)
+    model.refresh()
+    assert as_table(model).table.hidden == ("_rows", "_sum_1", "_count_1")
+    model.sql = sql.replace("avg(amount)", "CAST(avg(CAST(amount AS decimal(5, 1))) AS double)")
+    assert model.refresh() == "FULL (changed-sql)"
+    orders.upsert([{"id": 60, "amount": 3}])
+    assert model.refresh() == "INCREMENTAL (1 keys)"
+    assert model.rows() == model.rows(model.sql)
+    assert as_table(model).table.hidden == ("_rows", "_sum_1", "_count_1")
+
+
+def test_other_columns_are_another_table(orders: Orders, model: Model) -> None:
     model.sql = f"SELECT amount % 3 AS part, min(amount) AS low FROM {orders.name.sql} GROUP BY amount % 3"
     model.refresh()
     assert model.rows() == model.rows(model.sql)
+    assert as_table(model).table.generation.number == 2
     orders.upsert([{"id": 60, "amount": -3}])
     assert model.refresh() == "INCREMENTAL (sums)"
     assert model.rows() == model.rows(model.sql)
-    # Rows of it and of a state are not one to one any more.
-    model.sql += " HAVING count(*) > 6"
-    model.refresh()
-    assert model.rows() == model.rows(model.sql)
-    assert as_table(model).table.hidden == ()
-    assert model.state is not None
 
 
 def test_a_model_over_it_reads_what_it_shows(orders: Orders, model: Model) -> None:
@@ -138,3 +166,28 @@ def test_a_model_over_it_reads_what_it_shows(orders: Orders, model: Model) -> No
     other.refresh()
     assert columns(model, f"SELECT * FROM {other.name.sql}") == SHOWN
     assert other.rows() == model.rows()
+
+
+def test_it_keeps_what_its_rows_were(orders: Orders, model: Model) -> None:
+    model.config = replace(model.config, before_images=True)
+    before = model.rows()
+    # Group 0 changes, 1 goes, 2 stays.
+    orders.apply([{"id": 3, "amount": 30}], [{"id": number} for number in range(1, 20, 3)])
+    assert model.refresh() == "INCREMENTAL (sums)"
+    table = as_table(model).table
+    logged = model.session.query(f"SELECT _action, {', '.join(SHOWN)} FROM {table.change.sql} WHERE _txn > 0")
+    found = {(action, row[0]): tuple(row) for action, *row in logged}
+    assert {key: row for key, row in found.items() if key[0] == "-U"} == {
+        ("-U", row[0]): row for row in before if row[0] in (0, 1)
+    }
+    assert sorted(key for key in found if key[0] != "-U") == [("D", 1), ("U", 0)]
+    assert model.rows() == model.rows(model.sql)
+    other = Model(orders, "label, part", f"SELECT label, part, amount FROM {model.name.sql}")
+    other.name = model.name.sibling("other")
+    other.config = replace(other.config, unique_key=("label", "part"))
+    other.refresh()
+    orders.upsert([{"id": 2, "amount": 32}])
+    model.refresh()
+    other.refresh()
+    assert other.rows() == other.rows(other.sql)
+    assert table.base.identifier not in other.written_by

@@ -73,7 +73,7 @@ def test_rows_of_one_key_in_the_model_leave_its_state(orders: Orders) -> None:
 
 
 def test_a_compacted_state_is_no_change(orders: Orders) -> None:
-    model = Model(orders, "part", BY_PART.format(orders.name.sql, ""))
+    model = Model(orders, "part", BY_PART.format(orders.name.sql, " HAVING count(*) > 1"))
     model.refresh()
     orders.upsert([{"id": 1, "amount": 7}])
     model.refresh()
