@@ -9,6 +9,7 @@ compaction goes on from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import Snapshot, TableState
@@ -236,8 +237,9 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
             rows = rows_written(edge, edge.run("merge", statement, table), table.base, branch=branch)
         finally:
             # Left in place, the property would be committed with every later write of the session.
-            for setting in compact.settings_after_merge(table):
-                edge.run("set_after_merge", setting, table)
+            with ExitStack() as settings:  # each of them, whatever becomes of the others
+                for setting in reversed(compact.settings_after_merge(table)):
+                    settings.callback(edge.run, "set_after_merge", setting, table)
         return rows if publish(edge, table.base, branch, table) else None
 
 

@@ -58,7 +58,7 @@ def settings_after_merge(table: KeyedTable) -> list[str]:
     reset = (_session_property(), _TOUCHED_ONLY, *_of_partitions(table))
     # Not reset: a server of somebody else's may have them on.
     off = [f"SET {quote(name)}=false" for name in _NOT_FOR_A_SESSION]
-    return [*off, *(f"RESET {quote(name)}" for name in reset)]
+    return [*(f"RESET {quote(name)}" for name in reset), *off]
 
 
 def _of_partitions(table: KeyedTable) -> tuple[str, ...]:

@@ -116,6 +116,12 @@ def consumed_versions(history: Iterable[SnapshotLike]) -> dict[str, Consumed]:
     return {}
 
 
+def is_written_to(history: Iterable[SnapshotLike]) -> bool:
+    """Whether rows were written after the newest commit that names consumed versions."""
+    newest = next((one for one in history if PROPERTY_TXN in one.summary), None)
+    return newest is not None and PROPERTY_CONSUMED not in newest.summary
+
+
 def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike | None:
     """The commit of a transaction, if it landed."""
     for snapshot in history:

@@ -251,7 +251,7 @@ def from_sides(
             root=root,
             required=required,
             tombstone_retention_s=_retention(properties),
-            hidden=tuple(column.name for column in _hidden(properties)),
+            hidden=hidden_columns(properties),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(
@@ -260,6 +260,11 @@ def from_sides(
             why=f"an older dbt-arctic made it, or its properties were changed ({error!r})",
             fix=f"rebuild the table: dbt run --full-refresh --select {name.identifier}",
         ) from error
+
+
+def hidden_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns that a view or a base table with these properties says that the view does not show."""
+    return tuple(column.name for column in _hidden(properties))
 
 
 def _hidden(properties: Mapping[str, str]) -> tuple[Column, ...]:

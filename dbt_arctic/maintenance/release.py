@@ -10,7 +10,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.log import merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import savepoints
-from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
+from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
 from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
 from dbt_arctic.maintenance.generations import generation_numbers, load_generation, load_sides
 from dbt_arctic.refresh.edge import Edge
@@ -37,6 +37,8 @@ def release(edge: Edge, name: Name) -> None:
         )
     for side in side_tables_of(edge.catalog, name):
         edge.run("drop_side_table", create.drop_table(side), None)
+    if (hidden := hidden_columns(plain.properties)) and set(hidden) <= {one.name for one in plain.columns}:
+        edge.run("drop_columns", create.drop_columns(name, hidden), None)
     for statement in sql.forget(name, plain.properties):
         edge.run("forget", statement, None)
 

@@ -63,8 +63,8 @@ class AutoPlan:
     an extreme may turn out to have left its group."""
     state: StatePlan | None = None
     """Where the model is a query over a state of its own: what becomes of that first."""
-    hidden: tuple[str, ...] = ()
-    """Columns of ``sql`` that are not the model's: it is its own state, with what it does not show."""
+    beside: BesidePlan | None = None
+    """Where the model is its own state: ``sql`` has columns that the model does not show."""
     began_ms: int = 0
     """When it began to be carried out."""
 
@@ -121,6 +121,19 @@ class StatePlan:
     until: Until
 
 
+@dataclass(frozen=True)
+class BesidePlan:
+    """:param hidden: the columns that are not the model's.
+    :param model_sql: the model's own SQL, for when it has to do without.
+    """
+
+    hidden: tuple[str, ...]
+    model_sql: str
+    settings: str
+    now: Clock | None
+    until: Until
+
+
 SMALL = 100_000
 """Rows of a state that are read whole rather than looked up."""
 
@@ -138,6 +151,7 @@ def plan_auto(
     columns: Sequence[str] | None = None,
     of_state: bool = False,
     took: Sequence[Took] = (),
+    written_to: bool = False,
     now: Clock | None = None,
 ) -> AutoPlan:
     """Decide how a model is refreshed, from metadata alone.
@@ -149,6 +163,7 @@ def plan_auto(
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
     :param columns: the names of the SQL's columns, by analysis; without it, as the SQL reads.
     :param took: earlier refreshes, newest first.
+    :param written_to: whether the target's last commit is none of a refresh.
     :param now: the time of the refresh.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until, now)
@@ -179,6 +194,8 @@ def plan_auto(
         return plan("full", Reason("first-plan", "the last refresh was not planned, or could not be"))
     if earlier != fingerprint:
         return plan("full", Reason("changed-sql", "the SQL, a view that it reads or a setting has changed"))
+    if written_to:
+        return plan("full", Reason("written-to", "something else has written to it since its last refresh"))
     changed = [upstream for upstream in reading.upstreams.values() if upstream.changed]
     if not changed and not reading.time_moved:
         return plan("nothing", Reason("unchanged", "no upstream has a new commit"))

@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, beside, state_sql, with_state_sql
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import AutoPlan
-from dbt_arctic.refresh.auto_state import Plan, Schema, as_called, split_of
+from dbt_arctic.refresh.auto import AutoPlan, BesidePlan
+from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, split_of
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.reading import Reading, Until, read
+from dbt_arctic.refresh.state import find_keyed
 
 
 def build_beside(
@@ -41,9 +44,12 @@ def build_beside(
 
     :param reading: what the query reads.
     """
-    made = None if reading.reason is not None or schema is None else split_of(reading, config)
+    if reading.reason is not None or schema is None:
+        return None
+    own = schema(sql)
+    made = split_of(reading, config, [column.name for column in own])
     stored = None if made is None else beside(made)
-    if made is None or stored is None or schema is None:
+    if made is None or stored is None:
         return None
     names = _names(reading)
     types = {column.name: column.type for column in schema(state_sql(made, names))}
@@ -52,16 +58,18 @@ def build_beside(
     except NoState:
         return None
     hidden = tuple(column for column, shown in stored.items() if column == shown)
-    if [column for column in schema(text) if column.name not in hidden] != schema(sql):
+    produced = schema(text)
+    if [column for column in produced if column.name not in hidden] != own:
         return None
     try:
-        query, facts = as_called(read(catalog, name, text, {}, until))
+        shown = read(catalog, name, text, {}, until)
+        query, facts = as_called(shown, [column.name for column in produced])
         if plan_sums(query, config.unique_key, facts, config.accept) is None:
             return None
     except CannotPlan:
         return None
     found = plan(catalog, name, config, text, schema, rebuild=True, settings=settings, until=until, now=now)
-    return replace(found, hidden=hidden)
+    return replace(found, beside=BesidePlan(hidden, sql, settings, now, until))
 
 
 def plan_beside(
@@ -78,31 +86,67 @@ def plan_beside(
     now: Clock | None,
 ) -> AutoPlan | None:
     """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows."""
-    if schema is not None and not same_columns(
-        table.visible.columns, [(column.name, column.type) for column in schema(sql)]
-    ):
+    own = None if schema is None else [(column.name, column.type) for column in schema(sql)]
+    if own is not None and not same_columns(table.visible.columns, own):
         return None
-    text = _with_hidden(table, sql, read(catalog, name, sql, {}, until), config)
+    shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
+    nulls = _with_nulls(table, sql, table.hidden)
+    text = _with_hidden(table, sql, shown, read(catalog, name, sql, {}, until), config)
     found = plan(catalog, name, config, text, schema, settings=settings, until=until, now=now)
-    if found.action == "build":  # the sums of other types, of columns or of an upstream's that has changed
-        text = _with_nulls(table, sql, table.hidden)
-        found = plan(catalog, name, config, text, schema, settings=settings, until=until, now=now)
-    return replace(found, hidden=table.hidden)
+    if text != nulls and (found.action == "build" or _has_changed(found)):
+        # Its sums have other types by now, or the last refresh had to do without them.
+        without = plan(catalog, name, config, nulls, schema, settings=settings, until=until, now=now)
+        if found.action == "build" or not _has_changed(without):
+            found = without
+    return replace(found, beside=BesidePlan(table.hidden, sql, settings, now, until))
 
 
-def laid_out(config: KeyedConfig, plan: AutoPlan) -> KeyedConfig:
-    """How a plan's table is made: a model that is its own state has few rows."""
-    return replace(config, buckets=1) if plan.hidden and config.buckets is None else config
+def _has_changed(plan: AutoPlan) -> bool:
+    return plan.reason is not None and plan.reason.code == "changed-sql"
 
 
-def _with_hidden(table: KeyedTable, sql: str, reading: Reading, config: KeyedConfig) -> str:
+def run_beside(
+    edge: Edge, name: Name, config: KeyedConfig, plan: AutoPlan, planned: Plan, run: Run
+) -> Outcome:
+    """Build or refresh a model that is its own state, or without where its sums cannot be kept."""
+    found = plan.beside
+    assert found is not None
+    builds = plan.action == "build"
+    table = find_keyed(edge.catalog, name)
+    # Few rows, unless it has grown since.
+    small = builds and table is None and config.buckets is None
+    try:
+        return run(name, replace(config, buckets=1) if small else config, plan)
+    except StatementError:
+        text = (
+            found.model_sql if builds or table is None else _with_nulls(table, found.model_sql, table.hidden)
+        )
+        alone = planned(
+            edge.catalog,
+            name,
+            config,
+            text,
+            edge.query_schema,
+            rebuild=builds,
+            settings=found.settings,
+            until=found.until,
+            now=found.now,
+        )
+        if alone.sql == plan.sql:
+            raise
+        return run(name, config, alone)
+
+
+def _with_hidden(
+    table: KeyedTable, sql: str, shown: Sequence[str], reading: Reading, config: KeyedConfig
+) -> str:
     """The model's SQL with the hidden columns that its table has."""
-    made = None if reading.reason is not None else split_of(reading, config)
+    made = None if reading.reason is not None else split_of(reading, config, shown)
     stored = None if made is None else beside(made)
     if made is not None and stored is not None:
-        wanted = {column for column, shown in stored.items() if column == shown}
+        wanted = {column for column, name in stored.items() if column == name}
         if wanted <= set(table.hidden):
-            types = {column: table.types[shown] for column, shown in stored.items() if shown in table.types}
+            types = {column: table.types[name] for column, name in stored.items() if name in table.types}
             try:
                 text = with_state_sql(made, _names(reading), stored, types)
             except (NoState, KeyError):

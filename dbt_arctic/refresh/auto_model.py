@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
-from dbt_arctic.refresh.auto_beside import build_beside, laid_out, plan_beside
+from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
 from dbt_arctic.refresh.auto_run import refresh_auto
 from dbt_arctic.refresh.auto_state import (
     Schema,
@@ -119,6 +119,7 @@ def _plan(
         columns=columns,
         of_state=of_state,
         took=timings(history),
+        written_to=is_written_to(history),
         now=now,
     )
 
@@ -149,13 +150,14 @@ def run_refresh(
             owner=owner if mine else owner_of_state(name),
             comment=comment if mine else f"The state of {name.identifier}, kept by its refresh",
             column_comments=column_comments if mine else None,
-            hidden=one.hidden,
+            hidden=one.beside.hidden if one.beside else (),
             notes=note("full", began_ms),
         )
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", "build"))
 
     if plan.state is None:
-        outcome = run(name, laid_out(config, plan), plan)
+        beside = plan.beside is not None
+        outcome = run_beside(edge, name, config, plan, _plan, run) if beside else run(name, config, plan)
         changed = plan.reason is not None and plan.reason.code == "changed-sql"
         if plan.action == "build" or changed:
             drop_lost_state(edge, name)

@@ -7,7 +7,7 @@ A state that is lost, or cannot be kept, costs time: then the model is refreshed
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -78,7 +78,11 @@ def plan_state(
     :param reading: what the query reads.
     :param build: how the model would be built without a state, where it is to be built.
     """
-    made = None if reading.reason is not None else split_of(reading, config)
+    if reading.reason is not None:
+        return None
+    table = find_keyed(catalog, name)
+    stored = None if table is None else table.visible.column_names
+    made = split_of(reading, config, stored if schema is None else [one.name for one in schema(sql)])
     if made is None:
         return None
     text = state_sql(made, {key: upstream.name.sql for key, upstream in reading.upstreams.items()})
@@ -200,11 +204,14 @@ def is_free(catalog: CatalogReader, name: Name) -> bool:
     )
 
 
-def split_of(reading: Reading, config: KeyedConfig) -> Split | None:
-    """A model's query as a state and a query over it; ``None`` where that would be of no use."""
+def split_of(reading: Reading, config: KeyedConfig, columns: Sequence[str] | None) -> Split | None:
+    """A model's query as a state and a query over it; ``None`` where that would be of no use.
+
+    :param columns: the names of the query's columns, where they are known; the SQL alone tells no case.
+    """
     try:
         # The state's SQL asks for the time itself, whenever it is run.
-        query, facts = as_called(reading)
+        query, facts = as_called(reading, columns)
         check_determined(query.node, query.types, facts, config.accept)
         if plan_sums(query, config.unique_key, facts, config.accept) is not None:
             return None  # it is a state itself
@@ -216,10 +223,10 @@ def split_of(reading: Reading, config: KeyedConfig) -> Split | None:
     return made
 
 
-def as_called(reading: Reading) -> tuple[Query, Facts]:
+def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, Facts]:
     """A query as it is run at any time, whatever has changed."""
     same_time = AsCalled()
-    query = understood(replace(reading, now=same_time, last=same_time), None)
+    query = understood(replace(reading, now=same_time, last=same_time), columns)
     return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
 
 

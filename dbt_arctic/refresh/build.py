@@ -30,6 +30,7 @@ from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.evolve import stored_type
 from dbt_arctic.refresh.lease import (
     Lease,
     build_at_work,
@@ -112,7 +113,15 @@ def build_generation(
         generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
         key=batch.key,
         layout=layout,
-        columns=tuple(Column(column, types[column], comments.get(column, "")) for column in batch.columns),
+        columns=tuple(
+            # A view tells the stored type of what it shows.
+            Column(
+                column,
+                stored_type(types[column]) if column in hidden else types[column],
+                comments.get(column, ""),
+            )
+            for column in batch.columns
+        ),
         owner=owner,
         previous=old.generation if old else None,
         required=match_columns(config.required, list(types)),

@@ -170,6 +170,7 @@ def _everything(table: KeyedTable, clause: ParsedClause, produced: Mapping[str, 
 
 def _values(table: KeyedTable, values: Values, qualifiers: list[tuple[str, ...]]) -> dict[str, str]:
     known = {tuple(part.lower() for part in qualifier) for qualifier in qualifiers}
+    names = table.visible.column_names
     found: dict[str, str] = {}
     for parts, value in values:
         if parts[:-1] and tuple(part.lower() for part in parts[:-1]) not in known:
@@ -179,12 +180,12 @@ def _values(table: KeyedTable, values: Values, qualifiers: list[tuple[str, ...]]
                 why="a part of a column cannot be assigned by itself",
                 fix="assign the whole column, for instance with named_struct()",
             )
-        (column,) = match_columns(parts[-1:], table.column_names)
-        if column not in table.column_names:
+        (column,) = match_columns(parts[-1:], names)
+        if column not in names:
             raise ConfigError(
                 f"{parts[-1]} is not a column of {table.name}",
                 where=table.name.dotted,
-                why=f"its columns are: {', '.join(table.column_names)}",
+                why=f"its columns are: {', '.join(names)}",
                 fix="correct the name",
             )
         if column in found:

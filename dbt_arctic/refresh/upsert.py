@@ -134,6 +134,13 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
     table = load_keyed(edge.catalog, name)
     load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
+    if table.hidden:
+        raise ConfigError(
+            f"{table.name} was built as an automatic model, and keeps sums that its SQL does not name",
+            where=config.model,
+            why="incremental_strategy was 'auto'; another strategy would write rows without them",
+            fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
+        )
     schema = edge.query_schema(sql)
     produced = model_columns(config, schema)
     if config.is_partial:

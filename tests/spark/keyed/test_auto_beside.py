@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore
+from dbt_arctic.planner.modification import parse_modification
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.modify import modify
 from dbt_arctic.refresh.pull import plan_changes, plan_merge_on_read, plan_pull
 from dbt_arctic.refresh.state import current_version
 from tests.spark.keyed.auto import Model
@@ -191,3 +196,69 @@ def test_it_keeps_what_its_rows_were(orders: Orders, model: Model) -> None:
     other.refresh()
     assert other.rows() == other.rows(other.sql)
     assert table.base.identifier not in other.written_by
+
+
+def test_what_cannot_be_stored_is_done_without(orders: Orders) -> None:
+    """A table has no intervals, but a model may show the minutes of the longest."""
+    sql = f"""SELECT amount % 3 AS part, avg(amount) AS mean,
+  date_part('minute', max(make_dt_interval(0, 0, amount))) AS minutes
+FROM {orders.name.sql} GROUP BY amount % 3"""
+    model = Model(orders, "part", sql)
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)
+    assert as_table(model).table.hidden == ()
+    orders.upsert([{"id": 60, "amount": 33}])
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)
+
+
+def test_short_integers_and_names_in_capitals(orders: Orders) -> None:
+    short = "CAST(amount AS smallint)"
+    sql = f"""SELECT amount % 3 AS Part, max({short}) - min({short}) AS Spread,
+  sum(CASE WHEN amount BETWEEN 5 AND 15 THEN amount END) AS S
+FROM {orders.name.sql} GROUP BY amount % 3"""
+    model = Model(orders, "part", sql)
+    model.refresh()
+    assert as_table(model).table.hidden
+    assert model.refresh() == "SKIP (no upstream change)"
+    orders.delete([{"id": number} for number in (7, 10, 13)])
+    assert model.refresh() == "INCREMENTAL (sums)"
+    assert (1, 18, None) in model.rows()
+    assert model.rows() == model.rows(model.sql)
+    # Another case of a name is the same column.
+    model.sql = sql.replace("AS S\n", "AS s\n").replace("Part", "PART")
+    assert model.refresh() == "FULL (changed-sql)"
+    orders.delete([{"id": number} for number in (5, 8, 11, 14)])
+    assert model.refresh() == "INCREMENTAL (sums)"
+    assert (2, 15, None) in model.rows()
+
+
+def test_rows_of_another_hand_are_put_right(orders: Orders, model: Model) -> None:
+    edge, name = model.session.edge, model.name
+    modify(edge, name, parse_modification(f"DELETE FROM {name.sql} WHERE part = 1"))
+    orders.upsert([{"id": 1, "amount": 4}])
+    assert model.refresh() == "FULL (written-to)"
+    assert model.rows() == model.rows(model.sql)
+    assert model.refresh() == "SKIP (no upstream change)"
+    with pytest.raises(ConfigError, match="_rows is not a column"):
+        modify(edge, name, parse_modification(f"UPDATE {name.sql} SET _rows = 5"))
+    with pytest.raises(ConfigError, match="was built as an automatic model"):
+        as_table(model).upsert_sql(model.sql)
+
+
+def test_a_table_that_is_plain_again_shows_no_more(orders: Orders, model: Model) -> None:
+    release(model.session.edge, model.name)
+    assert columns(model, f"SELECT * FROM {model.name.sql}") == SHOWN
+    assert model.rows() == model.rows(model.sql)
+
+
+def test_a_full_refresh_keeps_the_buckets_that_a_table_has_grown_to(orders: Orders, model: Model) -> None:
+    assert as_table(model).table.layout.buckets == 1
+    sql, edge = model.sql, model.session.edge
+    model.config = replace(model.config, buckets=4)
+    for buckets in (4, None):
+        model.config = replace(model.config, buckets=buckets)
+        plan = plan_refresh(edge.catalog, model.name, model.config, sql, edge.query_schema, rebuild=True)
+        run_refresh(edge, model.name, model.config, plan, owner="model.test")
+        assert as_table(model).table.layout.buckets == 4
+        assert as_table(model).table.hidden
