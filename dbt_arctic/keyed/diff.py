@@ -37,14 +37,9 @@ def difference_from(
     :param images: also the stored row of each changed or gone key, as ``-U``.
     :param unique: whether no two of ``rows`` can have the same key.
     """
-    stored = merge_on_read(table, version, known, logged)
-    if keys is not None:
-        where = f"\nWHERE {' AND '.join(ranges)}" if ranges else ""
-        stored = (
-            f"SELECT {', '.join('m.' + quote(column) for column in table.column_names)}\n"
-            f"FROM (\nSELECT *\nFROM (\n{stored}\n){where}\n) AS m\n"
-            f"LEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality('m', 'k', table.key)}"
-        )
+    stored = merge_on_read(table, version, known, logged, keys)
+    if ranges:
+        stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(ranges)}"
     first = quote(table.key[0])
     gone = f"n.{_SAME_KEY} IS NULL"
     is_stored = f"{_IS_IMAGE} OR {gone}" if images else gone

@@ -63,6 +63,7 @@ def merge_on_read(
     version: Version | None = None,
     known: ColumnsAt | None = None,
     logged: Logged = "several",
+    keys: str | None = None,
 ) -> str:
     """Merged rows: base rows that no change overrides, and each key's latest change unless a delete.
 
@@ -72,14 +73,17 @@ def merge_on_read(
 
     :param logged: what the change table is known to have at the version. Nothing is not read, and in one
         commit no key has two changes to choose from.
+    :param keys: SQL of the only keys whose rows are wanted, with the key's columns. What has another key is
+        dropped first, before anything is merged.
     """
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
     change_at = version.change_snapshot if version else None
     base = table.base.at(base_at)
     change = table.change.at(change_at)
+    only = "" if keys is None else _only("b", keys, table.key)
     if logged == "nothing":
-        return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b"
+        return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b{only}"
     overridden = ""
     if table.sequence_by:
         # A late older row may meet a newer one in the base.
@@ -88,7 +92,7 @@ def merge_on_read(
     read_of_change = key if not table.sequence_by else f"{key}, {quote(table.sequence_by)}"
     return f"""\
 SELECT {select_columns(table, base_at, known or {}, "b")}
-FROM {base} AS b
+FROM {base} AS b{only}
 LEFT ANTI JOIN (
   SELECT {read_of_change}
   FROM {change}
@@ -96,19 +100,26 @@ LEFT ANTI JOIN (
 ) AS c
   ON {key_equality("b", "c", table.key)}{overridden}
 UNION ALL
-{_shown_changes(table, version, known or {}, logged)}"""
+{_shown_changes(table, version, known or {}, logged, keys)}"""
 
 
-def _shown_changes(table: KeyedTable, version: Version | None, known: ColumnsAt, logged: Logged) -> str:
+def _only(alias: str, keys: str, key: Sequence[str]) -> str:
+    return f"\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality(alias, 'k', key)}"
+
+
+def _shown_changes(
+    table: KeyedTable, version: Version | None, known: ColumnsAt, logged: Logged, keys: str | None
+) -> str:
     if logged == "one" and version is not None and not table.sequence_by:
         at = version.change_snapshot
+        only = "" if keys is None else _only("c", keys, table.key)
         return (
-            f"SELECT {select_columns(table, at, known, 'c')}\nFROM {table.change.at(at)} AS c\n"
+            f"SELECT {select_columns(table, at, known, 'c')}\nFROM {table.change.at(at)} AS c{only}\n"
             f"WHERE c.{quote(ACTION)} = 'U'"
         )
     return f"""\
 SELECT {", ".join("c." + quote(column) for column in table.column_names)}
-{_winning_changes(table, version, known)}
+{_winning_changes(table, version, known, keys)}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
 
 
@@ -124,7 +135,9 @@ SELECT {columns}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} = 'D'"""
 
 
-def _winning_changes(table: KeyedTable, version: Version | None, known: ColumnsAt | None) -> str:
+def _winning_changes(
+    table: KeyedTable, version: Version | None, known: ColumnsAt | None, keys: str | None = None
+) -> str:
     """A ``FROM`` clause: as ``c`` the changes that no row of the base overrides, numbered by key."""
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
@@ -138,11 +151,12 @@ LEFT ANTI JOIN (
   FROM {table.base.at(base_at)}
 ) AS b
   ON {key_equality("b", "c", table.key)} AND b.{sequence} > c.{sequence}"""
+    only = "" if keys is None else f" AS c{_only('c', keys, table.key)}"
     return f"""\
 FROM (
   SELECT {select_columns(table, change_at, known or {})}, {quote(ACTION)},
     row_number() OVER (PARTITION BY {key} ORDER BY {newest_first(table)}) AS {_RANK}
-  FROM {table.change.at(change_at)}
+  FROM {table.change.at(change_at)}{only}
   WHERE {quote(ACTION)} <> '-U'
 ) AS c{overriding}"""
 
@@ -254,6 +268,20 @@ FROM (
 WHERE {_RANK} = 1 AND {quote(ACTION)} = '-U'"""
 
 
+def signed_changes(table: KeyedTable, log: LogRange, sign: str, known: ColumnsAt | None = None) -> str:
+    """The before-images and the upserts of a range with one change of each key and images, in one read.
+
+    Columns: the table's, and ``sign``, -1 for an image and 1 for an upsert.
+    """
+    (readable,), (txn,) = log.readable_at, log.transactions
+    return (
+        f"SELECT {select_columns(table, readable, known or {})}, "
+        f"CASE {quote(ACTION)} WHEN 'U' THEN 1 ELSE -1 END AS {quote(sign)}\n"
+        f"FROM {table.change.at(readable)}\n"
+        f"WHERE {quote(TXN)} = {txn} AND {quote(ACTION)} <> 'D'"
+    )
+
+
 def latest_changes_and_before_images(
     table: KeyedTable, before: Version, after: Version, log: LogRange, known: ColumnsAt | None = None
 ) -> str:
@@ -264,12 +292,10 @@ def latest_changes_and_before_images(
     latest = latest_changes(table, log, after, known)
     if not log.transactions:
         return latest
-    columns = ", ".join("m." + quote(column) for column in table.column_names)
+    keys = f"SELECT {quote_all(table.key)} FROM (\n{latest}\n)"
     return (
-        f"{latest}\nUNION ALL\nSELECT {columns}, '-U' AS {quote(ACTION)}\n"
-        f"FROM (\n{merge_on_read(table, before, known)}\n) AS m\n"
-        f"LEFT SEMI JOIN (\nSELECT {quote_all(table.key)} FROM (\n{latest}\n)\n) AS k\n"
-        f"  ON {key_equality('m', 'k', table.key)}"
+        f"{latest}\nUNION ALL\nSELECT {quote_all(table.column_names)}, '-U' AS {quote(ACTION)}\n"
+        f"FROM (\n{merge_on_read(table, before, known, keys=keys)}\n)"
     )
 
 
@@ -321,14 +347,8 @@ def changes(
     latest = latest_changes(table, log, after, known)
     keys = f"SELECT {quote_all(table.key)} FROM (\n{latest}\n)"
 
-    def touched(version: Version) -> str:
-        columns = ", ".join("m." + quote(column) for column in table.column_names)
-        return (
-            f"SELECT {columns}\nFROM (\n{merge_on_read(table, version, known)}\n) AS m\n"
-            f"LEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality('m', 'k', table.key)}"
-        )
-
-    return difference(touched(before), touched(after), table.key, table.types, images)
+    before_them, after_them = (merge_on_read(table, at, known, keys=keys) for at in (before, after))
+    return difference(before_them, after_them, table.key, table.types, images)
 
 
 def appended_rows(table: Name, after: int, to: int, into: Name) -> str:

@@ -13,9 +13,12 @@ from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
 
-State = Literal["new", "old", "minus", "plus", "changed", "keys"]
+State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys"]
 """What a scan reads of its upstream: all rows now, all rows as last consumed, the rows of the old state
-that changed since, those of the new state, both of these, or their keys."""
+that changed since, those of the new state, both of these, both with ``SIGN_OF_ROW``, or their keys."""
+
+SIGN_OF_ROW = "_arctic_sign"
+"""The column of changed rows that is 1 for those of the new state and -1 for those of the old one."""
 
 JoinKind = Literal["inner", "left", "right", "full", "semi"]
 SubqueryKind = Literal["exists", "in", "scalar"]

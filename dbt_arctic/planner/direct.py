@@ -30,7 +30,7 @@ from dbt_arctic.planner.facts import Facts
 Origin = tuple[str, tuple[str, ...]]
 """An upstream, and of its stored columns those that the asked-for values are from."""
 
-_OF_CHANGED_ROWS = ("keys", "changed", "minus", "plus")
+_OF_CHANGED_ROWS = ("keys", "changed", "signed", "minus", "plus")
 
 
 def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Node:

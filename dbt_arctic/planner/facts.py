@@ -15,6 +15,7 @@ class UpstreamFacts:
     :param rows: about how many, 0 where it is not known. :param changed_rows: of these, -1 likewise.
     :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
     :param logged: whether a log tells what changed; else two states are compared to find it.
+    :param signed: whether one read gives the rows of both states that changed, with their signs.
     """
 
     changed: bool
@@ -23,6 +24,7 @@ class UpstreamFacts:
     changed_rows: int = -1
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     logged: bool = True
+    signed: bool = False
 
 
 @dataclass(frozen=True)

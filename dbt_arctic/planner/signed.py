@@ -17,6 +17,7 @@ from functools import singledispatch
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
+    SIGN_OF_ROW,
     Aggregate,
     Filter,
     Generate,
@@ -87,6 +88,9 @@ def signed_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Sig
 @signed_rule.register
 def _scan(node: Scan, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    if facts.of(node).signed:
+        rows = replace(node, columns=(*used, (SIGN, SIGN_OF_ROW)), state="signed")
+        return (_only(rows, wanted),)
     lost, gained = (replace(node, columns=used, state=state) for state in _CHANGED)
     return (UnionAll((_with_sign(lost, wanted, -1), _with_sign(gained, wanted, 1)), (*wanted, SIGN)),)
 
@@ -314,7 +318,7 @@ def _range(node: Node, name: str, facts: Facts) -> tuple[str, str] | None:
     match node:
         case Scan():
             stored = dict(node.columns)[name]
-            return facts.of(node).ranges.get(stored) if node.state in ("minus", "plus") else None
+            return facts.of(node).ranges.get(stored) if node.state in (*_CHANGED, "signed") else None
         case Project():
             below = plain(dict(node.items)[name])
             return None if below is None else _range(node.child, below, facts)

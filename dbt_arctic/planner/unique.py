@@ -30,6 +30,8 @@ _FEW = 8
 def unique_keys(node: Node, facts: Facts) -> Keys:
     """Sets of columns of which no two rows of ``node`` have the same values (NULLs as values)."""
     match node:
+        case Scan() if node.state == "signed":
+            return _NONE  # a key may have a row of either state
         case Scan():
             key = facts.of(node).key
             by_name = {stored: name for name, stored in node.columns}

@@ -240,6 +240,7 @@ def _facts(reading: Reading) -> Facts:
                 upstream.changed_rows,
                 upstream.ranges,
                 logged=upstream.changed_rows >= 0,
+                signed="signed" in upstream.states,
             )
             for name, upstream in reading.upstreams.items()
         },

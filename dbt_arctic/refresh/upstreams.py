@@ -17,7 +17,7 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, is_token
-from dbt_arctic.planner.algebra import State
+from dbt_arctic.planner.algebra import SIGN_OF_ROW, State
 from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
@@ -154,7 +154,7 @@ def _keyed(
     known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
     ranges = key_ranges(catalog, table, log)
     single = is_single(log, change.history(now.change_snapshot)) and not table.sequence_by
-    old = read.merge_on_read(table, before, known, logged_at(catalog, table, change, before.change_snapshot))
+    then = logged_at(catalog, table, change, before.change_snapshot)
     commits = [
         snapshot
         for snapshot in change.history(now.change_snapshot)
@@ -166,7 +166,9 @@ def _keyed(
         for commit in commits
     )
     images = read.before_images(table, log, known, single=single) if imaged else ""
-    states.update(_logged(table, old, now, log, known, ranges, single=single, images=images))
+    states.update(_logged(table, before, then, now, log, known, ranges, single=single, images=images))
+    if imaged and single:
+        states["signed"] = read.signed_changes(table, log, SIGN_OF_ROW, known)
     rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
     of_images = count_images(catalog, table, commits, now.change_snapshot)
     counted = single and of_images is not None
@@ -175,7 +177,8 @@ def _keyed(
 
 def _logged(
     table: KeyedTable,
-    old: str,
+    before: Version,
+    then: read.Logged,
     now: Version,
     log: LogRange,
     known: ColumnsAt,
@@ -186,20 +189,17 @@ def _logged(
 ) -> dict[State, str]:
     """The states that a change log tells: only keys that it names can differ.
 
-    :param old: SQL of the state before.
+    :param before: the version of the state before, and :param then: what the change table had there.
     :param images: SQL of what changed rows were there, where the log has it; empty else.
     """
     columns = quote_all(table.column_names)
     latest = read.latest_changes(table, log, now, known, single=single)
     distinct = "" if single else "DISTINCT "
     keys = f"SELECT {distinct}{quote_all(table.key)}\nFROM (\n{latest}\n)"
-    matched = read.key_equality("m", "k", table.key)
-    listed = ", ".join("m." + quote(column) for column in table.column_names)
-    minus = f"SELECT {listed}\nFROM (\n{old}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {matched}"
-    if images:
-        minus = images
-    elif ranges:
-        minus += f"\nWHERE {between(ranges, 'm')}"
+    old = read.merge_on_read(table, before, known, then)
+    minus = images or read.merge_on_read(table, before, known, then, keys)
+    if ranges and not images:
+        minus = f"SELECT {columns}\nFROM (\n{minus}\n) AS m\nWHERE {between(ranges, 'm')}"
     plus = f"SELECT {columns}\nFROM (\n{latest}\n)\nWHERE {quote(ACTION)} = 'U'"
     return {
         "old": old,

@@ -18,6 +18,7 @@ from dbt_arctic.planner import gathered as gathered_module
 from dbt_arctic.planner import plan as plan_module
 from dbt_arctic.planner import signed as signed_module
 from dbt_arctic.planner.algebra import (
+    SIGN_OF_ROW,
     Aggregate,
     Filter,
     Generate,
@@ -47,6 +48,8 @@ class AfterImagesOnly(InDuckDB):
     def relation(self, source: str, state: State) -> str:
         if state == "minus":
             return f"(SELECT * FROM `{source}` WHERE false)"
+        if state == "signed":
+            return f"(SELECT *, 1 AS {SIGN_OF_ROW} FROM `{source}@plus`)"
         return super().relation(source, "plus" if state in ("changed", "keys") else state)
 
 

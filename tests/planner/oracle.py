@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dbt_arctic.planner.algebra import Node, State
+from dbt_arctic.planner.algebra import SIGN_OF_ROW, Node, State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.gathered import gather
 from dbt_arctic.planner.plan import (
@@ -76,6 +76,7 @@ _STATES = {
     "@plus": "state = 2",
     "@changed": "state > 0",
     "@keys": "state > 0",
+    "@signed": "state > 0",
 }
 """Rows of both states are stored as 0, those of the old one alone as 1, those of the new one alone as 2."""
 
@@ -91,9 +92,9 @@ class Database:
             self._store(table, [], [], [])
             listed = ", ".join(f'"{column}"' for column, _ in columns)
             for name, of_state in _STATES.items():
-                self.connection.execute(
-                    f'CREATE VIEW "{table}{name}" AS SELECT {listed} FROM "{table}@rows" WHERE {of_state}'
-                )
+                sign = f", 2 * state - 3 AS {SIGN_OF_ROW}" if name == "@signed" else ""
+                query = f'SELECT {listed}{sign} FROM "{table}@rows" WHERE {of_state}'
+                self.connection.execute(f'CREATE VIEW "{table}{name}" AS {query}')
 
     def load(self, old: Tables, new: Tables) -> None:
         for table in SCHEMAS:
@@ -127,7 +128,11 @@ def at_old(sql: str) -> str:
 
 def facts_of(old: Tables, new: Tables) -> Facts:
     return Facts(
-        {table: UpstreamFacts(Counter(old[table]) != Counter(new[table]), KEYS[table]) for table in SCHEMAS}
+        {
+            # Of one table the rows that changed are read at once, of the others by state.
+            table: UpstreamFacts(Counter(old[table]) != Counter(new[table]), KEYS[table], signed=table == "b")
+            for table in SCHEMAS
+        }
     )
 
 

@@ -90,6 +90,23 @@ def test_what_is_merged_and_not_yet_trimmed_reads_the_same(
 
 
 @eager
+@given(base=states, log=commits, wanted=st.sets(keys, max_size=4), several=st.booleans())
+def test_rows_of_some_keys_are_those_of_the_merged_rows(
+    duck: Any, base: State, log: list[State], wanted: set[tuple[int, str]], several: bool
+) -> None:
+    log = log if several else log[:1]
+    duck.table("orders__base_1@5", LOGICAL, rows_of(base))
+    duck.table("orders__change_1@7", CHANGE, change_rows(log))
+    duck.table("wanted", "id INT, part VARCHAR", sorted(wanted))
+    logged: read.Logged = "several" if several else "one" if log and log[0] else "nothing"
+    of_keys = read.merge_on_read(
+        TABLE, Version(1, 7, 5), logged=logged, keys="SELECT id, part FROM lake.s.wanted"
+    )
+    merged = after(base, log)
+    assert as_state(duck.query(of_keys)) == {key: merged[key] for key in wanted if key in merged}
+
+
+@eager
 @given(log=commits, start=st.integers(0, 5), trimmed=st.integers(0, 5))
 def test_the_latest_changes_of_a_range_are_the_last_of_each_key_in_it(
     duck: Any, log: list[State], start: int, trimmed: int

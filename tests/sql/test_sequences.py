@@ -86,6 +86,17 @@ def test_merged_rows_are_the_greatest_of_each_key_whatever_is_merged_or_trimmed(
 
 
 @eager
+@given(log=commits, merged=st.integers(0, 6), trimmed=st.integers(0, 6), wanted=st.sets(st.integers(0, 4)))
+def test_rows_of_some_keys_are_those_of_the_merged_rows(
+    duck: Any, log: list[Commit], merged: int, trimmed: int, wanted: set[int]
+) -> None:
+    fill(duck, log, merged, trimmed)
+    duck.table("wanted", "id INT", [(key,) for key in sorted(wanted)])
+    found = duck.query(read.merge_on_read(TABLE, keys="SELECT id FROM lake.s.wanted"))
+    assert found_state(found) == {key: row for key, row in state(log).items() if key in wanted}
+
+
+@eager
 @given(log=commits, merged=st.integers(0, 6), trimmed=st.integers(0, 6))
 def test_the_deletes_that_are_remembered_are_those_that_no_row_has_overridden(
     duck: Any, log: list[Commit], merged: int, trimmed: int
