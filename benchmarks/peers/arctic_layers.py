@@ -14,8 +14,8 @@ from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 class Models:
     def __init__(self, peer: Arctic, buckets: int) -> None:
         self.peer = peer
-        self.orders, self.customers = orders("ods", buckets), customers_table(buckets)
-        self.dwd_table, self.dws_table = dwd_table(buckets), dws_table(buckets)
+        self.orders, self.customers = orders("ods", buckets), customers_table()
+        self.dwd_table, self.dws_table = dwd_table(buckets), dws_table()
 
     def build(self, rows: str, customers: str) -> None:
         self.peer.load(self.customers, customers)

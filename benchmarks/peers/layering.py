@@ -18,8 +18,8 @@ class _Layers:
     def __init__(self, peer: Peer, buckets: int) -> None:
         self.peer = peer
         self.orders = orders("ods", buckets)
-        self.dwd_table, self.dws_table = dwd_table(buckets), dws_table(buckets)
-        self._customers = customers_table(buckets)
+        self.dwd_table, self.dws_table = dwd_table(buckets), dws_table()
+        self._customers = customers_table()
 
     @property
     def customers(self) -> str:
