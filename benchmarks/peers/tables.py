@@ -22,7 +22,8 @@ def markdown(summary: Summary, about: Mapping[str, str], titles: Mapping[str, st
     if summary.cases("upserts"):
         parts += [f"## {MAIN} changes", _main(summary, titles)]
         parts += ["## Every share and choice of keys: write", _matrix(summary, titles, "write")]
-        rounds = max(len(case.rounds) for run in summary.runs for case in run.story.cases)
+        stories = [run.story for run in summary.runs if run.story.workload == "upserts"]
+        rounds = max(len(case.rounds) for story in stories for case in story.cases)
         parts += [f"## The same: read of all rows with {rounds} such rounds pending"]
         parts += [_last_reads(summary, titles)]
         parts += ["## The same: compaction", _matrix(summary, titles, "compact")]

@@ -81,6 +81,15 @@ def test_layers_are_compared_with_the_best_peer_and_not_with_a_rebuild() -> None
     assert outcome(summary, "layered refresh") == ("6.0 (hudi)", True)
 
 
+def test_rounds_of_another_workload_are_not_taken_for_those_that_are_pending() -> None:
+    more = Run("arctic", layers(1_000, 5), 0, Told(samples=[sample("refresh", 1, case="layers")]))
+    alone, both = (
+        markdown(Summary(runs), {}, TITLES) for runs in ([run("arctic", 1, 1)], [run("arctic", 1, 1), more])
+    )
+    (told_of,) = [line for line in alone.splitlines() if "such rounds pending" in line]
+    assert told_of in both.splitlines()
+
+
 def test_what_differs_from_what_must_be_found_is_a_difference() -> None:
     told_of = Told(checks=[Check(1, "check", ["1"]), Check(2, "check", ["3"]), Check(9, "other", ["7"])])
     (found,) = differences(told_of, {"1 check": ["1"], "2 check": ["2"]})
