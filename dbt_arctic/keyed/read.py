@@ -81,7 +81,7 @@ def merge_on_read(
     change_at = version.change_snapshot if version else None
     base = table.base.at(base_at)
     change = table.change.at(change_at)
-    only = "" if keys is None else _only("b", keys, table.key)
+    only = _only("b", keys, table.key)
     if logged == "nothing":
         return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b{only}"
     overridden = ""
@@ -103,7 +103,9 @@ UNION ALL
 {_shown_changes(table, version, known or {}, logged, keys)}"""
 
 
-def _only(alias: str, keys: str, key: Sequence[str]) -> str:
+def _only(alias: str, keys: str | None, key: Sequence[str]) -> str:
+    if keys is None:
+        return ""
     return f"\nLEFT SEMI JOIN (\n{keys}\n) AS k\n  ON {key_equality(alias, 'k', key)}"
 
 
@@ -112,9 +114,9 @@ def _shown_changes(
 ) -> str:
     if logged == "one" and version is not None and not table.sequence_by:
         at = version.change_snapshot
-        only = "" if keys is None else _only("c", keys, table.key)
         return (
-            f"SELECT {select_columns(table, at, known, 'c')}\nFROM {table.change.at(at)} AS c{only}\n"
+            f"SELECT {select_columns(table, at, known, 'c')}\n"
+            f"FROM {table.change.at(at)} AS c{_only('c', keys, table.key)}\n"
             f"WHERE c.{quote(ACTION)} = 'U'"
         )
     return f"""\
@@ -151,6 +153,7 @@ LEFT ANTI JOIN (
   FROM {table.base.at(base_at)}
 ) AS b
   ON {key_equality("b", "c", table.key)} AND b.{sequence} > c.{sequence}"""
+    # Without keys this is the text of the view, which `verify` compares: it stays as it is.
     only = "" if keys is None else f" AS c{_only('c', keys, table.key)}"
     return f"""\
 FROM (
@@ -332,6 +335,11 @@ def difference(
     return "\nUNION ALL\n".join(parts)
 
 
+def changed_keys(table: KeyedTable, log: LogRange, at: Version, known: ColumnsAt | None = None) -> str:
+    """The keys that a log range names: no other key can differ between its ends."""
+    return f"SELECT {quote_all(table.key)} FROM (\n{latest_changes(table, log, at, known)}\n)"
+
+
 def changes(
     table: KeyedTable,
     before: Version,
@@ -344,9 +352,7 @@ def changes(
 
     Both states are restricted to the keys that the log names before they are compared.
     """
-    latest = latest_changes(table, log, after, known)
-    keys = f"SELECT {quote_all(table.key)} FROM (\n{latest}\n)"
-
+    keys = changed_keys(table, log, after, known)
     before_them, after_them = (merge_on_read(table, at, known, keys=keys) for at in (before, after))
     return difference(before_them, after_them, table.key, table.types, images)
 

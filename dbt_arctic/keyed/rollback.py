@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbt_arctic.keyed.checks import Check, when_broken
-from dbt_arctic.keyed.log import PROPERTY_TXN, LogRange
+from dbt_arctic.keyed.log import PROPERTY_TXN
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, difference, key_equality, latest_changes
+from dbt_arctic.keyed.read import difference
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
-from dbt_arctic.keyed.version import Version
 
 
 def insert_difference(
@@ -29,19 +28,6 @@ def insert_difference(
         f"({quote_all([*table.column_names, ACTION, OFFSET, TXN])})\n"
         f"SELECT {columns}, {quote(ACTION)}, {_checked_offset(table)}, CAST({txn} AS BIGINT)\n"
         f"FROM (\n{difference(now, then, table.key, table.types)}\n)"
-    )
-
-
-def of_changed_keys(table: KeyedTable, state: str, log: LogRange, now: Version, known: ColumnsAt) -> str:
-    """The rows of a state whose keys a range of the log names: no other key can differ.
-
-    :param now: the version at the end of the range.
-    """
-    columns = ", ".join("m." + quote(column) for column in table.column_names)
-    keys = f"SELECT {quote_all(table.key)} FROM (\n{latest_changes(table, log, now, known)}\n)"
-    return (
-        f"SELECT {columns}\nFROM (\n{state}\n) AS m\nLEFT SEMI JOIN (\n{keys}\n) AS k\n"
-        f"  ON {key_equality('m', 'k', table.key)}"
     )
 
 

@@ -13,7 +13,8 @@ from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, consumed_versions, log_range
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.rollback import insert_difference, of_changed_keys
+from dbt_arctic.keyed.read import changed_keys
+from dbt_arctic.keyed.rollback import insert_difference
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, Version, encode_consumed
 from dbt_arctic.maintenance.finding import rebuild
@@ -115,18 +116,18 @@ def _states(
     catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version, now: Version
 ) -> tuple[str, str]:
     """SQL of the rows of then and of now, restricted to keys that may differ where the log tells them."""
-    then_sql, now_sql = state_at(catalog, table, to), state_at(catalog, table, now)
+
+    def states(keys: str | None = None) -> tuple[str, str]:
+        return state_at(catalog, table, to, keys), state_at(catalog, table, now, keys)
+
     if to.generation != now.generation:
         _require_same_meaning(catalog, table, to)
-        return then_sql, now_sql
+        return states()
     log = log_range(change.history(now.change_snapshot), to.change_snapshot)
     if log is None or _by_hand(catalog, table):
-        return then_sql, now_sql
+        return states()
     known = columns_at(catalog, table.change, (now.change_snapshot, *log.readable_at))
-    return (
-        of_changed_keys(table, then_sql, log, now, known),
-        of_changed_keys(table, now_sql, log, now, known),
-    )
+    return states(changed_keys(table, log, now, known))
 
 
 def _by_hand(catalog: CatalogReader, table: KeyedTable) -> bool:

@@ -141,9 +141,12 @@ def pair(
     return Version(table.generation.number, change_snapshot, base_snapshot)
 
 
-def state_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> str:
-    """SQL of a table's merged rows at a version, with the columns of today: one that came later is NULL."""
-    return read.merge_on_read(*_at(catalog, table, version))
+def state_at(catalog: CatalogReader, table: KeyedTable, version: Version, keys: str | None = None) -> str:
+    """SQL of a table's merged rows at a version, with the columns of today: one that came later is NULL.
+
+    :param keys: SQL of the only keys whose rows are wanted.
+    """
+    return read.merge_on_read(*_at(catalog, table, version), keys=keys)
 
 
 def deletes_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from dbt_arctic.planner.algebra import Scan
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.parse import parse
 from dbt_arctic.planner.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.unique import unique_keys
 from tests.planner.oracle import InDuckDB
 from tests.planner.random_tables import KEYS
 
@@ -421,3 +424,10 @@ def test_columns_that_are_compared_after_a_cast_do_not_stand_for_each_other(
     )
     text = " ".join(rows_sql(plan_incremental(looked_up, ["x"], facts), InDuckDB(), "affected").split())
     assert ("`b`.`code` <=>" in text) is unique
+
+
+def test_rows_of_both_states_have_no_key() -> None:
+    facts = Facts({"a": UpstreamFacts(True, ("id",), signed=True)})
+    scan = Scan("a", "a", (("a_id", "id"),))
+    assert unique_keys(scan, facts) == {frozenset({"a_id"})}
+    assert not unique_keys(replace(scan, state="signed"), facts)

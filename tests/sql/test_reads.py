@@ -140,6 +140,19 @@ def test_the_changes_of_a_single_commit_are_its_rows(duck: Any, log: list[State]
         assert found == expected
 
 
+@eager
+@given(base=states, commit=st.dictionaries(keys, st.one_of(st.just("D"), values), max_size=4))
+def test_signed_rows_are_what_one_commit_with_images_took_and_gave(
+    duck: Any, base: State, commit: State
+) -> None:
+    images = [(*key, base[key], "-U", None, 1000, 2) for key in commit if key in base]
+    duck.table("orders__change_1@7", CHANGE, change_rows([commit]) + images)
+    found = duck.query(read.signed_changes(TABLE, LogRange((1000,), (7,)), "sign"))
+    lost = {(*key, base[key], -1) for key in commit if key in base}
+    gained = {(*key, value, 1) for key, value in commit.items() if value != "D"}
+    assert (len(found), set(found)) == (len(lost) + len(gained), lost | gained)
+
+
 @pytest.mark.parametrize("images", ["after", "both"])
 def test_a_difference_turns_one_state_into_the_other(duck: Any, images: read.Images) -> None:
     @eager

@@ -82,6 +82,8 @@ def test_what_rows_were_is_read_from_the_changes(chain: Chain) -> None:
     assert (told.rows, str(told.choice)) == (4, "INCREMENTAL (5 keys)")
     assert chain.refresh(chain.totals).choice is not None
     assert not chain.looked_up
+    refresh = next(sql for sql in chain.ran if sql.startswith("INSERT"))
+    assert refresh.count("paid__change") == 1, "what was lost and gained is read once"
 
 
 def test_images_are_no_changes_for_who_counts_them(chain: Chain) -> None:

@@ -92,6 +92,13 @@ def test_what_is_not_there_is_not_read() -> None:
     assert "row_number" in merge_on_read(TABLE, AT)
 
 
+def test_rows_of_other_keys_are_dropped_before_anything_is_merged() -> None:
+    of_keys = merge_on_read(TABLE, AT, keys="SELECT id FROM wanted")
+    base, changes = of_keys.split("UNION ALL")
+    assert base.index("LEFT SEMI JOIN") < base.index("LEFT ANTI JOIN")
+    assert changes.index("row_number") < changes.index("LEFT SEMI JOIN") < changes.index("WHERE"), "inside"
+
+
 def test_with_a_sequence_one_commit_may_have_lost_against_the_base() -> None:
     late = replace(TABLE, generation=Generation(1, "b", "c", "price"))
     assert "row_number" in merge_on_read(late, AT, logged="one")
