@@ -72,6 +72,7 @@ class ArcticConfig(AdapterConfig):
     merge_exclude_columns: list[str] | None = None
     overwrite: str | None = None
     auto: str | dict[str, Any] | None = None
+    before_images: bool | None = None
     full_refresh_above: float | None = None
     compaction: dict[str, Any] | None = None
     submission_method: str | None = None

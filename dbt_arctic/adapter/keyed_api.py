@@ -29,6 +29,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
+from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed import create, read
 from dbt_arctic.keyed.names import Name
@@ -38,7 +39,7 @@ from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, swaps
 from dbt_arctic.refresh.auto_state import drop_lost_state
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
-from dbt_arctic.refresh.consumption import Consumption, last_consumed
+from dbt_arctic.refresh.consumption import Consumption, last_consumed, last_read
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
@@ -87,7 +88,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def _shared_rows(self) -> SharedRows | None:
         """Of this invocation. A server may outlive it, and would keep the rows for nobody."""
-        if self.config.credentials.method != "session":
+        credentials = self.config.credentials
+        if not isinstance(ArcticConnectionManager.engine(credentials), SessionEngine):
             return None
         with _SHARING:
             found: SharedRows = self.__dict__.setdefault("_rows_of_this_invocation", SharedRows())
@@ -157,7 +159,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 return known.sql
         with as_dbt_errors():
             refuse_pull(model)
-            expected = {} if first_run else self._consumed(target)
+            begun = self._pulls().begun_from(model["unique_id"]) if running else None
+            expected = begun if begun is not None else {} if first_run else self._consumed(target)
             edge = self.edge()
             staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
             cloned = self._cloned_from(upstream, expected)
@@ -170,7 +173,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 planned = pull.plan_pull(
                     self.catalog,
                     upstream,
-                    expected.get(upstream.dotted),
+                    last_read(self.catalog, upstream, expected),
                     model=model["name"],
                     key=key,
                     images=images,
@@ -204,6 +207,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 config = replace(config, checks=contract.checks, required=contract.required)
                 sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
             if rebuild:
+                pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(
                     edge,
                     this.name_parts,

@@ -11,6 +11,7 @@ from dbt_arctic.cli.output import print_json, print_table
 from dbt_arctic.planner.plan import affected_sql, rows_sql
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
 from dbt_arctic.planner.sums import changes_sql
+from dbt_arctic.refresh.auto_model import has_other_columns
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -60,7 +61,7 @@ def reasons(entry: ModelPlan) -> list[str]:
     found = []
     plan = entry.plan
     advised = {advice.reason.code for advice in entry.advice}
-    if plan.action == "build":
+    if plan.action == "build" and not has_other_columns(plan):
         found.append("the table does not exist yet")
     elif plan.reason is not None and plan.reason.code not in advised:
         found.append(f"{plan.reason.what} ({plan.reason.code})")

@@ -192,7 +192,7 @@ def _in_buckets(table: KeyedTable, buckets: Iterable[int]) -> str:
     layout, numbers = table.layout, sorted(buckets)
     if not numbers or not layout.buckets:
         return ""
-    bucket = f"{quote(table.base.catalog)}.system.bucket({layout.buckets}, {quote(layout.bucket_by)})"
+    bucket = layout.bucket_expression(table.base.catalog)
     return f"{bucket} IN ({', '.join(map(str, numbers))})"
 
 

@@ -48,6 +48,10 @@ class Layout:
         buckets = (f"bucket({self.buckets}, {self.bucket_by})",) if self.buckets else ()
         return (*same_fields(self.partition_by), *buckets)
 
+    def bucket_expression(self, catalog: str) -> str:
+        """The number of a row's bucket as SQL over the row; only where there are buckets."""
+        return f"{quote(catalog)}.system.bucket({self.buckets}, {quote(self.bucket_by)})"
+
     def order_clause(self) -> str:
         return quote_all(self.sort_by)
 
@@ -227,7 +231,7 @@ def check_bucket_count(where: str, count: int) -> None:
             f"buckets is {count}",
             where=where,
             why=f"the number of buckets is a power of two from 1 to {MAX_BUCKETS}, so that it can grow and "
-            "shrink, and tables with different numbers can still be joined in place",
+            "shrink by doubling",
             fix=f"set buckets={_nearest_power(count)}",
         )
 

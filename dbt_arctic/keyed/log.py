@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, decode_consumed
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, decode_consumed, of_relations
 
 PROPERTY_TXN = "arctic.txn"
 """On a commit of the change table: the ``_txn`` of its rows."""
@@ -120,6 +120,18 @@ def is_written_to(history: Iterable[SnapshotLike]) -> bool:
     """Whether rows were written after the newest commit that names consumed versions."""
     newest = next((one for one in history if PROPERTY_TXN in one.summary), None)
     return newest is not None and PROPERTY_CONSUMED not in newest.summary
+
+
+def versions_to_carry(history: Sequence[SnapshotLike], *, are_its_rows: bool = True) -> dict[str, Consumed]:
+    """The consumed versions, for a commit that says them again and is none of a refresh.
+
+    :param are_its_rows: whether the rows are still those that were committed with them. Where they are not,
+        or where something else has written since, they are those of no query.
+    """
+    found = consumed_versions(history)
+    if are_its_rows and not is_written_to(history):
+        return found
+    return of_relations(found)
 
 
 def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike | None:

@@ -12,6 +12,12 @@ from dbt_arctic.errors import ConfigError
 PROPERTY_CONSUMED = "arctic.consumed"
 """In a snapshot's summary: the version of each upstream that the data was computed from."""
 
+FINGERPRINT = "arctic.plan"
+"""Among the consumed versions of a commit: the query that its rows are the result of."""
+
+ASKED_AT = "arctic.time"
+"""Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
+
 _TOKEN = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -63,6 +69,11 @@ class Consumed:
 
     table_id: str
     version: str
+
+
+def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
+    """The versions of relations, without what says of which query the rows are the result."""
+    return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, ASKED_AT)}
 
 
 def encode_consumed(consumed: Mapping[str, Consumed]) -> str:

@@ -17,6 +17,9 @@ ROWS_OF_KEY = "_arctic_rows"
 _ROWS = quote(ROWS_OF_KEY)
 _RANK = quote("_arctic_rank")
 
+_OPEN_FILES = 64
+"""That a task may write at a time, each with what it has not written yet in memory."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -88,11 +91,20 @@ class Batch:
                 fix="give the column another name with AS",
             )
 
-    def collapsed(self, txn: int) -> str:
+    @property
+    def is_checked_as_stored(self) -> bool:
+        """Whether a new table tells that a key came twice: nothing needs the rows of a key side by side, and
+        none of them is a delete, which a base does not store.
+        """
+        return not (self.counted or self.can_delete or self.sequence_by or self.deduplicate_by)
+
+    def collapsed(self, txn: int, *, as_stored: bool = False) -> str:
         """One row a key: the columns, ``_action``, ``_offset`` and ``_txn``.
 
         NULL keys, undecided duplicates and rows that break a constraint fail the statement from inside
         the column ``_offset``, which the table stores, so no optimisation can drop the check.
+
+        :param as_stored: duplicates are left to ``duplicates_in``.
         """
         source = self.sql
         key = quote_all(self.key)
@@ -108,13 +120,13 @@ class Batch:
             quote(column) if column.lower() in self._produced else f"NULL AS {quote(column)}"
             for column in self.columns
         )
-        if not self.counted:
+        if not self.counted and not as_stored:
             rows = f"count({self._changes}) OVER (PARTITION BY {key})"
             source = f"  SELECT *, {rows} AS {_ROWS}\n  FROM (\n{source}\n  )"
         return f"""\
 SELECT {selected},
   {self._action()} AS {quote(ACTION)},
-  {self._check()} AS {quote(OFFSET)},
+  {self._check(as_stored)} AS {quote(OFFSET)},
   CAST({txn} AS BIGINT) AS {quote(TXN)}
 FROM (
 {source}
@@ -146,8 +158,31 @@ FROM (
             conditions.append(f"WHEN ({self.delete_when}) THEN 'D'")
         return f"CASE {' '.join(conditions)} ELSE 'U' END" if conditions else "'U'"
 
-    def _check(self) -> str:
-        row = f"to_json(struct({quote_all(self.key)}))"
+    def duplicates_in(self, base: Name) -> str:
+        """SQL of a number: 0, where each key of a base has one row; else it fails. Reads nothing but keys."""
+        key = quote_all(self.key)
+        return (
+            f"coalesce((\n  SELECT max({self._duplicate()})\n"
+            f"  FROM (SELECT {key} FROM {base.sql} GROUP BY {key} HAVING count(1) > 1) AS doubled\n), 0L)"
+        )
+
+    def _duplicate(self) -> str:
+        error = raising(
+            "AR-304",
+            "several rows of one batch have the key ",
+            self._shown_key,
+            self.model,
+            "nothing says which of them is the latest",
+            "set deduplicate_by to the column that orders them, or make unique_key unique in the model",
+        )
+        return f"CAST({error} AS BIGINT)"
+
+    @property
+    def _shown_key(self) -> str:
+        return f"to_json(struct({quote_all(self.key)}))"
+
+    def _check(self, as_stored: bool) -> str:
+        row = self._shown_key
         any_null = " OR ".join(f"{quote(column)} IS NULL" for column in self.key)
         null_key = raising(
             "AR-303",
@@ -157,14 +192,7 @@ FROM (
             "a key must identify the row that an update or delete is meant for",
             "filter such rows out in the model, or give them a key with coalesce()",
         )
-        duplicate = raising(
-            "AR-304",
-            "several rows of one batch have the key ",
-            row,
-            self.model,
-            "nothing says which of them is the latest",
-            "set deduplicate_by to the column that orders them, or make unique_key unique in the model",
-        )
+        duplicate = "" if as_stored else f"WHEN {_ROWS} > 1 THEN {self._duplicate()}"
         action = self._action()
         only_if = "" if action == "'U'" else f"{action} = 'U'"
         broken = "".join(
@@ -185,7 +213,7 @@ FROM (
             no_place = f"WHEN {quote(self.sequence_by)} IS NULL THEN CAST({null_sequence} AS BIGINT) "
         return (
             f"CASE WHEN {any_null} THEN CAST({null_key} AS BIGINT) {no_place}{no_change}"
-            f"WHEN {_ROWS} > 1 THEN CAST({duplicate} AS BIGINT){broken} ELSE 0L END"
+            f"{duplicate}{broken} ELSE 0L END"
         )
 
 
@@ -207,13 +235,24 @@ def insert_rows(table: KeyedTable, txn: int, properties: Mapping[str, str], sele
 
 
 def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) -> str:
-    """The rows of a new generation: upserts only, checked like every batch."""
-    columns = quote_all(batch.columns)
+    """The rows of a new generation: upserts only, checked like every batch.
+
+    Where ``batch.is_checked_as_stored``, duplicates are still to be looked for.
+    """
+    columns, layout = quote_all(batch.columns), table.layout
+    options, placed = "`distribution-mode`='hash'", ""
+    if 0 < layout.buckets <= _OPEN_FILES and not layout.partition_by:
+        # Iceberg would sort by the bucket and then by the key. A task has few buckets and a file for each
+        # anyway, and to sort by one column is what Spark does best.
+        bucket = layout.bucket_expression(table.name.catalog)
+        options = "`use-table-distribution-and-ordering`='false'"
+        placed = f"\nDISTRIBUTE BY {bucket}\nSORT BY {layout.order_clause()}"
     # The check sits in the filter here, because the base has no column that it could be stored in.
     return (
-        f"INSERT INTO {table.base.sql} WITH (`distribution-mode`='hash'{_properties(properties, lead=True)}) "
-        f"({columns})\nSELECT {columns}\nFROM (\n{batch.collapsed(0)}\n)\n"
-        f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'"
+        f"INSERT INTO {table.base.sql} WITH ({options}{_properties(properties, lead=True)}) "
+        f"({columns})\nSELECT {columns}\nFROM (\n"
+        f"{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
+        f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'{placed}"
     )
 
 
@@ -224,25 +263,27 @@ def fill_tombstones(table: KeyedTable, batch: Batch, txn: int, properties: Mappi
     return _insert(table.change.sql, batch.columns, {PROPERTY_TXN: str(txn), **properties}, select)
 
 
-def mark_buckets(table: KeyedTable, properties: Mapping[str, str]) -> str:
+def mark_buckets(table: KeyedTable, properties: Mapping[str, str], offset: str = "0L") -> str:
     """The first commit of a change table: in each bucket a row that is no change and is never trimmed.
 
     Spark joins in place only what has the same buckets on both sides: without markers, a change
     table that is empty or has changes in some buckets only would have everything shuffled. Every
     read of changes leaves a marker out, because it looks like a before-image. A type with fewer
     values than it takes to meet every bucket gets fewer markers, which costs a shuffle, not a row.
+
+    :param offset: SQL of 0, which fails where the table must not be shown.
     """
     bucket_by = next(column for column in table.columns if column.name == table.layout.bucket_by)
-    buckets = table.layout.buckets
+    buckets, layout = table.layout.buckets, table.layout
     row = ", ".join(
         quote(column.name) if column is bucket_by else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
         for column in table.columns
     )
     value = quote(bucket_by.name)
     # A table that was adopted without buckets has one marker: it joins by a shuffle in any case.
-    each = f"{quote(table.name.catalog)}.system.bucket({buckets}, {value})" if buckets else "true"
+    each = layout.bucket_expression(table.name.catalog) if buckets else "true"
     select = f"""\
-SELECT {row}, '-U', 0L, {MARKER_TXN}L
+SELECT {row}, '-U', {offset}, {MARKER_TXN}L
 FROM (
   SELECT min({value}) AS {value}
   FROM (SELECT {_numbered(bucket_by.type)} AS {value} FROM range({16 * buckets + 64}))

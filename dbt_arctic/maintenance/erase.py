@@ -25,10 +25,10 @@ from dbt_arctic.keyed.log import (
     PROPERTY_RUN,
     PROPERTY_TXN,
     carried_log,
-    consumed_versions,
     encode_log,
     encode_merged,
     merged_transactions,
+    versions_to_carry,
 )
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -260,7 +260,7 @@ def _of_change(state: TableState, start: _Start) -> dict[str, str]:
             whole = set()  # a compaction has trimmed meanwhile
             break
     properties = {PROPERTY_LOG: encode_log(_log(history, whole))}
-    consumed = consumed_versions(history)
+    consumed = versions_to_carry(history, are_its_rows=False)
     if consumed:
         properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
     return properties

@@ -168,8 +168,12 @@ def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> 
         if identifier in sides:
             yield from _refs(name, state)
         elif state.properties.get(PROPERTY_OF) == table.made_as.dotted:
-            why = "the generation before had another key" if name in table.side_tables else "no view shows it"
-            yield InTheWay("generation", identifier, why, (("drop_side_table", create.drop_table(name)),))
+            steps: tuple[tuple[str, str], ...] = (("drop_side_table", create.drop_table(name)),)
+            why = "no view shows it"
+            if name in table.side_tables:
+                why = "the generation before had another key"
+                steps = (("forget_previous", create.forget_previous(table)), *steps)
+            yield InTheWay("generation", identifier, why, steps)
         elif staging_of(identifier) == table.name.identifier:
             yield InTheWay(
                 "staging",

@@ -15,7 +15,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.write import carry_on
 from dbt_arctic.maintenance.claims import Claims
-from dbt_arctic.maintenance.expire_plan import ExpirePlan, SidePlan, plan_keyed, plan_plain
+from dbt_arctic.maintenance.expire_plan import ExpirePlan, SidePlan, plan_keyed, plan_plain, said_last
 from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, publish, staged
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import find_keyed, head, load_change
@@ -77,10 +77,7 @@ def _say_again(edge: Edge, table: KeyedTable, said: dict[str, str]) -> None:
     columns = (*table.column_names, ACTION, OFFSET, TXN)
     for _ in range(ATTEMPTS):
         state = load_change(edge.catalog, table)
-        newest = {
-            name: next((one.summary[name] for one in state.history() if name in one.summary), value)
-            for name, value in said.items()
-        }
+        newest = {**said, **said_last(state.history(), said)}
         branch = branch_name(edge.new_txn())
         with staged(edge, table.change, head(state), branch, table):
             properties = {PROPERTY_RUN: edge.run_id, **newest}

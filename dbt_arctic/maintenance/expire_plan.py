@@ -7,22 +7,22 @@ on from one reads all that came after it.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.major import pending_transactions
-from dbt_arctic.keyed.log import carried_log
+from dbt_arctic.keyed.log import carried_log, versions_to_carry
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_ID, KeyedTable
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, is_token
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
 from dbt_arctic.maintenance.claims import Claim, Claims
 from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build
-from dbt_arctic.refresh.replay import PROPERTY_SWITCH
+from dbt_arctic.refresh.replay import PROPERTY_SWITCH, has_replayed_nothing
 from dbt_arctic.refresh.state import head, load_base, load_change
 
 HOUR_MS = 60 * 60 * 1000
@@ -155,8 +155,15 @@ def _untouchable(edge: Edge, table: KeyedTable, change: TableState, claims: Clai
     view = edge.catalog.load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     settled = any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history())
-    if table.previous is not None and switch and not settled:
-        return Hold(table.name.dotted, "has not been written to since its full refresh")
+    if (
+        view is not None
+        and table.previous is not None
+        and switch
+        and not (settled or has_replayed_nothing(edge.catalog, table, view))
+    ):
+        return Hold(
+            table.name.dotted, "has replayed what landed beside its full refresh; its next commit says so"
+        )
     return _unknown(claims) if claims.unknown else None
 
 
@@ -170,12 +177,19 @@ def _to_carry(changes: Sequence[Snapshot], keep: Snapshot | None) -> dict[str, s
     if keep is None:
         return {}
     kept = [one for one in changes if one.sequence_number >= keep.sequence_number]
-    found = {}
-    for name in (PROPERTY_CONSUMED, PROPERTY_SETTLED):
-        newest = next((one.summary[name] for one in changes if name in one.summary), None)
-        if newest is not None and not any(name in one.summary for one in kept):
-            found[name] = newest
-    return found
+    names = (PROPERTY_CONSUMED, PROPERTY_SETTLED)
+    return said_last(changes, [name for name in names if not any(name in one.summary for one in kept)])
+
+
+def said_last(history: Sequence[Snapshot], names: Iterable[str]) -> dict[str, str]:
+    """What the newest commits that say something say of it, for a commit that is to say it again."""
+    found = {
+        name: next((one.summary[name] for one in history if name in one.summary), None) for name in names
+    }
+    said = {name: value for name, value in found.items() if value is not None}
+    if PROPERTY_CONSUMED in said:
+        said[PROPERTY_CONSUMED] = encode_consumed(versions_to_carry(history))
+    return said
 
 
 def _savepoints(state: TableState) -> list[Hold]:

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import DamagedKeyedTable, StatementError, VersionUnavailable
-from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_RUN, consumed_versions, log_range
+from dbt_arctic.keyed.log import (
+    PROPERTY_ROLLBACK,
+    PROPERTY_RUN,
+    consumed_versions,
+    log_range,
+    versions_to_carry,
+)
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import changed_keys
 from dbt_arctic.keyed.rollback import insert_difference
@@ -151,4 +157,4 @@ def _consumed(
             why="the commits that said so were expired",
             fix=f"choose a later version, or {rebuild(table.name)}",
         )
-    return consumed
+    return versions_to_carry(history)

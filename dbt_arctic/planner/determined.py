@@ -5,7 +5,6 @@ A user may accept some of the causes; equality is then up to that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
@@ -15,7 +14,7 @@ from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
-from dbt_arctic.planner.moment import moves
+from dbt_arctic.planner.moment import TIMES, moves
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.texts import labels, stays_text
 from dbt_arctic.planner.types import Sort, sort_of, sorts
@@ -41,9 +40,6 @@ _CAUSES = {
 
 _TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
 _UNIQUE = "end the ORDER BY with the key of the rows"
-
-_TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s+\S+)?", re.IGNORECASE)
-"""Texts that Spark takes for a time when it casts them."""
 
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Functions of the order that are the same for all rows that are equal in it."""
@@ -95,11 +91,7 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
             for found in expression.walk():
                 name = function_name(found)
                 kind = kind_of(name) if name is not None else "scalar"
-                if (
-                    isinstance(found, exp.Literal)
-                    and found.is_string
-                    and _TIMES.fullmatch(found.name.strip())
-                ):
+                if isinstance(found, exp.Literal) and found.is_string and TIMES.fullmatch(found.name.strip()):
                     items = labels(node) if items is None else items
                     if not stays_text(found, types, items):
                         what = f"'{found.name}', where it is taken for a time,"
@@ -120,6 +112,9 @@ def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
     if name == "session_window" or (name == "window" and arguments > 2):
         what = f"{name}() puts a row into windows that other rows decide on, or into several"
         return CannotPlan("unsupported", what, "number the windows with window functions", line_of(found))
+    if name == "window":
+        what = "window() leaves out rows without a time"
+        return CannotPlan("unsupported", what, "use date_trunc()", line_of(found))
     return None
 
 

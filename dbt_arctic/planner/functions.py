@@ -98,6 +98,7 @@ ORDERED = frozenset(
         "max_by",
         "min_by",
         "mode",
+        "schema_of_variant_agg",
         "some_value",
         "string_agg",
     ]

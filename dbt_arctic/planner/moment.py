@@ -7,6 +7,7 @@ asking for the old and for the new value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,9 @@ from dbt_arctic.planner.algebra import Node, walk
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import TIME
+
+TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s+\S+)?", re.IGNORECASE)
+"""Texts that Spark takes for a time when it casts them."""
 
 DATE = frozenset(["current_date", "curdate"])
 KNOWN = DATE | {"current_timestamp", "now"}
@@ -73,6 +77,16 @@ def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonym
                 yield found, name
         elif not found.table and not found.this.args.get("quoted") and name not in columns:
             yield found, name
+
+
+def may_ask(tree: exp.Query) -> bool:
+    """Whether a query may have another result at another time, though it calls none of ``TIME``."""
+    return any(
+        TIMES.fullmatch(found.name.strip()) is not None
+        if isinstance(found, exp.Literal)
+        else found.name.lower() == "unix_timestamp" and not found.expressions
+        for found in tree.find_all(exp.Literal, exp.Anonymous)
+    )
 
 
 def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:

@@ -11,6 +11,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from dbt_arctic.planner.dialect import VerbatimSpark
 from dbt_arctic.planner.functions import SESSION, TIME
+from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.reasons import CannotPlan
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
@@ -103,7 +104,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
 
     :raises CannotPlan: a name could not be resolved.
     """
-    made = tree.copy()
+    made = said_alike(tree)
     known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
     for node in list(made.find_all(exp.Column)):
         name = node.name.lower()

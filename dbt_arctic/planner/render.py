@@ -289,7 +289,9 @@ class Renderer:
         below = self._select(node.child)
         if below.tail:
             below = self._derived(below.text(node.child.output), node.child.output)
-        order = ", ".join(to_sql(substitute(part, below.items)) for part in node.order)
+        placed = [substitute(part, below.items) for part in node.order]
+        # A number there is the place of an item, and orders by nothing where it is a value.
+        order = ", ".join(to_sql(part) for part in placed if part.find(exp.Column) is not None)
         tail = f"\nORDER BY {order}" if order else ""
         tail += f"\nLIMIT {to_sql(node.limit)}" if node.limit is not None else ""
         tail += f"\nOFFSET {to_sql(node.offset)}" if node.offset is not None else ""

@@ -252,7 +252,6 @@ SCALAR = frozenset(
         "schema_of_csv",
         "schema_of_json",
         "schema_of_variant",
-        "schema_of_variant_agg",
         "schema_of_xml",
         "sec",
         "second",

@@ -12,7 +12,7 @@ from typing import Literal
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra import Node, State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import Clock
@@ -21,12 +21,17 @@ from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import Split
 from dbt_arctic.planner.sums import Sums, plan_sums
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.reading import ASKED_AT, Reading, Until, fingerprint_of, pinned_text, read, understood
+from dbt_arctic.refresh.reading import (
+    Reading,
+    Until,
+    fingerprint_of,
+    pinned_text,
+    read,
+    read_otherwise,
+    understood,
+)
 from dbt_arctic.refresh.timings import Took, is_slower
 from dbt_arctic.refresh.upstreams import Upstream
-
-FINGERPRINT = "arctic.plan"
-"""Among the consumed versions of a commit: the query that its rows are the result of."""
 
 Action = Literal["build", "full", "incremental", "nothing"]
 
@@ -159,7 +164,7 @@ def plan_auto(
     :param table: the target as it is; ``None`` for a build.
     :param expected: what its last commit had consumed.
     :param until: the version at which a relation is read, where it is not the newest.
-    :param settings: the session's settings that change what SQL means.
+    :param settings: the session's settings that change what SQL means: ``name=value``, with ``;`` between.
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
     :param columns: the names of the SQL's columns, by analysis; without it, as the SQL reads.
     :param took: earlier refreshes, newest first.
@@ -178,6 +183,8 @@ def plan_auto(
             text = pinned_text(sql, target, reading)
         except CannotPlan as error:
             reason = error.reason
+    if reason is None:
+        reason = read_otherwise(settings)
     if reason is not None:
         # What was read is not known to the last row, so no later refresh may start from it.
         consumed = {FINGERPRINT: Consumed("", "")}
@@ -198,6 +205,9 @@ def plan_auto(
         return plan("full", Reason("written-to", "something else has written to it since its last refresh"))
     changed = [upstream for upstream in reading.upstreams.values() if upstream.changed]
     if not changed and not reading.time_moved:
+        of_time = _of_time(reading, columns, config) if reading.may_ask else None
+        if of_time is not None:
+            return plan("full", of_time)
         return plan("nothing", Reason("unchanged", "no upstream has a new commit"))
     for upstream in changed:
         if upstream.lost:
@@ -219,7 +229,9 @@ def plan_auto(
     try:
         query = understood(reading, columns)
         facts = _facts(reading)
-        sums = plan_sums(query, config.unique_key, facts, config.accept)
+        # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
+        exact = "spark.sql.ansi.enabled=false" not in settings.split(";")
+        sums = plan_sums(query, config.unique_key, facts, config.accept) if exact else None
         if sums is not None and not sums.extremes:
             return plan("incremental", None, query=query, sums=sums)
         incremental = plan_incremental(query, config.unique_key, facts, config.accept)
@@ -228,6 +240,15 @@ def plan_auto(
             return plan("full", error.reason)
         incremental = None
     return plan("incremental", None, query=query, sums=sums, incremental=incremental)
+
+
+def _of_time(reading: Reading, columns: Sequence[str] | None, config: KeyedConfig) -> Reason | None:
+    """Why a query has another result at another time, where it does."""
+    try:
+        plan_incremental(understood(reading, columns), config.unique_key, _facts(reading), config.accept)
+    except CannotPlan as error:
+        return error.reason if error.reason.code == "time" else None
+    return None
 
 
 def _facts(reading: Reading) -> Facts:

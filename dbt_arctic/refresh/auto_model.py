@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
+from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
 from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
-from dbt_arctic.refresh.auto_run import refresh_auto
+from dbt_arctic.refresh.auto_run import refresh_auto, require_incremental
 from dbt_arctic.refresh.auto_state import (
     Schema,
     drop_lost_state,
@@ -55,6 +57,28 @@ def plan_refresh(
     :param now: what functions of time tell; without it, a model that asks for the time is refreshed in full.
     """
     table = None if rebuild else find_keyed(catalog, name)
+    found = _planned(
+        catalog, name, config, sql, schema, table, rebuild=rebuild, settings=settings, until=until, now=now
+    )
+    if found.action == "build" and table is not None:
+        what = "the model has other columns, or columns of other types, than its table"
+        return replace(found, reason=Reason("changed-columns", what))
+    return found
+
+
+def _planned(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    schema: Schema | None,
+    table: KeyedTable | None,
+    *,
+    rebuild: bool,
+    settings: str,
+    until: Until,
+    now: Clock | None,
+) -> AutoPlan:
     if table is not None and table.hidden:
         beside = plan_beside(
             catalog, name, config, sql, schema, table, _plan, settings=settings, until=until, now=now
@@ -134,7 +158,12 @@ def run_refresh(
     comment: str = "",
     column_comments: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Carry a plan out: a build, a full refresh, an incremental one, or nothing."""
+    """Carry a plan out: a build, a full refresh, an incremental one, or nothing.
+
+    :raises SchemaChanged: ``on_schema_change: fail``, and the model has other columns than its table.
+    :raises ConfigError: ``auto: strict``, and the plan is a full refresh of a table that is there.
+    """
+    _require_wanted(config, plan)
 
     def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
         if one.action != "build":
@@ -153,7 +182,8 @@ def run_refresh(
             hidden=one.beside.hidden if one.beside else (),
             notes=note("full", began_ms),
         )
-        return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", "build"))
+        told = one.reason.code if one.reason and has_other_columns(one) else "build"
+        return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))
 
     if plan.state is None:
         beside = plan.beside is not None
@@ -163,6 +193,25 @@ def run_refresh(
             drop_lost_state(edge, name)
         return outcome
     return run_over_state(edge, name, config, plan, _plan, run)
+
+
+def has_other_columns(plan: AutoPlan) -> bool:
+    """Whether a table that is there is built anew, because it does not have the model's columns."""
+    return plan.reason is not None and plan.reason.code == "changed-columns"
+
+
+def _require_wanted(config: KeyedConfig, plan: AutoPlan) -> None:
+    if not has_other_columns(plan):
+        return
+    if config.on_schema_change == "fail":
+        assert plan.reason is not None
+        raise SchemaChanged(
+            plan.reason.what,
+            where=config.model,
+            why="on_schema_change is 'fail'; without it, such an automatic model is built anew",
+            fix=f"dbt run --full-refresh --select {config.model}",
+        )
+    require_incremental(plan, config)
 
 
 def _rows(edge: Edge, plan: AutoPlan, table: KeyedTable) -> int:

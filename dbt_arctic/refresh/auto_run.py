@@ -11,10 +11,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
-from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.sums import EXTREME_LEFT, added
@@ -185,7 +186,7 @@ def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
 
 def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
     """:raises ConfigError: the model asks for an incremental refresh or an error."""
-    if config.auto == "strict" and plan.action == "full":
+    if config.auto == "strict" and plan.action in ("full", "build"):
         assert plan.reason is not None
         raise ConfigError(
             f"this refresh would be a full one ({plan.reason.code})",
@@ -314,12 +315,17 @@ def _write(
         )
         return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
 
+    def check(change: TableState) -> None:
+        consumption.check(change, config.model, name)
+        if strategy == "incremental" and is_written_to(change.history()):
+            raise _Instead(Reason("written-to", "something else has written to it during its refresh"))
+
     written = write_computed(
         edge,
         table,
         Purpose("refresh", config.model, "run the model again", pulls=True),
         statement,
-        check=lambda change: consumption.check(change, config.model, name),
+        check=check,
     )
     rows = changes_among(edge, table, written.rows, written.attempt.txn) if images else written.rows
     told = f", {rows} rows" if rows >= 0 else ""

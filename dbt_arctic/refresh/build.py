@@ -140,7 +140,8 @@ def build_generation(
         properties = {PROPERTY_RUN: edge.run_id, **(notes or {})}
         if consumed:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-        edge.run("first_commit", mark_buckets(table, properties), table)
+        unique = batch.duplicates_in(table.base) if batch.is_checked_as_stored else "0L"
+        edge.run("first_commit", mark_buckets(table, properties, unique), table)
         # From here on computed writes know that the switch is near, and do not report success beside it.
         edge.run("keep_statistics", create.keep_statistics(table), table)
         if batch.sequence_by and batch.can_delete:
@@ -282,12 +283,15 @@ def _side_tables(edge: Edge, name: Name) -> dict[Name, int]:
 
 def _drop_abandoned(edge: Edge, table: KeyedTable, found: Mapping[Name, int]) -> None:
     """Drop generations that no view names: those before the previous one, and abandoned builds."""
-    named = {
-        side
-        for entry in edge.catalog.list_relations(table.name.schema)
-        if entry.kind == "view" and is_keyed(entry.properties)
-        for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
-    }
+    try:
+        named = {
+            side
+            for entry in edge.catalog.list_relations(table.name.schema)
+            if entry.kind == "view" and is_keyed(entry.properties)
+            for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
+        }
+    except ArcticError:
+        return  # another table is damaged, or of a newer version of dbt-arctic: nobody knows what it names
     superseded = table.previous.number if table.previous else 0
     states = {
         side: state

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import ConfigError, UnknownRelation
-from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.log import consumed_versions, versions_to_carry
 from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.keyed.read import remembered_deletes
 from dbt_arctic.keyed.rollback import rows_and_deletes
@@ -108,7 +108,7 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         version = version_of(table, base, change)
         history = change.history(version.change_snapshot)
         sql = plan_merge_on_read(catalog, source, version.token, model)
-        consumed = consumed_versions(history)
+        consumed = versions_to_carry(history)
         if table.sequence_by is None:
             return ClonedRows(source, sql, consumed)
         known = {

@@ -179,8 +179,10 @@ def _require_no_switch(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:
         raise ConcurrentRun(
             f"{table.name} is being replaced by a full refresh at this very moment",
             where=purpose.where,
-            why=f"{build.lease.told} shows generation {build.number}, which may lack what was written here",
-            fix=f"{purpose.again} in a moment",
+            why=f"{build.lease.told} shows generation {build.number}, which may lack what was written here; "
+            "or it fails over it, and this is in the table",
+            fix=f"when that run has ended, look at dbt-arctic history {table.name.identifier}; "
+            f"{purpose.again} if this commit is not there",
         )
 
 

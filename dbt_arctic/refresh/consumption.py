@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
+from dbt_arctic.keyed.table import PROPERTY_ID
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed, of_relations
+from dbt_arctic.refresh.state import find_keyed
 
 
 def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed]:
@@ -31,6 +33,38 @@ def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed
     return found
 
 
+def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]) -> Consumed | None:
+    """What a model has consumed of an upstream, also if that had another name then; ``None`` for nothing."""
+    found = expected.get(upstream.dotted)
+    if found is not None or not expected:
+        return found
+    table = find_keyed(catalog, upstream)
+    if table is not None:
+        ids = {made.change_id for made in (table.generation, table.previous) if made is not None}
+    else:
+        state = catalog.load_table(upstream.schema, upstream.identifier)
+        ids = set() if state is None else {state.properties.get(PROPERTY_ID, state.location)}
+    return next((one for one in expected.values() if one.table_id in ids), None)
+
+
+def refuse_going_back(history: Sequence[Snapshot], before: int, now: int, upstream: Name, where: str) -> None:
+    """Whoever reads an upstream at a version must not do so after what has read it further.
+
+    :param history: of the upstream, newest first.
+    :param before: the snapshot that was consumed last. :param now: the one that is to be read.
+    :raises ConcurrentRun: the first is the later one.
+    """
+    order = [snapshot.snapshot_id for snapshot in history]
+    if before in order and now in order and order.index(before) < order.index(now):
+        raise ConcurrentRun(
+            f"another run has read {upstream} further than this one may",
+            where=where,
+            why="with consistent_reads, an invocation reads every table as it was when it began; a run that "
+            "began later has taken up later changes meanwhile",
+            fix="nothing was written, and nothing is missing: that run was faster",
+        )
+
+
 @dataclass(frozen=True)
 class Consumption:
     """:param expected: what the target's last commit had consumed when the SQL was made.
@@ -47,7 +81,8 @@ class Consumption:
         """What the commit says of it."""
         if not self.consumed:
             return {}
-        kept = {} if self.forgets else self.expected
+        # Rows of a pull are of no query that an automatic model could go on from.
+        kept = {} if self.forgets else of_relations(self.expected)
         return {PROPERTY_CONSUMED: encode_consumed({**kept, **self.consumed})}
 
     def check(self, target: TableState, model: str, name: Name) -> None:

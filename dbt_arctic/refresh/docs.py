@@ -40,4 +40,4 @@ def describe(edge: Edge, name: Name, comment: str | None, columns: Mapping[str, 
     if described != table or wanted != shown:
         # Replacing a view keeps the comment of the old one, unless the new one has another.
         cleared = {} if wanted else {"comment": ""}
-        show_again(edge, described, where=name.dotted, comment=wanted, properties=cleared)
+        show_again(edge, described, before=table, where=name.dotted, comment=wanted, properties=cleared)

@@ -102,7 +102,8 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
     """Make the table fit the model's columns, as far as ``on_schema_change`` allows.
 
     Columns are added to base and change before the view shows them, and dropped after the view
-    has stopped to: readers never see half of it, and a run that was cut off is finished by the next.
+    has stopped to: readers never see half of it. Where a run was cut off, the next one adds what is still
+    wanted, and what was to be dropped is empty from then on, and goes before a column of its name comes.
     """
     difference = compare_columns(table.columns, produced)
     if config.on_schema_change == "ignore":
@@ -156,7 +157,11 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         for column in widened:
             if existing[column.name.lower()].type != column.type:
                 _alter(edge, config, table, side, "widen_column", create.widen_column(side, column))
-    show_again(edge, evolved, where=config.model)
+    required = [column for column in table.required if column in removed]
+    if required:
+        # What is written from here on lacks them, and has to be merged even if this run ends before they go.
+        edge.run("drop_not_null", create.drop_not_null(table.base, required), table)
+    show_again(edge, evolved, before=table, where=config.model)
     if removed:
         for side in (table.change, table.base):
             _drop(edge, config, table, side, removed)
@@ -175,7 +180,7 @@ def relax(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
         return table
     edge.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
     relaxed = replace(table, required=tuple(c for c in table.required if c not in loosened))
-    show_again(edge, relaxed, where=config.model)
+    show_again(edge, relaxed, before=table, where=config.model)
     return relaxed
 
 

@@ -12,6 +12,7 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, stored_key
 from dbt_arctic.keyed.version import Consumed, Version, is_token
+from dbt_arctic.refresh.consumption import refuse_going_back
 from dbt_arctic.refresh.state import (
     columns_at,
     find_keyed,
@@ -103,6 +104,10 @@ def _pull_keyed(
         return Pull(table.name, sql, consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
+        if pin is not None:
+            refuse_going_back(
+                change.history(), before.change_snapshot, now.change_snapshot, table.name, model
+            )
         log = _log(change.history(now.change_snapshot), before, table, model)
         known.update(columns_at(catalog, table.change, log.readable_at))
         if images == "after":
@@ -200,10 +205,18 @@ def retired_state(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     retired = _as_generation(catalog, table, previous)
-    known = {
-        **columns_at(catalog, retired.base, (before.base_snapshot,)),
-        **columns_at(catalog, retired.change, (before.change_snapshot,)),
-    }
+    try:
+        known = {
+            **columns_at(catalog, retired.base, (before.base_snapshot,)),
+            **columns_at(catalog, retired.change, (before.change_snapshot,)),
+        }
+    except UnknownRelation as error:
+        raise VersionUnavailable(
+            f"the generation of {table.name} that this model last read is gone",
+            where=model,
+            why=f"{error.what}; it was dropped by hand, or a key was erased",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        ) from error
     if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot]:
         # What identified a row then does not now: a gone row could not be told from a changed one.
         raise VersionUnavailable(
@@ -253,6 +266,8 @@ def _pull_plain(
     table_id = state.properties.get(PROPERTY_ID, state.location)
     columns = tuple(column.name for column in state.columns)
     if state.current_snapshot_id is None:
+        if last is not None and last.version != "0":
+            raise _made_anew(upstream, model)
         sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {upstream.sql}\nWHERE false", columns)
         return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
     now = state.current_snapshot_id if pin is None else int(pin.version)
@@ -261,12 +276,10 @@ def _pull_plain(
     if last is None or last.version == "0":
         return Pull(upstream, read.everything(state_now, columns), consumed, True)
     if last.table_id != table_id:
-        raise VersionUnavailable(
-            f"{upstream} is not the table that this model last read: it was dropped and created again",
-            where=model,
-            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
-        )
+        raise _made_anew(upstream, model)
     before = int(last.version)
+    if pin is not None:
+        refuse_going_back(state.history(), before, now, upstream, model)
     if before == now:
         return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", consumed, False)
     appended = only_appends(state, before, now)
@@ -302,6 +315,14 @@ def _pull_plain(
     types = {column.name: column.type for column in state.columns}
     sql = read.difference(state_before, state_now, key, types, images)
     return Pull(upstream, sql, consumed, True, images)
+
+
+def _made_anew(upstream: Name, model: str) -> VersionUnavailable:
+    return VersionUnavailable(
+        f"{upstream} is not the table that this model last read: it was dropped and created again",
+        where=model,
+        fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+    )
 
 
 def only_appends(state: TableState, after: int, to: int) -> bool:

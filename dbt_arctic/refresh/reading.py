@@ -13,18 +13,16 @@ from sqlglot import exp
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls
+from dbt_arctic.keyed.version import ASKED_AT, Consumed
+from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_ask
 from dbt_arctic.planner.parse import named, named_columns, parse, relations, spelled
 from dbt_arctic.planner.plan import Query, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 
-ASKED_AT = "arctic.time"
-"""Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
-
-VERSION_OF_RULES = "3"
+VERSION_OF_RULES = "4"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
 Until = Callable[[Name], Consumed | None]
@@ -36,7 +34,7 @@ class Reading:
     """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
 
     :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
-    :param calls: the functions of time that it calls.
+    :param calls: the functions of time that it calls. ``may_ask``: whether it may tell the time without.
     :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
     """
 
@@ -46,6 +44,7 @@ class Reading:
     tree: exp.Query | None = None
     reason: Reason | None = None
     calls: frozenset[str] = frozenset()
+    may_ask: bool = False
     now: Time | None = None
     last: Time | None = None
 
@@ -107,7 +106,7 @@ def read(
     called = (
         name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
     )
-    return replace(found, calls=frozenset(called))
+    return replace(found, calls=frozenset(called), may_ask=any(map(may_ask, (tree, *trees.values()))))
 
 
 def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
@@ -116,6 +115,27 @@ def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
     schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
     schemas |= {name: view.columns for name, view in reading.views.items()}
     return understand(reading.tree, schemas, columns, reading.trees, reading.now, reading.last)
+
+
+_DEFAULTS = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.orderByOrdinal": "true",
+}
+"""Settings by which Spark reads a text in another way, as the analysis takes them to be."""
+
+
+def read_otherwise(settings: str) -> Reason | None:
+    """Why a text may mean something else than what it is read as, going by the settings of the session."""
+    for pair in settings.split(";"):
+        name, _, value = pair.partition("=")
+        if name in _DEFAULTS and value.strip().lower() != _DEFAULTS[name]:
+            what = f"{name} is {value}, and the analysis of a query is for {_DEFAULTS[name]}"
+            return Reason("setting", what, "remove it from spark_conf")
+    return None
 
 
 def full_name(written: str, home: Name) -> Name:
@@ -163,12 +183,14 @@ def fingerprint_of(sql: str, reading: Reading, unique_key: Sequence[str], settin
 
 
 def _columns_read(reading: Reading) -> list[str]:
-    """The columns that a query names, or all where it has a star: a column that was dropped and added again
-    under its name is another one, and one of another type may give other values.
+    """The columns that a query names, or all where it has a star or gives them other names by their place: a
+    column that was dropped and added again under its name is another one, and one of another type may give
+    other values.
     """
     trees = [tree for tree in (reading.tree, *reading.trees.values()) if tree is not None]
     stars = (star.parent for tree in trees for star in tree.find_all(exp.Star))
-    everything = any(isinstance(parent, exp.Select | exp.Column) for parent in stars)
+    renames = any(alias_columns(table) for tree in trees for table in tree.find_all(exp.Table))
+    everything = renames or any(not isinstance(parent, exp.Count) for parent in stars)
     named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
     return [
         f"{source}.{name}:{type_}#{upstream.field_ids.get(name, 0)}"

@@ -144,6 +144,17 @@ def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:
     return {PROPERTY_SETTLED: switch}
 
 
+def has_replayed_nothing(catalog: CatalogReader, table: KeyedTable, view: ViewState) -> bool:
+    """Whether nothing has landed in the generation before since this one began: no replay is to be
+    remembered."""
+    retired = retired_by(catalog, table, view)
+    if retired is None:
+        return True
+    state = _own(catalog, retired.table)
+    log = None if state is None else _log(state, retired.since)
+    return log is not None and not log.transactions
+
+
 def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:
     """After a write: if its generation was retired meanwhile, see that the rows reach the one that is shown.
 

@@ -8,8 +8,8 @@ its own: what somebody else published between the two looks is seen, and put bac
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from dbt_arctic.catalog.api import ViewState
@@ -17,7 +17,7 @@ from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTab
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.adopt import is_adopted, view_properties
 from dbt_arctic.keyed.names import Name, literal
-from dbt_arctic.keyed.table import Generation, KeyedTable, is_keyed, side_name
+from dbt_arctic.keyed.table import Column, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.generations import generation_numbers, load_generation
 from dbt_arctic.refresh.replay import (
@@ -27,11 +27,15 @@ from dbt_arctic.refresh.replay import (
     as_generation,
     carry_over,
 )
-from dbt_arctic.refresh.state import head, load_change
+from dbt_arctic.refresh.state import head, load_change, to_columns
 
 _SHOWN = "arctic.shown-"
 """Prefix of the property that a switch leaves behind: its number; the value is the generation."""
 _KEEP_SHOWN = 20
+_ALTERED = "arctic.altered-"
+"""Prefix of the property that a view with other columns or comments leaves behind: its number; the value is
+JSON of the columns."""
+_KEEP_ALTERED = 4
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,16 @@ class Seen:
 
     :param generation: what it shows; ``None`` where it shows no generation, or does not say which.
     :param shown: what switches have shown, by their number.
+    :param altered: with which columns one generation was shown, by their number, too.
+    :param columns: names and types.
     """
 
     generation: Generation | None
     shown: Mapping[str, Generation]
     comment: str = ""
     previous: Generation | None = None
+    altered: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 def look(edge: Edge, name: Name) -> Seen:
@@ -86,9 +94,10 @@ def show(
     try:
         _publish(edge, table, comment, named, _SHOWN + switch)
     except StatementError:
-        # Whoever was faster may have dropped what was to be shown: too old by then.
-        require_unmoved(edge, table, before, where)
-        raise
+        if switch not in look(edge, table.name).shown:
+            # Whoever was faster may have dropped what was to be shown: too old by then.
+            require_unmoved(edge, table, before, where)
+            raise
     after = look(edge, table.name)
     if after.generation != table.generation:
         # They looked before this switch, and put it back once they see it; or they followed it rightfully.
@@ -100,9 +109,7 @@ def show(
     }
     if others:
         _give_way(edge, table, comment, last, others[max(others)], Retired(table, mine), where)
-    old = sorted(after.shown)[:-_KEEP_SHOWN]
-    if old:
-        edge.run("forget_switches", _forget(table.name, old), table)
+    _forget(edge, table, [_SHOWN + number for number in sorted(after.shown)[:-_KEEP_SHOWN]])
     return retired
 
 
@@ -110,31 +117,46 @@ def show_again(
     edge: Edge,
     table: KeyedTable,
     *,
+    before: KeyedTable,
     where: str,
     comment: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
     """Replace the view by one of the same generation, with other columns or comments.
 
+    :param before: the table as it was when ``table`` was made of it.
     :param comment: ``None`` leaves the view's.
-    :raises ConcurrentRun: another generation is shown by now: it still is, afterwards.
+    :raises ConcurrentRun: another generation, or other columns than before, are shown by now: they still are,
+        afterwards. A column that is not shown any more would be taken for one that is to be dropped.
     """
     last = require_unmoved(edge, table, Seen(table.generation, {}), where)
+    if last.columns != _names_and_types(before.visible.columns):
+        raise _altered(table, where)
     # The generation before may have been cleaned away since the table was looked at.
     table = replace(table, previous=last.previous)
     text = last.comment if comment is None else comment
-    _publish(edge, table, text, properties or {}, "")
+    mine = str(edge.new_txn())
+    mark = {_ALTERED + mine: _columns_to_json(table.columns)}
+    _publish(edge, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
     if table.previous is not None:
         found = as_generation(edge.catalog, table, table.previous)
         if edge.catalog.load_table(found.base.schema, found.base.identifier) is None:
             edge.run("forget_previous", create.forget_previous(table), table)
+    after = look(edge, table.name)
     others = {
         number: generation
-        for number, generation in look(edge, table.name).shown.items()
+        for number, generation in after.shown.items()
         if number not in last.shown and generation != table.generation
     }
     if others:
         _give_way(edge, table, text, last, others[max(others)], None, where)
+    theirs = [number for number in after.altered if number not in last.altered and number != mine]
+    if theirs:
+        columns = after.altered[max(theirs, key=int)]
+        if _names_and_types(columns) != _names_and_types(table.columns):
+            _publish(edge, replace(table, columns=columns), last.comment, {}, "")
+            raise _altered(table, where)
+    _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
 
 
 def require_unmoved(edge: Edge, table: KeyedTable, before: Seen, where: str) -> Seen:
@@ -199,7 +221,21 @@ def _seen(view: ViewState | None) -> Seen:
     }
     previous = view.properties.get("arctic.previous")
     before = _generation(*json.loads(previous)) if previous else None
-    return Seen(_named(view.properties), shown, view.comment, before)
+    altered = {
+        name.removeprefix(_ALTERED): tuple(Column(*column) for column in json.loads(text))
+        for name, text in view.properties.items()
+        if name.startswith(_ALTERED)
+    }
+    columns = _names_and_types(to_columns(view.columns))
+    return Seen(_named(view.properties), shown, view.comment, before, altered, columns)
+
+
+def _names_and_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name, column.type) for column in columns)
+
+
+def _columns_to_json(columns: Sequence[Column]) -> str:
+    return json.dumps([[column.name, column.type, column.comment] for column in columns])
 
 
 def _named(properties: Mapping[str, str]) -> Generation | None:
@@ -215,9 +251,20 @@ def _generation(number: int, base_id: str, change_id: str, sequence_by: str | No
     return Generation(number, base_id, change_id, sequence_by)
 
 
-def _forget(name: Name, switches: list[str]) -> str:
-    listed = ", ".join(literal(_SHOWN + switch) for switch in switches)
-    return f"ALTER VIEW {name.sql} UNSET TBLPROPERTIES IF EXISTS ({listed})"
+def _forget(edge: Edge, table: KeyedTable, properties: Sequence[str]) -> None:
+    if properties:
+        listed = ", ".join(map(literal, properties))
+        statement = f"ALTER VIEW {table.name.sql} UNSET TBLPROPERTIES IF EXISTS ({listed})"
+        edge.run("forget_switches", statement, table)
+
+
+def _altered(table: KeyedTable, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"another run changed the columns of {table.name}",
+        where=where,
+        why="it was at work at the same moment",
+        fix="its columns are shown, and nothing was written by this run; run again",
+    )
 
 
 def _overtaken(table: KeyedTable, where: str, why: str) -> ConcurrentRun:

@@ -61,9 +61,11 @@ except ArcticError as error:
     print(error.code)
 connection.close()
 print(os.listdir("."), sorted(os.listdir("warehouse")))
+written = [path.suffix for path in Path("warehouse/s").rglob("*")]
+print(written.count(".parquet"), written.count(".crc"))
 """,
     )
-    assert (ran.stdout, ran.stderr) == ("AR-201\n['warehouse'] ['catalog.db', 's']\n", "")
+    assert (ran.stdout, ran.stderr) == ("AR-201\n['warehouse'] ['catalog.db', 's']\n1 0\n", "")
 
 
 def test_after_the_jvm_dies_the_next_statement_starts_another(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from dbt_arctic.keyed.version import Version
 from dbt_arctic.refresh import auto
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.consumption import last_read
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.pull import Pull, plan_pull
 from dbt_arctic.refresh.state import current_version, load_change, load_keyed
@@ -272,7 +273,7 @@ class Consumer:
             pull = plan_pull(
                 session.catalog,
                 upstream,
-                expected.get(upstream.dotted),
+                last_read(session.catalog, upstream, expected),
                 model=self.orders.name.identifier,
                 key=self.orders.key[:1],
                 staging=staging,

@@ -225,9 +225,22 @@ def test_a_plain_table_that_was_dropped_and_made_again_is_another_table(shop: An
     copy.run()
     plain.do("DROP TABLE {t}")
     again = Plain(shop.main, "plain")
+    with pytest.raises(VersionUnavailable, match="full-refresh"):
+        copy.run()
     again.do("INSERT INTO {t} VALUES (1, 2)")
     with pytest.raises(VersionUnavailable, match="full-refresh"):
         copy.run()
+
+
+def test_an_upstream_that_was_renamed_is_read_on(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    copy = shop.consumer("copy", orders)
+    copy.run()
+    orders.delete([{"id": ROWS[0]["id"]}])
+    renamed = orders.name.sibling("renamed")
+    shop.main.query(f"ALTER VIEW {orders.name.sql} RENAME TO {renamed.schema}.{renamed.identifier}")
+    assert pulled(shop.consumer("copy", renamed)) == [(ROWS[0]["id"], None, "D")]
 
 
 def test_of_two_runs_at_once_the_second_writes_nothing(shop: Any) -> None:

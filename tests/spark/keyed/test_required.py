@@ -21,6 +21,26 @@ def required(monkeypatch: pytest.MonkeyPatch, shop: Any) -> Any:
     return columns
 
 
+def test_rows_without_a_column_that_is_to_be_dropped_can_be_merged(shop: Any, required: set[str]) -> None:
+    types = {"id": "bigint", "amount": "int"}
+    orders = shop.table("orders", types, on_schema_change="sync_all_columns")
+    orders.build([{"id": 1, "amount": 1}])
+    narrow = orders.with_types({"id": "bigint"})
+    required.discard("amount")
+    session = shop.session()
+
+    def before(step: str) -> None:
+        if step == "drop_columns":
+            raise KeyboardInterrupt
+
+    session.statements.before = before
+    with pytest.raises(KeyboardInterrupt):
+        narrow.on(session).upsert([{"id": 2}])
+    narrow.upsert([{"id": 3}])
+    narrow.compact()
+    assert narrow.base_rows() == [{"id": 1}, {"id": 3}]
+
+
 def test_reads_and_merges_stay_in_place(shop: Any, required: set[str]) -> None:
     session = shop.main
     session.query("SET spark.sql.autoBroadcastJoinThreshold = -1")

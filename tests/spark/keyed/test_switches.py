@@ -18,6 +18,7 @@ from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.refresh import computed, lease
 from dbt_arctic.refresh.build import begin, build_generation
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.docs import describe
 
 Row = dict[str, Any]
 STEPS = [
@@ -55,6 +56,42 @@ def orders(shop: Any) -> Any:
     made = shop.table()
     made.build(ROWS)
     return made
+
+
+@pytest.mark.parametrize("step", ["comment_table", "publish_view"])
+def test_a_column_that_comes_while_a_view_is_replaced_is_still_shown(shop: Any, step: str) -> None:
+    orders = shop.table("orders", {"id": "bigint", "amount": "int"}, on_schema_change="sync_all_columns")
+    orders.build(ROWS)
+    session = shop.session()
+    wider = orders.with_types({**orders.types, "extra": "string"})
+    row = {"id": 1, "amount": 5, "extra": "x"}
+    at(session, step, lambda: wider.upsert([row]))
+    with pytest.raises(ConcurrentRun, match="changed the columns"):
+        describe(session.edge, orders.name, "All orders", {"amount": "in cents"})
+    assert row in wider.rows()
+    wider.upsert([{"id": 2, "amount": 6, "extra": "y"}])
+    wider.compact()
+    assert row in wider.rows(), "nor is it taken for one that was to be dropped"
+    describe(session.edge, orders.name, "All orders", {"amount": "in cents"})
+    view = shop.main.catalog.load_view(orders.name.schema, orders.name.identifier)
+    assert view.comment == "All orders"
+    assert [column.name for column in view.columns] == ["id", "amount", "extra"]
+
+
+def test_marks_of_altered_views_do_not_pile_up(shop: Any, orders: Any) -> None:
+    for number in range(7):
+        describe(shop.main.edge, orders.name, f"{number}", {})
+    view = shop.main.catalog.load_view(orders.name.schema, orders.name.identifier)
+    assert view.comment == "6"
+    assert 0 < sum(name.startswith("arctic.altered-") for name in view.properties) < 7
+
+
+def test_a_full_refresh_beside_a_table_of_a_newer_protocol(shop: Any, orders: Any) -> None:
+    other = shop.table("other")
+    other.build(ROWS)
+    shop.main.query(f"ALTER VIEW {other.name.sql} SET TBLPROPERTIES ('arctic.protocol' = '99')")
+    orders.build(NEW)
+    assert amounts(orders) == of(NEW)
 
 
 @pytest.fixture

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dbt_arctic.adapter.pulls import ModelPulls
+from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
@@ -37,6 +40,26 @@ def test_a_commit_consumes_every_upstream_of_its_model_and_of_no_other() -> None
     }
     assert pulls.expected("m") == expected
     assert pulls.expected("unknown") == {}
+
+
+def test_all_pulls_of_a_model_begin_where_the_first_did() -> None:
+    pulls = ModelPulls()
+    assert pulls.begun_from("m") is None
+    expected = {ORDERS.dotted: Consumed("id", "1.0.1")}
+    pulls.add("m", expected, pull(ORDERS, "1.1.1"))
+    assert pulls.begun_from("m") == expected
+    pulls.add("m", {ORDERS.dotted: Consumed("id", "1.2.2")}, pull(RETURNS, "1.7.7"))
+    assert pulls.begun_from("m") == pulls.expected("m") == expected
+
+
+def test_no_table_is_built_of_what_changed() -> None:
+    pulls = ModelPulls()
+    pulls.require_everything("m", "orders")
+    pulls.add("m", {}, pull(ORDERS, "1.1.1"))
+    pulls.require_everything("m", "orders")
+    pulls.add("n", {ORDERS.dotted: Consumed("id", "1.0.1")}, pull(ORDERS, "1.1.1"))
+    with pytest.raises(ConcurrentRun, match="run the model again"):
+        pulls.require_everything("n", "orders")
 
 
 def test_a_run_has_nothing_to_do_only_if_it_pulls_and_nothing_changed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed, decode_consumed
+from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed, decode_consumed
 from dbt_arctic.planner.parse import parse, relations
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.text import with_relations
@@ -55,10 +55,12 @@ def test_columns_that_are_read_are_a_part_of_what_a_model_means(
 ) -> None:
     made = reading(SQL)
     assert (fingerprint(SQL, made) != fingerprint(SQL, with_upstream(made, **changed))) is matters
-    star = "SELECT * FROM t"
-    before, after = reading(star), with_upstream(reading(star), **changed)
     more = "columns" in changed or matters
-    assert (fingerprint(star, before) != fingerprint(star, after)) is more
+    for all_of_it in ("SELECT * FROM t", "SELECT id, xxhash64(*) FROM t", "SELECT k FROM t AS q(k, v, w)"):
+        before, after = reading(all_of_it), with_upstream(reading(all_of_it), **changed)
+        assert (fingerprint(all_of_it, before) != fingerprint(all_of_it, after)) is more, all_of_it
+    counted = SQL.replace("sum(x)", "sum(x), count(*)")
+    assert (fingerprint(counted, made) != fingerprint(counted, with_upstream(made, **changed))) is matters
 
 
 def test_so_are_views_settings_and_words_but_no_space_and_no_comment() -> None:
@@ -104,5 +106,8 @@ def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
     before, now = {"lake.shop.u": Consumed("u", "1")}, {"lake.shop.t": Consumed("t", "2")}
     (kept,) = Consumption(before, now).properties().values()
     assert decode_consumed(kept) == {**before, **now}
+    of_a_query = {**before, FINGERPRINT: Consumed("f", ""), ASKED_AT: Consumed("2026-01-01", "0")}
+    (kept,) = Consumption(of_a_query, now).properties().values()
+    assert decode_consumed(kept) == {**before, **now}, "rows of a pull are of no query"
     (kept,) = Consumption(before, now, forgets=True).properties().values()
     assert decode_consumed(kept) == now
