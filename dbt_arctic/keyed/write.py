@@ -17,6 +17,8 @@ ROWS_OF_KEY = "_arctic_rows"
 _ROWS = quote(ROWS_OF_KEY)
 _RANK = quote("_arctic_rank")
 
+_BUCKET = quote("_arctic_bucket")
+
 _OPEN_FILES = 64
 """That a task may write at a time, each with what it has not written yet in memory."""
 
@@ -98,23 +100,26 @@ class Batch:
         """
         return not (self.counted or self.can_delete or self.sequence_by or self.deduplicate_by)
 
-    def collapsed(self, txn: int, *, as_stored: bool = False) -> str:
+    def collapsed(self, txn: int, *, as_stored: bool = False, bucket: str = "") -> str:
         """One row a key: the columns, ``_action``, ``_offset`` and ``_txn``.
 
         NULL keys, undecided duplicates and rows that break a constraint fail the statement from inside
         the column ``_offset``, which the table stores, so no optimisation can drop the check.
 
         :param as_stored: duplicates are left to ``duplicates_in``.
+        :param bucket: SQL of a row's bucket: rows are brought there before those of a key meet, and stay.
         """
-        source = self.sql
-        key = quote_all(self.key)
+        source, key = self.sql, quote_all(self.key)
+        if bucket:
+            source = f"SELECT *, {bucket} AS {_BUCKET}\nFROM (\n{source}\n)\nDISTRIBUTE BY {_BUCKET}"
+            key = f"{_BUCKET}, {key}"
         ordering = [*([quote(self.sequence_by)] if self.sequence_by else []), *self.deduplicate_by]
         if ordering:
             order = ", ".join(f"({expression}) DESC NULLS LAST" for expression in ordering)
             source = (
                 "SELECT *\nFROM (\n"
                 f"  SELECT *, rank() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}\n"
-                f"  FROM (\n{self.sql}\n  )\n)\nWHERE {_RANK} = 1"
+                f"  FROM (\n{source}\n  )\n)\nWHERE {_RANK} = 1"
             )
         selected = ", ".join(
             quote(column) if column.lower() in self._produced else f"NULL AS {quote(column)}"
@@ -220,9 +225,17 @@ FROM (
 def insert_into_change(
     table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str], branch: str | None = None
 ) -> str:
-    """The one commit of a batch: an append to the change table, on main or on a branch."""
+    """The one commit of a batch: an append to the change table, on main or on a branch.
+
+    :param table: with the number of buckets that its change table has now.
+    """
     target = table.change.sql if branch is None else table.change.branch(branch)
-    return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, batch.collapsed(txn))
+    bucket = "" if batch.counted else _own_buckets(table)
+    # Where the rows of a key have met in their bucket, Iceberg need not bring them there once more. If the
+    # number of buckets is another one by now, a task meets some of more.
+    options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"} if bucket else {}
+    rows = batch.collapsed(txn, bucket=bucket)
+    return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 
 
 def insert_rows(table: KeyedTable, txn: int, properties: Mapping[str, str], select: str, branch: str) -> str:
@@ -240,16 +253,15 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     Where ``batch.is_checked_as_stored``, duplicates are still to be looked for.
     """
     columns, layout = quote_all(batch.columns), table.layout
-    options, placed = "`distribution-mode`='hash'", ""
-    if 0 < layout.buckets <= _OPEN_FILES and not layout.partition_by:
+    options, placed = {"distribution-mode": "hash"}, ""
+    if bucket := _own_buckets(table):
         # Iceberg would sort by the bucket and then by the key. A task has few buckets and a file for each
         # anyway, and to sort by one column is what Spark does best.
-        bucket = layout.bucket_expression(table.name.catalog)
-        options = "`use-table-distribution-and-ordering`='false'"
+        options = {"use-table-distribution-and-ordering": "false"}
         placed = f"\nDISTRIBUTE BY {bucket}\nSORT BY {layout.order_clause()}"
     # The check sits in the filter here, because the base has no column that it could be stored in.
     return (
-        f"INSERT INTO {table.base.sql} WITH ({options}{_properties(properties, lead=True)}) "
+        f"INSERT INTO {table.base.sql} WITH ({_properties(properties, options)}) "
         f"({columns})\nSELECT {columns}\nFROM (\n"
         f"{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
         f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'{placed}"
@@ -331,13 +343,27 @@ def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mappi
     )
 
 
-def _insert(target: str, columns: Sequence[str], properties: Mapping[str, str], select: str) -> str:
-    options = f" WITH ({_properties(properties)})" if properties else ""
-    return f"INSERT INTO {target}{options} ({quote_all([*columns, ACTION, OFFSET, TXN])})\n{select}"
+def _own_buckets(table: KeyedTable) -> str:
+    """SQL of a row's bucket where rows are distributed by it here; else Iceberg does, with few open files."""
+    layout = table.layout
+    if not 0 < layout.buckets <= _OPEN_FILES or layout.partition_by:
+        return ""
+    return layout.bucket_expression(table.name.catalog)
 
 
-def _properties(properties: Mapping[str, str], lead: bool = False) -> str:
-    text = ", ".join(
-        f"{quote('snapshot-property.' + name)}={literal(value)}" for name, value in properties.items()
-    )
-    return f", {text}" if lead and text else text
+def _insert(
+    target: str,
+    columns: Sequence[str],
+    properties: Mapping[str, str],
+    select: str,
+    options: Mapping[str, str] | None = None,
+) -> str:
+    listed = _properties(properties, options or {})
+    with_ = f" WITH ({listed})" if listed else ""
+    return f"INSERT INTO {target}{with_} ({quote_all([*columns, ACTION, OFFSET, TXN])})\n{select}"
+
+
+def _properties(properties: Mapping[str, str], options: Mapping[str, str] | None = None) -> str:
+    """What the commit says, and how its rows are written."""
+    said = {f"snapshot-property.{name}": value for name, value in properties.items()}
+    return ", ".join(f"{quote(name)}={literal(value)}" for name, value in {**(options or {}), **said}.items())

@@ -23,7 +23,7 @@ from dbt_arctic.refresh.evolve import evolve, relax
 from dbt_arctic.refresh.partial import updated_columns, with_kept_columns
 from dbt_arctic.refresh.replay import follow, settle
 from dbt_arctic.refresh.rows import counted, rows_written
-from dbt_arctic.refresh.state import load_change, load_keyed
+from dbt_arctic.refresh.state import laid_out, load_change, load_keyed
 
 
 def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
@@ -132,7 +132,7 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
 
 def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
     table = load_keyed(edge.catalog, name)
-    load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
+    change = load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
     if table.hidden:
         raise ConfigError(
@@ -149,7 +149,7 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
     if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
         table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
         edge.run("set_retention", create.set_retention(table), table)
-    return table, make_batch(config, sql, schema, existing=table)
+    return laid_out(table, change), make_batch(config, sql, schema, existing=table)
 
 
 def _show(value: object) -> str:

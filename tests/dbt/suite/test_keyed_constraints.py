@@ -140,24 +140,17 @@ def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) 
         "the row that an update or delete is meant for|filter such rows out in the model, or give them a key "
         "with coalesce()')"
     )
-    duplicate = (
-        "concat('AR-304|several rows of one batch have the key ', to_json(struct(`id`)), '|my_model|nothing "
-        "says which of them is the latest|set deduplicate_by to the column that orders them, or make "
-        "unique_key unique in the model')"
-    )
     depends_on = "-- depends_on: <foreign_key_model_identifier> " if "color" in columns else ""
     statement = f"""
-INSERT INTO my_model__base_1 WITH (`distribution-mode`='hash', run_of_my_model) ({listed})
+INSERT INTO my_model__base_1 WITH (`use-table-distribution-and-ordering`='false', run_of_my_model) ({listed})
 SELECT {listed} FROM (
   SELECT {listed}, 'U' AS `_action`,
-    CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT)
-    WHEN `_arctic_rows` > 1 THEN CAST(raise_error({duplicate}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
+    CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
     CAST(0 AS BIGINT) AS `_txn`
-  FROM (
-    SELECT *, count(*) OVER (PARTITION BY `id`) AS `_arctic_rows`
-    FROM (SELECT {listed} FROM ({depends_on} select {select}) AS model_subq)
-  )
+  FROM (SELECT {listed} FROM ({depends_on} select {select}) AS model_subq)
 ) WHERE `_offset` = 0 AND `_action` = 'U'
+DISTRIBUTE BY `lake`.system.bucket(8, `id`)
+SORT BY `id`
 """
     return str(_find_and_replace(statement, "my_model", "<model_identifier>"))
 
