@@ -65,6 +65,7 @@ class Arctic(Peer):
             now_ms=self._now_ms,
             shared=SharedRows(),
             tuned=partial(tuned, self.connection),
+            cores=self.machine.cores,
         )
         self._clock_ms = 0
         self.run(f"CREATE SCHEMA IF NOT EXISTS {CATALOG}.{self.schema}")

@@ -15,6 +15,7 @@ from dbt_arctic.engine import server
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.settings import local_cores
 
 logger = AdapterLogger("Arctic")
 
@@ -49,6 +50,11 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
         return open_catalog(credentials.database, credentials.warehouse or "", properties, run)
     settings = credentials.spark_settings(project_root)
     return open_catalog(settings.catalog, settings.warehouse, settings.catalog_properties, run)
+
+
+def cores_of(credentials: ArcticCredentials) -> int | None:
+    """The cores of a Spark on this machine; ``None`` where it is somewhere else."""
+    return local_cores(credentials.master) if credentials.method == "session" else None
 
 
 def project_folder(project_root: str | None) -> Path:

@@ -20,7 +20,7 @@ from dbt_arctic.adapter.beside import connection_beside
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.docs import persists
-from dbt_arctic.adapter.engines import choose_catalog
+from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls
@@ -84,6 +84,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             beside=partial(connection_beside, self),
             shared=self._shared_rows(),
             tuned=lambda conf: tuned(self._handle(), conf),
+            cores=cores_of(self.config.credentials),
         )
 
     def _shared_rows(self) -> SharedRows | None:
@@ -249,9 +250,10 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     @available.parse(lambda *a, **k: None)
     def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
         with as_dbt_errors():
-            unique_id = model["unique_id"]
+            unique_id, pulls = model["unique_id"], self._pulls()
+            pulls.require_everything(unique_id, model["name"])
             edge = self.edge(self._run_id(unique_id))
-            return _response(plain.execute_first_build(edge, self._pulls().consumed(unique_id), statement))
+            return _response(plain.execute_first_build(edge, pulls.consumed(unique_id), statement))
 
     @available.parse(lambda *a, **k: None)
     def drop_keyed(self, relation: ArcticRelation) -> None:

@@ -48,9 +48,12 @@ class Layout:
         buckets = (f"bucket({self.buckets}, {self.bucket_by})",) if self.buckets else ()
         return (*same_fields(self.partition_by), *buckets)
 
-    def bucket_expression(self, catalog: str) -> str:
-        """The number of a row's bucket as SQL over the row; only where there are buckets."""
-        return f"{quote(catalog)}.system.bucket({self.buckets}, {quote(self.bucket_by)})"
+    def bucket_expression(self, catalog: str, value: str = "") -> str:
+        """The number of a row's bucket as SQL over the row; only where there are buckets.
+
+        :param value: SQL of the column, where it does not stand for itself.
+        """
+        return f"{quote(catalog)}.system.bucket({self.buckets}, {value or quote(self.bucket_by)})"
 
     def order_clause(self) -> str:
         return quote_all(self.sort_by)

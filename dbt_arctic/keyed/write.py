@@ -163,12 +163,16 @@ FROM (
             conditions.append(f"WHEN ({self.delete_when}) THEN 'D'")
         return f"CASE {' '.join(conditions)} ELSE 'U' END" if conditions else "'U'"
 
-    def duplicates_in(self, base: Name) -> str:
-        """SQL of a number: 0, where each key of a base has one row; else it fails. Reads nothing but keys."""
+    def duplicates_in(self, base: Name, *, in_place: bool) -> str:
+        """SQL of a number: 0, where each key of a base has one row; else it fails. Reads nothing but keys.
+
+        :param in_place: bucket by bucket, each by one task; else keys are shuffled.
+        """
         key = quote_all(self.key)
+        keys = base.sql if in_place else f"(SELECT /*+ REPARTITION({key}) */ {key} FROM {base.sql}) AS k"
         return (
             f"coalesce((\n  SELECT max({self._duplicate()})\n"
-            f"  FROM (SELECT {key} FROM {base.sql} GROUP BY {key} HAVING count(1) > 1) AS doubled\n), 0L)"
+            f"  FROM (SELECT {key} FROM {keys} GROUP BY {key} HAVING count(1) > 1) AS doubled\n), 0L)"
         )
 
     def _duplicate(self) -> str:
@@ -223,14 +227,21 @@ FROM (
 
 
 def insert_into_change(
-    table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str], branch: str | None = None
+    table: KeyedTable,
+    batch: Batch,
+    txn: int,
+    properties: Mapping[str, str],
+    branch: str | None = None,
+    cores: int | None = None,
 ) -> str:
     """The one commit of a batch: an append to the change table, on main or on a branch.
 
     :param table: with the number of buckets that its change table has now.
+    :param cores: that Spark has, where that is known. With no more than buckets, rows are shuffled once.
     """
     target = table.change.sql if branch is None else table.change.branch(branch)
-    bucket = "" if batch.counted else _own_buckets(table)
+    few = cores is not None and cores <= table.layout.buckets and not batch.counted
+    bucket = _own_buckets(table, as_stored=True) if few else ""
     # Where the rows of a key have met in their bucket, Iceberg need not bring them there once more. If the
     # number of buckets is another one by now, a task meets some of more.
     options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"} if bucket else {}
@@ -253,19 +264,21 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     Where ``batch.is_checked_as_stored``, duplicates are still to be looked for.
     """
     columns, layout = quote_all(batch.columns), table.layout
-    options, placed = {"distribution-mode": "hash"}, ""
+    # The check sits in the filter here, because the base has no column that it could be stored in.
+    rows = (
+        f"SELECT {columns}\nFROM (\n{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
+        f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'"
+    )
+    options = {"distribution-mode": "hash"}
     if bucket := _own_buckets(table):
         # Iceberg would sort by the bucket and then by the key. A task has few buckets and a file for each
-        # anyway, and to sort by one column is what Spark does best.
-        options = {"use-table-distribution-and-ordering": "false"}
-        placed = f"\nDISTRIBUTE BY {bucket}\nSORT BY {layout.order_clause()}"
-    # The check sits in the filter here, because the base has no column that it could be stored in.
-    return (
-        f"INSERT INTO {table.base.sql} WITH ({_properties(properties, options)}) "
-        f"({columns})\nSELECT {columns}\nFROM (\n"
-        f"{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
-        f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'{placed}"
-    )
+        # anyway, and to sort by one column is what Spark does best. A large bucket is split between tasks.
+        options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
+        rows = (
+            f"SELECT {columns}\nFROM (\nSELECT /*+ REBALANCE({_BUCKET}) */ *\nFROM (\n"
+            f"SELECT *, {bucket} AS {_BUCKET}\nFROM (\n{rows}\n)\n)\n)\nSORT BY {layout.order_clause()}"
+        )
+    return f"INSERT INTO {table.base.sql} WITH ({_properties(properties, options)}) ({columns})\n{rows}"
 
 
 def fill_tombstones(table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str]) -> str:
@@ -343,12 +356,14 @@ def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mappi
     )
 
 
-def _own_buckets(table: KeyedTable) -> str:
+def _own_buckets(table: KeyedTable, *, as_stored: bool = False) -> str:
     """SQL of a row's bucket where rows are distributed by it here; else Iceberg does, with few open files."""
     layout = table.layout
     if not 0 < layout.buckets <= _OPEN_FILES or layout.partition_by:
         return ""
-    return layout.bucket_expression(table.name.catalog)
+    # A batch may have the column in another type, which the table casts; in the new one it is what it is.
+    cast = f"TRY_CAST({quote(layout.bucket_by)} AS {table.types[layout.bucket_by]})" if as_stored else ""
+    return layout.bucket_expression(table.name.catalog, cast)
 
 
 def _insert(

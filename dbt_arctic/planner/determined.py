@@ -15,7 +15,7 @@ from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.moment import TIMES, moves
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
 from dbt_arctic.planner.texts import labels, stays_text
 from dbt_arctic.planner.types import Sort, sort_of, sorts
 from dbt_arctic.planner.unique import Keys, unique_keys
@@ -68,6 +68,11 @@ def check_determined(
                     continue
                 known = sorts(node, types) if known is None else known
                 _refuse(_float_sum(call, str(name), known), accept)
+
+
+def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
+    """Why a query may have another result at another time, whatever else leaves it open."""
+    return next((one.reason for one in _causes(node, types, facts) if one.reason.code == "time"), None)
 
 
 def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:

@@ -6,8 +6,7 @@ before names are resolved, since nothing of it is left to be seen after that.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -15,19 +14,26 @@ from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggreg
 from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 
-_LIST = "list the columns under names of their own in a subquery before it"
+Schemas = Mapping[str, Sequence[tuple[str, str]]]
+Known = frozenset[str]
+"""Names in lower case that may be of a column in the query, whatever else they are names of."""
 
 
-def said_alike(tree: exp.Query) -> exp.Query:
+def said_alike(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Query:
     """The tree with what means the same to both.
 
     :raises CannotPlan: something in it does not.
     """
-    for check in (_stars, _joins, _aliases_below, _aliases_in_having, _operators, _calls, _values):
-        check(tree)
+    _stars(tree)
+    _joins(tree)
+    _aliases_below(tree, schemas)
+    _operators(tree)
+    _calls(tree)
+    _values(tree)
     made = tree.copy()
+    _having(made)
     _intervals(made)
-    _field_names(made)
+    _field_names(made, known)
     _parameters(made)
     return made
 
@@ -73,50 +79,83 @@ def _plain_columns(*parts: exp.Expr | None) -> Iterator[exp.Column]:
     return (one for part in parts if part is not None for one in part.find_all(exp.Column) if not one.table)
 
 
-def _aliases_below(tree: exp.Query) -> None:
+def _aliases_below(tree: exp.Query, schemas: Schemas) -> None:
     """Spark's WHERE knows no alias of its SELECT: in a subquery, such a name is of the query around it."""
     for select in tree.find_all(exp.Select):
-        parent = select.parent
-        while isinstance(parent, exp.SetOperation | exp.Paren | exp.Subquery):
-            if isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.From | exp.Join):
-                break
-            parent = parent.parent
-        if parent is None or isinstance(parent, exp.CTE | exp.Subquery):
-            continue
-        given = _aliases(select)
-        for found in _plain_columns(select.args.get("where")):
-            if found.name.lower() in given:
-                what = f"{found.name}, which is a name of the subquery's SELECT, in its WHERE"
-                raise _refused(what, "qualify the column by its relation", found)
+        where = select.args.get("where")
+        given = _aliases(select) - _columns_of_from(select, schemas) if where is not None else set()
+        if given and _is_in_expression(select):
+            for found in _plain_columns(where):
+                if found.name.lower() in given:
+                    what = f"{found.name}, which is a name of the subquery's SELECT, in its WHERE"
+                    raise _refused(what, "qualify the column by its relation", found)
 
 
-def _aliases_in_having(tree: exp.Query) -> None:
+def _is_in_expression(select: exp.Select) -> bool:
+    """Whether there is a query around it whose columns it can mean."""
+    node: exp.Expr = select
+    while node.parent is not None:
+        parent = node.parent
+        if isinstance(node, exp.Query) and not isinstance(parent, exp.From | exp.Join | exp.CTE | exp.Query):
+            return True
+        node = parent
+    return False
+
+
+def _columns_of_from(select: exp.Select, schemas: Schemas) -> set[str]:
+    """The columns of the tables that a SELECT reads itself, as far as they are known."""
+    from_ = select.args.get("from_") or select.args.get("from")
+    relations = [from_.this] if from_ is not None else []
+    relations += [join.this for join in select.args.get("joins") or []]
+    found: set[str] = set()
+    for relation in relations:
+        if isinstance(relation, exp.Table):
+            name = ".".join(part.name for part in relation.parts).lower()
+            found.update(column.lower() for column, _ in schemas.get(name, ()))
+    return found
+
+
+def _having(tree: exp.Query) -> None:
     """Inside an aggregate, Spark takes a name of HAVING for a column of FROM first."""
     for select in tree.find_all(exp.Select):
         having, given = select.args.get("having"), _aliases(select)
         if having is None or not given:
             continue
+        from_ = select.args.get("from_") or select.args.get("from")
+        alone = from_ is not None and not select.args.get("joins") and not select.args.get("laterals")
+        relation = from_.this.alias_or_name if from_ is not None and alone else ""
         for call in having.find_all(exp.Anonymous, exp.Filter):
             if isinstance(call, exp.Anonymous) and not is_aggregate(call):
                 continue
-            for found in _plain_columns(call):
-                if found.name.lower() in given:
+            inside = call.expression if isinstance(call, exp.Filter) else call
+            for found in list(_plain_columns(inside)):
+                if found.name.lower() not in given:
+                    continue
+                if not relation:
                     what = f"{found.name}, which is a name of the SELECT, in an aggregate of HAVING"
                     raise _refused(what, "qualify the column by its relation", found)
+                found.set("table", exp.to_identifier(relation))
 
 
 _BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
 def _operators(tree: exp.Query) -> None:
-    for found in tree.find_all(exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Array, exp.List, exp.Collate):
+    for found in tree.find_all(*_SHIFTS, exp.Array, exp.List, exp.Collate, exp.DPipe):
         if isinstance(found, exp.Collate):
-            what = "a collation: which of several equal texts stands for a group depends on their order"
-            raise _refused(what, "compare by lower() or upper()", found)
+            raise _collated(found)
         if isinstance(found, exp.Array | exp.List):
             raise _refused("array(...)[i]", "write element_at, or parentheses around the array", found)
-        if isinstance(found.this, _BITS):
+        if isinstance(found, exp.DPipe) and isinstance(found.this, _SHIFTS):
+            raise _refused("a shift beside ||", "put parentheses around it", found)
+        if isinstance(found, _SHIFTS) and isinstance(found.this, _BITS):
             raise _refused("a shift beside & | ^", "put parentheses around it", found)
+
+
+def _collated(found: exp.Expr) -> CannotPlan:
+    what = "a collation: which of several equal texts stands for a group depends on their order"
+    return _refused(what, "compare by lower() or upper()", found)
 
 
 def _calls(tree: exp.Query) -> None:
@@ -126,12 +165,12 @@ def _calls(tree: exp.Query) -> None:
             what = f"{found.parent.sql()}: a function of a schema is a user's own"
             raise CannotPlan("unknown-function", what, "use built-in functions", line_of(found))
         if name == "collate":
-            what = "a collation: which of several equal texts stands for a group depends on their order"
-            raise _refused(what, "compare by lower() or upper()", found)
+            raise _collated(found)
         if name == "grouping_id" and not found.expressions and _has_several_factors(found):
             raise _refused("grouping_id() of several ROLLUP, CUBE or columns", "name its columns", found)
         if name == "arrays_zip" and not all(isinstance(one, exp.Literal) for one in found.expressions):
-            raise _refused("arrays_zip(), whose fields have the names of columns", _LIST, found)
+            fix = "write zip_with(a, b, (x, y) -> struct(x AS a, y AS b))"
+            raise _refused("arrays_zip(), whose fields have the names of columns", fix, found)
 
 
 def _has_several_factors(call: exp.Expr) -> bool:
@@ -163,7 +202,7 @@ def _values(tree: exp.Query) -> None:
             else:
                 bad = name is not None and (kind_of(name) != "scalar" or name == "unix_timestamp")
             if bad:
-                raise _refused(f"{name} in VALUES", "select it", found)
+                raise _refused(f"{name} in VALUES", "write SELECT ... UNION ALL SELECT ...", found)
 
 
 # What is said in another way
@@ -182,26 +221,27 @@ def _is_interval(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Interval)
 
 
-_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
-
-
-def _field_names(tree: exp.Query) -> None:
+def _field_names(tree: exp.Query, known: Known) -> None:
     """The fields of ``struct(a, b AS c)`` and ``(a, b)`` have the names of columns: a plan gives others."""
     for found in reversed(list(tree.find_all(exp.Anonymous, exp.Tuple))):  # those inside others first
-        if isinstance(found, exp.Tuple):
-            is_value = isinstance(found.parent, exp.Anonymous | exp.AggFunc | exp.Lambda | exp.Alias)
-            is_value = is_value or (isinstance(found.parent, exp.Select) and found.arg_key == "expressions")
-        else:
-            is_value = found.name.lower() == "struct"
-        if is_value:
-            named = [part for place, one in enumerate(found.expressions, 1) for part in _field(one, place)]
+        is_struct = isinstance(found, exp.Anonymous) and found.name.lower() == "struct"
+        if is_struct or (isinstance(found, exp.Tuple) and not isinstance(found.parent, _OF_TUPLES)):
+            named = [
+                part for place, one in enumerate(found.expressions, 1) for part in _field(one, place, known)
+            ]
             found.replace(exp.Anonymous(this="named_struct", expressions=named))
     for type_ in tree.find_all(exp.DataType):
         if any(isinstance(field, exp.ColumnDef) for field in type_.expressions):
             type_.meta["case_sensitive"] = True  # sqlglot leaves the names in it as they are
 
 
-def _field(value: exp.Expr, place: int) -> tuple[exp.Expr, exp.Expr]:
+_OF_TUPLES = (exp.Values, exp.In, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Pivot, exp.Hint)
+"""Where brackets are no value."""
+
+
+def _field(value: exp.Expr, place: int, known: Known) -> tuple[exp.Expr, exp.Expr]:
+    while isinstance(value, exp.Paren):
+        value = value.this
     name, of = f"col{place}", value
     if isinstance(value, exp.Alias):
         name, of = value.alias, value.this
@@ -209,9 +249,9 @@ def _field(value: exp.Expr, place: int) -> tuple[exp.Expr, exp.Expr]:
         name = value.name
     elif isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         name = value.name
-        if name.lower() in TIME | SESSION:
-            raise _refused("a field of struct() without a name", "name it with AS", value)
-    elif isinstance(value, exp.Dot | exp.Bracket | exp.Star | exp.Column):
+        if not value.table and name.lower() in TIME | SESSION and name.lower() not in known:
+            raise _refused(f"{name}, a function, as a field of struct()", "name it with AS", value)
+    elif isinstance(value, exp.Dot | exp.Bracket | exp.Column):
         raise _refused("a field of struct() without a name", "name it with AS", value)
     return exp.Literal.string(name), of.copy()
 
@@ -228,14 +268,11 @@ def _parameters(tree: exp.Query) -> None:
         for column in found.this.find_all(exp.Column):
             first = column.parts[0].name
             if first.lower() in same:
-                what = f"{first}, a parameter of a lambda in other letters, or a name of a relation"
-                raise _refused(what, "name the parameter otherwise", column)
+                what = f"{first}, a parameter of a lambda in other letters"
+                raise _refused(what, "spell it alike, or name the parameter otherwise", column)
         for part in list(found.find_all(exp.Identifier)):
             if part.name not in names or isinstance(part.parent, _OTHER_NAMES):
                 continue
             if isinstance(part.parent, exp.Dot) and part.parent.expression is part:
                 continue  # a field of that name
             part.replace(exp.to_identifier(names[part.name]))
-
-
-__all__ = ["said_alike"]

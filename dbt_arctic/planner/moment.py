@@ -79,7 +79,7 @@ def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonym
             yield found, name
 
 
-def may_ask(tree: exp.Query) -> bool:
+def may_depend_on_time(tree: exp.Query) -> bool:
     """Whether a query may have another result at another time, though it calls none of ``TIME``."""
     return any(
         TIMES.fullmatch(found.name.strip()) is not None

@@ -55,7 +55,8 @@ def _name_units(tree: exp.Query) -> None:
     for call in tree.find_all(exp.Anonymous):
         if call.name.lower() in _OF_UNITS and len(call.expressions) == 3:
             unit = call.expressions[0]
-            if isinstance(unit, exp.Column) and not unit.table:
+            # The parameter of a lambda may have its name.
+            if isinstance(unit, exp.Identifier) or (isinstance(unit, exp.Column) and not unit.table):
                 unit.replace(exp.Var(this=unit.name))
 
 
@@ -104,8 +105,8 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
 
     :raises CannotPlan: a name could not be resolved.
     """
-    made = said_alike(tree)
     known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
+    made = said_alike(tree, schemas, known)
     for node in list(made.find_all(exp.Column)):
         name = node.name.lower()
         if not node.table and name in _WITHOUT_PARENTHESES and name not in known:

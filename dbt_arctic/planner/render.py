@@ -291,7 +291,7 @@ class Renderer:
             below = self._derived(below.text(node.child.output), node.child.output)
         placed = [substitute(part, below.items) for part in node.order]
         # A number there is the place of an item, and orders by nothing where it is a value.
-        order = ", ".join(to_sql(part) for part in placed if part.find(exp.Column) is not None)
+        order = ", ".join(to_sql(part) for part in placed if not _is_number(part))
         tail = f"\nORDER BY {order}" if order else ""
         tail += f"\nLIMIT {to_sql(node.limit)}" if node.limit is not None else ""
         tail += f"\nOFFSET {to_sql(node.offset)}" if node.offset is not None else ""
@@ -351,3 +351,9 @@ def _operand(expression: exp.Expression) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join("  " + line for line in text.split("\n"))
+
+
+def _is_number(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Ordered | exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.is_string

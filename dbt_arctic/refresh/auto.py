@@ -14,6 +14,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra import Node, State
+from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental
@@ -24,11 +25,12 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.reading import (
     Reading,
     Until,
+    by_name,
     fingerprint_of,
     pinned_text,
     read,
-    read_otherwise,
     understood,
+    unsupported_setting,
 )
 from dbt_arctic.refresh.timings import Took, is_slower
 from dbt_arctic.refresh.upstreams import Upstream
@@ -184,7 +186,7 @@ def plan_auto(
         except CannotPlan as error:
             reason = error.reason
     if reason is None:
-        reason = read_otherwise(settings)
+        reason = unsupported_setting(settings)
     if reason is not None:
         # What was read is not known to the last row, so no later refresh may start from it.
         consumed = {FINGERPRINT: Consumed("", "")}
@@ -205,7 +207,7 @@ def plan_auto(
         return plan("full", Reason("written-to", "something else has written to it since its last refresh"))
     changed = [upstream for upstream in reading.upstreams.values() if upstream.changed]
     if not changed and not reading.time_moved:
-        of_time = _of_time(reading, columns, config) if reading.may_ask else None
+        of_time = _of_time(reading, columns) if reading.may_depend_on_time else None
         if of_time is not None:
             return plan("full", of_time)
         return plan("nothing", Reason("unchanged", "no upstream has a new commit"))
@@ -230,7 +232,7 @@ def plan_auto(
         query = understood(reading, columns)
         facts = _facts(reading)
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
-        exact = "spark.sql.ansi.enabled=false" not in settings.split(";")
+        exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
         sums = plan_sums(query, config.unique_key, facts, config.accept) if exact else None
         if sums is not None and not sums.extremes:
             return plan("incremental", None, query=query, sums=sums)
@@ -242,13 +244,13 @@ def plan_auto(
     return plan("incremental", None, query=query, sums=sums, incremental=incremental)
 
 
-def _of_time(reading: Reading, columns: Sequence[str] | None, config: KeyedConfig) -> Reason | None:
-    """Why a query has another result at another time, where it does."""
+def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:
+    """Why a query may have another result at another time. One that is not understood may."""
     try:
-        plan_incremental(understood(reading, columns), config.unique_key, _facts(reading), config.accept)
+        query = understood(reading, columns)
     except CannotPlan as error:
-        return error.reason if error.reason.code == "time" else None
-    return None
+        return error.reason
+    return depends_on_time(query.node, query.types, _facts(reading))
 
 
 def _facts(reading: Reading) -> Facts:

@@ -47,6 +47,9 @@ from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import find_keyed, laid_out, load_base
 from dbt_arctic.refresh.switch import Seen, look, require_unmoved, show
 
+_ROWS_OF_A_TASK = 4_000_000
+"""Of a bucket with more, keys are not compared by one task."""
+
 
 @dataclass(frozen=True)
 class Beginning:
@@ -140,7 +143,8 @@ def build_generation(
         properties = {PROPERTY_RUN: edge.run_id, **(notes or {})}
         if consumed:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-        unique = batch.duplicates_in(table.base) if batch.is_checked_as_stored else "0L"
+        in_place = 0 <= rows <= _ROWS_OF_A_TASK * table.layout.buckets
+        unique = batch.duplicates_in(table.base, in_place=in_place) if batch.is_checked_as_stored else "0L"
         edge.run("first_commit", mark_buckets(table, properties, unique), table)
         # From here on computed writes know that the switch is near, and do not report success beside it.
         edge.run("keep_statistics", create.keep_statistics(table), table)

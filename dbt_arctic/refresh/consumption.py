@@ -47,22 +47,15 @@ def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Con
     return next((one for one in expected.values() if one.table_id in ids), None)
 
 
-def refuse_going_back(history: Sequence[Snapshot], before: int, now: int, upstream: Name, where: str) -> None:
-    """Whoever reads an upstream at a version must not do so after what has read it further.
+def has_read_further(history: Sequence[Snapshot], before: int, now: int) -> bool:
+    """Whether an upstream was consumed further than it is to be read: with ``consistent_reads`` by a run that
+    began later than this one, and was faster. What it has read is read then, and has not changed.
 
     :param history: of the upstream, newest first.
     :param before: the snapshot that was consumed last. :param now: the one that is to be read.
-    :raises ConcurrentRun: the first is the later one.
     """
     order = [snapshot.snapshot_id for snapshot in history]
-    if before in order and now in order and order.index(before) < order.index(now):
-        raise ConcurrentRun(
-            f"another run has read {upstream} further than this one may",
-            where=where,
-            why="with consistent_reads, an invocation reads every table as it was when it began; a run that "
-            "began later has taken up later changes meanwhile",
-            fix="nothing was written, and nothing is missing: that run was faster",
-        )
+    return before in order and now in order and order.index(before) < order.index(now)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from dbt_arctic.errors import ConcurrentRun
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.edge import Edge
@@ -20,6 +21,14 @@ def describe(edge: Edge, name: Name, comment: str | None, columns: Mapping[str, 
     :param comment: ``None`` leaves the table's.
     :param columns: comments by column; other columns keep theirs.
     """
+    try:
+        _describe(edge, name, comment, columns)
+    except ConcurrentRun:
+        # Another run has replaced the view at the same moment, for other columns perhaps: now with these.
+        _describe(edge, name, comment, columns)
+
+
+def _describe(edge: Edge, name: Name, comment: str | None, columns: Mapping[str, str]) -> None:
     table = load_keyed(edge.catalog, name)
     base = load_base(edge.catalog, table)
     stored = {column.name: column.comment for column in base.columns}

@@ -45,6 +45,8 @@ class Edge:
         default=lambda conf: nullcontext()
     )
     """Settings of the session for as long as a context lasts; none where they are not ours to choose."""
+    cores: int | None = None
+    """Of the machine that Spark runs on, if it is one; ``None`` for a cluster, or where nobody tells."""
 
     def new_txn(self) -> int:
         """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""

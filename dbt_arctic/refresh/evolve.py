@@ -61,7 +61,11 @@ def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> 
         elif not can_widen(column.type, old.type):
             incompatible.append((Column(old.name, column.type, old.comment), old.type))
     return SchemaDifference(
-        added=tuple(column for column in produced if column.name.lower() not in by_lower),
+        added=tuple(
+            replace(column, type=stored_type(column.type))
+            for column in produced
+            if column.name.lower() not in by_lower
+        ),
         removed=tuple(column.name for column in table if column.name.lower() not in produced_names),
         widened=tuple(widened),
         incompatible=tuple(incompatible),

@@ -12,7 +12,7 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, stored_key
 from dbt_arctic.keyed.version import Consumed, Version, is_token
-from dbt_arctic.refresh.consumption import refuse_going_back
+from dbt_arctic.refresh.consumption import has_read_further
 from dbt_arctic.refresh.state import (
     columns_at,
     find_keyed,
@@ -90,6 +90,10 @@ def _pull_keyed(
     now = version_of(table, base, change)
     if pin is not None:
         now = _pinned(table, pin, model)
+        if last is not None and is_token(last.version) and last.table_id == table.generation.change_id:
+            consumed_last = Version.parse(last.version, where=model)
+            if has_read_further(change.history(), consumed_last.change_snapshot, now.change_snapshot):
+                now = consumed_last
     consumed = Consumed(table.generation.change_id, now.token)
     known = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
@@ -104,10 +108,6 @@ def _pull_keyed(
         return Pull(table.name, sql, consumed, True, images)
     before = Version.parse(last.version, where=model)
     if last.table_id == table.generation.change_id:
-        if pin is not None:
-            refuse_going_back(
-                change.history(), before.change_snapshot, now.change_snapshot, table.name, model
-            )
         log = _log(change.history(now.change_snapshot), before, table, model)
         known.update(columns_at(catalog, table.change, log.readable_at))
         if images == "after":
@@ -278,8 +278,8 @@ def _pull_plain(
     if last.table_id != table_id:
         raise _made_anew(upstream, model)
     before = int(last.version)
-    if pin is not None:
-        refuse_going_back(state.history(), before, now, upstream, model)
+    if pin is not None and has_read_further(state.history(), before, now):
+        now, consumed, state_now = before, last, f"SELECT {quote_all(columns)}\nFROM {upstream.at(before)}"
     if before == now:
         return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", consumed, False)
     appended = only_appends(state, before, now)

@@ -14,7 +14,7 @@ from sqlglot import exp
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
-from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_ask
+from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.parse import named, named_columns, parse, relations, spelled
 from dbt_arctic.planner.plan import Query, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
@@ -34,7 +34,8 @@ class Reading:
     """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
 
     :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
-    :param calls: the functions of time that it calls. ``may_ask``: whether it may tell the time without.
+    :param calls: the functions of time that it calls. ``may_depend_on_time``: whether it may
+        tell the time without.
     :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
     """
 
@@ -44,7 +45,7 @@ class Reading:
     tree: exp.Query | None = None
     reason: Reason | None = None
     calls: frozenset[str] = frozenset()
-    may_ask: bool = False
+    may_depend_on_time: bool = False
     now: Time | None = None
     last: Time | None = None
 
@@ -106,7 +107,11 @@ def read(
     called = (
         name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
     )
-    return replace(found, calls=frozenset(called), may_ask=any(map(may_ask, (tree, *trees.values()))))
+    return replace(
+        found,
+        calls=frozenset(called),
+        may_depend_on_time=any(map(may_depend_on_time, (tree, *trees.values()))),
+    )
 
 
 def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
@@ -119,20 +124,29 @@ def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
 
 _DEFAULTS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.relationPrecedence": "false",
     "spark.sql.caseSensitive": "false",
     "spark.sql.groupByAliases": "true",
     "spark.sql.groupByOrdinal": "true",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
     "spark.sql.legacy.setopsPrecedence.enabled": "false",
     "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
 }
 """Settings by which Spark reads a text in another way, as the analysis takes them to be."""
 
 
-def read_otherwise(settings: str) -> Reason | None:
+def by_name(settings: str) -> dict[str, str]:
+    """Settings of a session in small letters, from ``name=value`` with ``;`` between."""
+    pairs = (pair.partition("=") for pair in settings.split(";"))
+    return {name.strip(): value.strip().lower() for name, _, value in pairs}
+
+
+def unsupported_setting(settings: str) -> Reason | None:
     """Why a text may mean something else than what it is read as, going by the settings of the session."""
-    for pair in settings.split(";"):
-        name, _, value = pair.partition("=")
-        if name in _DEFAULTS and value.strip().lower() != _DEFAULTS[name]:
+    for name, value in by_name(settings).items():
+        if value != _DEFAULTS.get(name, value):
             what = f"{name} is {value}, and the analysis of a query is for {_DEFAULTS[name]}"
             return Reason("setting", what, "remove it from spark_conf")
     return None

@@ -44,7 +44,7 @@ class Seen:
 
     :param generation: what it shows; ``None`` where it shows no generation, or does not say which.
     :param shown: what switches have shown, by their number.
-    :param altered: with which columns one generation was shown, by their number, too.
+    :param altered: by number, too, columns with which one generation was shown, and which take no NULL.
     :param columns: names and types.
     """
 
@@ -52,7 +52,7 @@ class Seen:
     shown: Mapping[str, Generation]
     comment: str = ""
     previous: Generation | None = None
-    altered: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+    altered: Mapping[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...]]] = field(default_factory=dict)
     columns: tuple[tuple[str, str], ...] = ()
 
 
@@ -136,7 +136,7 @@ def show_again(
     table = replace(table, previous=last.previous)
     text = last.comment if comment is None else comment
     mine = str(edge.new_txn())
-    mark = {_ALTERED + mine: _columns_to_json(table.columns)}
+    mark = {_ALTERED + mine: json.dumps([_names_and_types(table.columns), table.required])}
     _publish(edge, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
     if table.previous is not None:
         found = as_generation(edge.catalog, table, table.previous)
@@ -150,13 +150,19 @@ def show_again(
     }
     if others:
         _give_way(edge, table, text, last, others[max(others)], None, where)
+    if after.columns != _names_and_types(table.visible.columns):
+        # They see this one's mark, and show its columns again.
+        raise _altered(table, where)
     theirs = [number for number in after.altered if number not in last.altered and number != mine]
     if theirs:
-        columns = after.altered[max(theirs, key=int)]
-        if _names_and_types(columns) != _names_and_types(table.columns):
-            _publish(edge, replace(table, columns=columns), last.comment, {}, "")
+        columns, required = after.altered[max(theirs, key=int)]
+        if columns != _names_and_types(table.columns):
+            comments = {column.name: column.comment for column in table.columns}
+            shown = tuple(Column(name, type_, comments.get(name, "")) for name, type_ in columns)
+            _publish(edge, replace(table, columns=shown, required=required), last.comment, {}, "")
             raise _altered(table, where)
-    _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
+    if len(after.altered) > 2 * _KEEP_ALTERED:
+        _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
 
 
 def require_unmoved(edge: Edge, table: KeyedTable, before: Seen, where: str) -> Seen:
@@ -222,7 +228,10 @@ def _seen(view: ViewState | None) -> Seen:
     previous = view.properties.get("arctic.previous")
     before = _generation(*json.loads(previous)) if previous else None
     altered = {
-        name.removeprefix(_ALTERED): tuple(Column(*column) for column in json.loads(text))
+        name.removeprefix(_ALTERED): (
+            tuple((column, type_) for column, type_ in json.loads(text)[0]),
+            tuple(json.loads(text)[1]),
+        )
         for name, text in view.properties.items()
         if name.startswith(_ALTERED)
     }
@@ -232,10 +241,6 @@ def _seen(view: ViewState | None) -> Seen:
 
 def _names_and_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
     return tuple((column.name, column.type) for column in columns)
-
-
-def _columns_to_json(columns: Sequence[Column]) -> str:
-    return json.dumps([[column.name, column.type, column.comment] for column in columns])
 
 
 def _named(properties: Mapping[str, str]) -> Generation | None:
@@ -263,7 +268,7 @@ def _altered(table: KeyedTable, where: str) -> ConcurrentRun:
         f"another run changed the columns of {table.name}",
         where=where,
         why="it was at work at the same moment",
-        fix="its columns are shown, and nothing was written by this run; run again",
+        fix="its columns are shown, and those that this run wanted to show are not; run again",
     )
 
 

@@ -37,7 +37,7 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     txn = edge.new_txn()
     properties = {PROPERTY_RUN: edge.run_id, PROPERTY_BLIND: "true"}
     properties |= settle(edge, table, config.model)
-    statement = write.insert_into_change(table, batch, txn, properties)
+    statement = write.insert_into_change(table, batch, txn, properties, cores=edge.cores)
     try:
         rows = rows_written(edge, edge.run("upsert", statement, table), table.change, txn=txn)
     except CommitStateUnknown:
@@ -78,7 +78,7 @@ def computed_upsert(
 
     def statement(attempt: Attempt) -> str:
         if updated is None:
-            return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
+            return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch, edge.cores)
         return complete_rows(
             table, batch, updated, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
         )

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra import SIGN_OF_ROW, State
-from dbt_arctic.refresh.consumption import refuse_going_back
+from dbt_arctic.refresh.consumption import has_read_further
 from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
@@ -108,6 +108,10 @@ def _keyed(
     if until is not None:
         _require_same(table.name, table.generation.change_id, until)
         now = Version.parse(until.version)
+        if last is not None and last.table_id == table.generation.change_id:
+            consumed_last = Version.parse(last.version)
+            if has_read_further(change.history(), consumed_last.change_snapshot, now.change_snapshot):
+                now = consumed_last
     known: dict[int, frozenset[str]] = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
         **columns_at(catalog, table.change, (now.change_snapshot,)),
@@ -145,9 +149,6 @@ def _keyed(
             return made(True, error.what)
         states.update(_compared(old, states["new"], table.column_names, table.key))
         return made(True)
-    if until is not None:
-        at = now.change_snapshot
-        refuse_going_back(change.history(), before.change_snapshot, at, table.name, table.name.dotted)
     log = log_range(change.history(now.change_snapshot), before.change_snapshot)
     # What a log was carried on from may be gone, though the log is not.
     if log is None or not (_has(base, before.base_snapshot) and _has(change, before.change_snapshot)):
@@ -245,6 +246,9 @@ def _plain(
     if until is not None:
         _require_same(name, table_id, until)
         now = int(until.version) or None
+        if last is not None and last.table_id == table_id and now is not None:
+            before = int(last.version)
+            now = before if has_read_further(state.history(), before, now) else now
     consumed = Consumed(table_id, str(now or 0))
     there = names if now is None else tuple(catalog.columns_at(name.schema, name.identifier, now))
     new = _at(name, names, there, now, dict(columns))
@@ -277,8 +281,6 @@ def _plain(
     if before == 0:
         states.update(_compared(_at(name, names, names, None), new, names, ()))
         return made(True)
-    if until is not None and now is not None:
-        refuse_going_back(state.history(), before, now, name, name.dotted)
     if not _has(state, before):
         return made(True, f"its snapshot {before} was expired")
     present = tuple(catalog.columns_at(name.schema, name.identifier, before))

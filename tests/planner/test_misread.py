@@ -45,6 +45,11 @@ SCHEMAS: Schemas = {
         ),
         ("to_json((x, a.Y))", "TO_JSON(NAMED_STRUCT('x', `a`.`x`, 'Y', `a`.`y`))"),
         ("transform(l, v -> (v, 1))", "TRANSFORM(`a`.`l`, `_p0_0` -> NAMED_STRUCT('v', _p0_0, 'col2', 1))"),
+        ("struct((x), (a.y))", "NAMED_STRUCT('x', `a`.`x`, 'y', `a`.`y`)"),
+        ("CASE WHEN x > 1 THEN (x, y) END", "THEN NAMED_STRUCT('x', `a`.`x`, 'y', `a`.`y`) END"),
+        ("((x, y), 1)", "NAMED_STRUCT('col1', NAMED_STRUCT('x', `a`.`x`, 'y', `a`.`y`), 'col2', 1)"),
+        ("(x, y).y", "NAMED_STRUCT('x', `a`.`x`, 'y', `a`.`y`).`y`"),
+        ("transform(l, day -> dateadd(day, 1, at))", "`_p0_0` -> DATEADD(day, 1, `a`.`at`)"),
         ("transform(l, v -> struct(v))", "TRANSFORM(`a`.`l`, `_p0_0` -> NAMED_STRUCT('v', _p0_0))"),
         ("CAST(NULL AS STRUCT<Foo: INT>)", "CAST(NULL AS STRUCT<`Foo`: INT>)"),
         ("(x | y) << 2", "SHIFTLEFT((`a`.`x` | `a`.`y`), 2)"),
@@ -53,6 +58,31 @@ SCHEMAS: Schemas = {
 def test_what_is_said_alike(sql: str, said: str) -> None:
     text = full_sql(understand(f"SELECT id, {sql} AS c FROM a", SCHEMAS), InDuckDB())
     assert said in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("having", "said"),
+    [
+        ("count_if(x > 0) > 0", "COUNT_IF(`a`.`x` > 0)"),
+        ("sum(x) FILTER (WHERE x > 0) > 0", "FILTER(WHERE `a`.`x` > 0)"),
+        ("max(x) > 0", "MAX(`a`.`x`)"),
+    ],
+)
+def test_a_column_in_an_aggregate_of_having_is_that_of_from(having: str, said: str) -> None:
+    sql = f"SELECT -x AS x, count(*) AS n FROM a GROUP BY -x HAVING {having}"
+    assert said in full_sql(understand(sql, SCHEMAS), InDuckDB())
+
+
+def test_a_column_may_be_called_like_a_function() -> None:
+    schemas: Schemas = {"a": [("id", "int"), ("version", "int")]}
+    text = full_sql(understand("SELECT id, struct(version, a.id) AS c FROM a", schemas), InDuckDB())
+    assert "NAMED_STRUCT('version', `a`.`version`, 'id', `a`.`id`)" in text
+
+
+def test_a_tuple_that_is_grouped_by_is_the_one_that_is_selected() -> None:
+    sql = "SELECT (x, y) AS k, count(*) AS n FROM a GROUP BY (x, y)"
+    assert "NAMED_STRUCT" in full_sql(understand(sql, SCHEMAS), InDuckDB())
+    assert understand("SELECT x, y, count(*) AS n FROM a GROUP BY GROUPING SETS ((x, y), (x))", SCHEMAS)
 
 
 def test_a_parameter_has_a_name_of_its_own() -> None:
@@ -71,8 +101,11 @@ def test_a_parameter_has_a_name_of_its_own() -> None:
         "SELECT id FROM a WHERE EXISTS (SELECT v + 1 AS y FROM b WHERE y > 3)",
         "SELECT id FROM a WHERE x IN (SELECT v AS y FROM b WHERE y > 3 UNION SELECT 1)",
         "SELECT id FROM a WHERE NOT EXISTS (SELECT aid AS y FROM b WHERE y = 5 AND aid = a.id)",
-        "SELECT -x AS x, count(*) AS n FROM a GROUP BY -x HAVING count_if(x > 0) > 0",
-        "SELECT -x AS x, count(*) AS n FROM a GROUP BY -x HAVING sum(x) FILTER (WHERE x > 0) > 0",
+        "SELECT -a.x AS x, count(*) AS n FROM a JOIN b ON v = y GROUP BY -a.x HAVING count_if(x > 0) > 0",
+        "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM (SELECT v + 1 AS y FROM b WHERE y > 3) q)",
+        "SELECT id FROM a WHERE EXISTS (WITH q AS (SELECT v + 1 AS y FROM b WHERE y > 3) SELECT 1 FROM q)",
+        "SELECT id, x << 1 || 'a' AS c FROM a",
+        "SELECT id, struct(current_date) AS c FROM a",
         "SELECT id FROM a CROSS JOIN (VALUES (current_date())) AS p(d) WHERE day >= d",
         "SELECT id FROM a CROSS JOIN (VALUES (current_date)) AS p(d) WHERE day >= d",
         "SELECT id FROM a CROSS JOIN (VALUES (DATE 'today')) AS p(d) WHERE day >= d",
@@ -107,6 +140,11 @@ def test_what_is_refused(sql: str) -> None:
         "SELECT id FROM (SELECT id, x + 1 AS z FROM a WHERE x > 1) AS q WHERE z > 1",
         "SELECT x AS x, sum(x) AS s FROM a GROUP BY x HAVING count_if(x > 0) > 0",
         "SELECT y AS k, sum(x) AS x FROM a GROUP BY y HAVING sum(x) > 0",
+        "SELECT id FROM a WHERE day = (SELECT max(day) AS day FROM a WHERE day < DATE '2024-01-01')",
+        "SELECT id FROM a WHERE id IN (SELECT CAST(id AS BIGINT) AS id FROM b WHERE id > 0)",
+        "SELECT id FROM b WHERE w NOT IN (SELECT upper(w) AS w FROM b WHERE w LIKE 'a%')",
+        "SELECT x, sum(y) AS y FROM a GROUP BY x HAVING sum(y) FILTER (WHERE id > 1) > 1",
+        "WITH q AS (SELECT x + 1 AS z FROM a WHERE x > 1) SELECT z FROM q WHERE z > 1",
         "SELECT id FROM a JOIN (VALUES (1, 'x', NULL, -2, DATE '2024-01-01')) AS p(k, l, m, n, o) ON x = k",
         "SELECT id, y, grouping_id() AS g FROM a GROUP BY ROLLUP (id, y)",
         "SELECT id, y, grouping_id() AS g FROM a GROUP BY id, y WITH CUBE",

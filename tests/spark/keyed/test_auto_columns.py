@@ -71,13 +71,24 @@ def test_a_model_with_hidden_columns_too(orders: Orders) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
-@pytest.mark.parametrize("condition", ["day = DATE 'yesterday'", "unix_timestamp() > 5 AND day IS NULL"])
-def test_the_time_is_asked_for_though_nothing_has_changed(shop: Any, condition: str) -> None:
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT id FROM {} WHERE day = DATE 'yesterday'", "time"),
+        ("SELECT id FROM {} WHERE unix_timestamp() > 5 AND day IS NULL", "time"),
+        # What else leaves them open does not hide it.
+        ("SELECT id FROM {} WHERE day = DATE 'today' LIMIT 10", "time"),
+        ("SELECT id FROM {} CROSS JOIN (VALUES (DATE 'today')) AS p(now) WHERE day = now", "unsupported"),
+    ],
+)
+def test_the_time_is_asked_for_though_nothing_has_changed(shop: Any, sql: str, reason: str) -> None:
     orders = shop.table("orders", {"id": "bigint", "day": "date"})
     orders.build([{"id": 1, "day": "2026-01-01"}])
-    model = Model(orders, "id", f"SELECT id FROM {orders.name.sql} WHERE {condition}")
+    model = Model(orders, "id", sql.format(orders.name.sql))
     model.refresh()
-    assert model.refresh() == "FULL (time)"
+    first = model.refresh()
+    assert first in (f"FULL ({reason})", "FULL (first-plan)")
+    assert model.refresh() == f"FULL ({reason})" or reason == "unsupported"
     labelled = Model(orders, "id", f"SELECT id, 'today' AS label FROM {orders.name.sql}")
     labelled.name = orders.name.sibling("labelled")
     labelled.refresh()
@@ -98,3 +109,23 @@ def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
     assert refresh("spark.sql.caseSensitive=true") == "FULL (setting)"
     assert refresh("spark.sql.caseSensitive=false;spark.sql.ansi.enabled=true") == "FULL (first-plan)"
     assert refresh("spark.sql.caseSensitive=false;spark.sql.ansi.enabled=true") == "SKIP (no upstream change)"
+
+
+def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
+    sql = f"SELECT id % 2 AS part, count(*) AS n FROM {orders.name.sql} GROUP BY 1"
+    edge, model = orders.session.edge, Model(orders, "part", sql)
+    for number, (ansi, told) in enumerate({"true": "sums", "False": "1 keys"}.items()):
+        found = []
+        for _ in range(2):
+            orders.upsert([{"id": 2 * number, "amount": 9}, {"id": 20 + 2 * number, "amount": 7}])
+            plan = plan_refresh(
+                edge.catalog,
+                model.name,
+                model.config,
+                sql,
+                edge.query_schema,
+                settings=f"spark.sql.ansi.enabled={ansi}",
+            )
+            found.append(str(run_refresh(edge, model.name, model.config, plan, owner="model.test").choice))
+            orders.delete([{"id": 20 + 2 * number}])
+        assert found[-1] == f"INCREMENTAL ({told})"

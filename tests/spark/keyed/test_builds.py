@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ def test_rows_are_shuffled_once_and_sorted_by_the_key_alone(shop: Any) -> None:
     orders.build_sql("SELECT id, CAST(id AS INT) AS amount FROM range(3000)")
     plan = plan_of_build(orders)
     assert plan.count("Exchange") == 1
+    assert "REBALANCE_PARTITIONS_BY_COL" in plan, "a large bucket is split between tasks"
     assert plan.count("Sort [id") == 1
     assert "Window" not in plan
     assert len(orders.rows()) == 3000
@@ -43,6 +45,7 @@ def test_an_upsert_shuffles_its_rows_once(shop: Any) -> None:
     for number, config in enumerate(({}, {"deduplicate_by": "amount"}, {"sequence_by": "amount"})):
         orders = shop.table(f"orders{number}", buckets=4, **config)
         orders.build(ROWS)
+        orders.session.edge = replace(orders.session.edge, cores=2)
         orders.upsert_sql("SELECT id, CAST(id + 1 AS INT) AS amount FROM range(2000)")
         upsert = orders.session.statements.ran[-1]
         assert upsert.step == "upsert"
@@ -51,6 +54,24 @@ def test_an_upsert_shuffles_its_rows_once(shop: Any) -> None:
         history = orders.session.catalog.load_table(orders.name.schema, orders.table.change.identifier)
         assert history.history()[0].summary["added-data-files"] == "4"
         assert orders.rows() == [{"id": id_, "amount": id_ + 1} for id_ in range(2000)]
+
+
+@pytest.mark.parametrize("cores", [None, 2, 64])
+def test_an_upsert_may_have_a_key_of_another_type(shop: Any, cores: int | None) -> None:
+    orders = shop.table("orders", buckets=4)
+    orders.build(ROWS)
+    orders.session.edge = replace(orders.session.edge, cores=cores)
+    orders.upsert_sql("SELECT CAST(id AS DOUBLE) AS id, 7 AS amount FROM range(3)")
+    orders.upsert_sql("SELECT CAST(id AS STRING) AS id, 8 AS amount FROM range(2)")
+    assert [row["amount"] for row in orders.rows()] == [8, 8, 7, 3, 4]
+    with pytest.raises(NullKey):
+        orders.upsert_sql("SELECT CAST(NULL AS BIGINT) AS id, 8 AS amount")
+
+
+def test_files_that_users_do_not_want_open_are_open_in_a_build_all_the_same(shop: Any) -> None:
+    orders = shop.table("orders", buckets=16, tblproperties={"write.spark.fanout.enabled": "false"})
+    orders.build_sql("SELECT id, CAST(id AS INT) AS amount FROM range(300)")
+    assert len(orders.rows()) == 300
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: "-".join(layout) or "default")

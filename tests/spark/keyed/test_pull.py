@@ -8,9 +8,10 @@ import pytest
 
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.keyed.version import Version
-from dbt_arctic.refresh.pull import plan_changes
+from dbt_arctic.keyed.version import Consumed, Version
+from dbt_arctic.refresh.pull import Pull, plan_changes, plan_pull
 from dbt_arctic.refresh.state import load_change
+from dbt_arctic.refresh.upstreams import Upstream, look_at
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
@@ -241,6 +242,35 @@ def test_an_upstream_that_was_renamed_is_read_on(shop: Any) -> None:
     renamed = orders.name.sibling("renamed")
     shop.main.query(f"ALTER VIEW {orders.name.sql} RENAME TO {renamed.schema}.{renamed.identifier}")
     assert pulled(shop.consumer("copy", renamed)) == [(ROWS[0]["id"], None, "D")]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["keyed", "plain"])
+def test_a_run_that_began_before_another_reads_nothing_anew(shop: Any, plain: bool) -> None:
+    """With `consistent_reads`, the one that began later may have been faster."""
+    if plain:
+        table = Plain(shop.main, "plain")
+        name, change = table.name, lambda: table.do("INSERT INTO {t} VALUES (1, 1)")
+    else:
+        orders = shop.table()
+        orders.build(ROWS)
+        name, change = orders.name, lambda: orders.upsert([{"id": 1, "amount": 10}])
+    change()
+    catalog = shop.main.catalog
+
+    def read(last: Consumed | None, pin: Consumed | None) -> Pull:
+        return plan_pull(catalog, name, last, model="m", key=("id",), pin=pin)
+
+    begun = read(None, None).consumed
+    change()
+    later = read(begun, None).consumed
+    assert later != begun
+    again = read(later, begun)
+    assert (again.changed, again.consumed) == (False, later)
+    assert shop.main.query(f"SELECT count(*) FROM ({again.sql})") == [(0,)]
+    assert read(begun, later).changed
+    found = look_at(catalog, name, later, begun)
+    assert isinstance(found, Upstream)
+    assert (found.changed, found.consumed) == (False, later)
 
 
 def test_of_two_runs_at_once_the_second_writes_nothing(shop: Any) -> None:

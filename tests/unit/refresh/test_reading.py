@@ -13,7 +13,7 @@ from dbt_arctic.planner.parse import parse, relations
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name
+from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name, unsupported_setting
 from dbt_arctic.refresh.upstreams import Upstream, View
 
 T = Name("lake", "shop", "t")
@@ -100,6 +100,22 @@ def test_a_name_in_a_view_is_of_the_views_schema() -> None:
     assert full_name("ours.t", Name("lake", "", "v")) == Name("lake", "ours", "t")
     with pytest.raises(CannotPlan):
         full_name("t", Name("lake", "", "v"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ("", ""),
+        ("spark.sql.caseSensitive=false;spark.sql.session.timeZone=UTC", ""),
+        ("a=b;spark.sql.caseSensitive= True ", "spark.sql.caseSensitive"),
+        ("spark.sql.orderByOrdinal=false", "spark.sql.orderByOrdinal"),
+        ("spark.sql.ansi.doubleQuotedIdentifiers=true", "spark.sql.ansi.doubleQuotedIdentifiers"),
+    ],
+)
+def test_settings_with_which_a_text_is_another(settings: str, named: str) -> None:
+    found = unsupported_setting(settings)
+    assert (found is None) is (not named)
+    assert found is None or (found.code == "setting" and found.what.startswith(f"{named} is "))
 
 
 def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
