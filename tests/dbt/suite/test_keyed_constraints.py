@@ -142,15 +142,18 @@ def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) 
     )
     depends_on = "-- depends_on: <foreign_key_model_identifier> " if "color" in columns else ""
     statement = f"""
-INSERT INTO my_model__base_1 WITH (`use-table-distribution-and-ordering`='false', run_of_my_model) ({listed})
+INSERT INTO my_model__base_1 WITH (
+  `use-table-distribution-and-ordering`='false', `fanout-enabled`='true', run_of_my_model) ({listed})
+SELECT {listed} FROM (
+SELECT /*+ REBALANCE(`_arctic_bucket`) */ * FROM (
+SELECT *, `lake`.system.bucket(8, `id`) AS `_arctic_bucket` FROM (
 SELECT {listed} FROM (
   SELECT {listed}, 'U' AS `_action`,
     CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
     CAST(0 AS BIGINT) AS `_txn`
   FROM (SELECT {listed} FROM ({depends_on} select {select}) AS model_subq)
 ) WHERE `_offset` = 0 AND `_action` = 'U'
-DISTRIBUTE BY `lake`.system.bucket(8, `id`)
-SORT BY `id`
+))) SORT BY `id`
 """
     return str(_find_and_replace(statement, "my_model", "<model_identifier>"))
 
