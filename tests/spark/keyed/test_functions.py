@@ -215,7 +215,7 @@ SELECT x, count(*) AS n, 1 AS one FROM given GROUP BY x ORDER BY one, n DESC, x 
 SELECT x, count(*) AS n, 2 + 0 AS two FROM given GROUP BY x ORDER BY two, x DESC LIMIT 1
 SELECT x, s, grouping_id() AS g, count(*) AS n FROM given GROUP BY ROLLUP (x), s
 SELECT x, s, grouping_id() AS g, count(*) AS n FROM given GROUP BY ROLLUP (x), CUBE (s)
-SELECT x, s, grouping_id(s, x) AS g, count(*) AS n FROM given GROUP BY x, ROLLUP (s)
+SELECT x, s, grouping_id(x, s) AS g, count(*) AS n FROM given GROUP BY x, ROLLUP (s)
 SELECT filter(a, x -> X > 1) AS f FROM given
 SELECT filter(items, i -> i.price > price) AS f FROM (SELECT array(t) AS items, x AS price FROM given) i
 SELECT filter(items, q -> q.p > z) AS f FROM (SELECT array(t) AS items, x + 0 AS z FROM given) i
@@ -349,7 +349,7 @@ def test_expressions_mean_what_was_written(
     ("operators", "form", "at_least"),
     [
         (OPERATORS, "SELECT x {} y {} 2 AS c, x FROM given", 90),
-        (TESTS, "SELECT x FROM given WHERE x > 1 {} y < 2 {} x = 1", 30),
+        (TESTS, "SELECT x FROM given WHERE x > 1 {} y < 2 {} x = 1", 7),
     ],
     ids=["operators", "tests"],
 )
