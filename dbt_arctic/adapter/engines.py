@@ -15,7 +15,6 @@ from dbt_arctic.engine import server
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.session import SessionEngine
-from dbt_arctic.engine.settings import local_cores
 
 logger = AdapterLogger("Arctic")
 
@@ -54,7 +53,7 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
 
 def cores_of(credentials: ArcticCredentials) -> int | None:
     """The cores of a Spark on this machine; ``None`` where it is somewhere else."""
-    return local_cores(credentials.master) if credentials.method == "session" else None
+    return credentials.spark_settings().cores if credentials.method == "session" else None
 
 
 def project_folder(project_root: str | None) -> Path:

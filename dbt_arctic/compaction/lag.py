@@ -10,9 +10,8 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.log import PROPERTY_TXN, consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import PROPERTY_ID
 from dbt_arctic.keyed.version import Consumed, Version, is_token
-from dbt_arctic.refresh.state import find_keyed, load_change
+from dbt_arctic.refresh.state import find_keyed, load_change, plain_id
 
 
 @dataclass(frozen=True)
@@ -76,4 +75,4 @@ class Upstreams:
         state = self.catalog.load_table(name.schema, name.identifier)
         if state is None:
             return "", [], False
-        return state.properties.get(PROPERTY_ID, state.location), state.history(), False
+        return plain_id(state), state.history(), False

@@ -267,12 +267,11 @@ def _leave_out_checksum_files(context: Any) -> None:
     Hadoop starts the program ``chmod`` for every file that it makes, so they cost a small commit a sixth of
     its time, and each read another file. Iceberg and Parquet do not need them. No setting turns them off.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped] # nor has py4j
-
     jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()
-    with contextlib.suppress(Py4JError):  # with another `fs.file.impl`; who uses it has to say what it writes
-        files = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("file:///"), hadoop)
-        files.setWriteChecksum(False)  # Hadoop keeps this object: every thread of the JVM writes through it
+    if hadoop.get("fs.file.impl") is not None:  # not Hadoop's own; whoever names it decides what it writes
+        return
+    files = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("file:///"), hadoop)
+    files.setWriteChecksum(False)  # Hadoop keeps this object: every thread of the JVM writes through it
 
 
 def _makes_no_difference(key: str, running: str | None, wanted: str | None) -> bool:

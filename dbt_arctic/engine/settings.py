@@ -90,6 +90,11 @@ class SparkSettings:
         check_catalog_name(self.catalog)
         check_spark_conf(self.spark_conf)
 
+    @property
+    def cores(self) -> int | None:
+        """The cores of a Spark on this machine; ``None`` where it is somewhere else."""
+        return local_cores(self.spark_conf.get("spark.master", self.master))
+
 
 def check_catalog_name(name: str) -> None:
     """Raises ``ProfileError`` where Spark could not take the name as a part of a conf key."""
@@ -217,7 +222,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         conf["spark.jars.packages"] = ",".join(jars)
     if settings.repositories:
         conf["spark.jars.repositories"] = ",".join(settings.repositories)
-    cores = local_cores(settings.master)
+    cores = settings.cores
     if cores is not None:
         # 200 tasks of a shuffle are mostly overhead on one machine; adaptive execution merges the small ones.
         conf["spark.sql.shuffle.partitions"] = str(max(16, 4 * cores))

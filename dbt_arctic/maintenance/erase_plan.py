@@ -163,17 +163,19 @@ def _generations(edge: Edge, table: KeyedTable) -> list[KeyedTable]:
 def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
     inventory = take_inventory(edge.catalog, table.name.catalog, table.name.schema)
     sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
+    forget = [("forget_previous", create.forget_previous(table))]
     for identifier, state in sorted(inventory.tables.items()):
         name = inventory.name(identifier)
         if identifier in sides:
             yield from _refs(name, state)
         elif state.properties.get(PROPERTY_OF) == table.made_as.dotted:
-            steps: tuple[tuple[str, str], ...] = (("drop_side_table", create.drop_table(name)),)
+            steps = [("drop_side_table", create.drop_table(name))]
             why = "no view shows it"
             if name in table.side_tables:
                 why = "the generation before had another key"
-                steps = (("forget_previous", create.forget_previous(table)), *steps)
-            yield InTheWay("generation", identifier, why, steps)
+                steps = [*forget, *steps]  # before the first of its two tables goes
+                forget = []
+            yield InTheWay("generation", identifier, why, tuple(steps))
         elif staging_of(identifier) == table.name.identifier:
             yield InTheWay(
                 "staging",
@@ -188,8 +190,9 @@ def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> 
     if kept is not None:
         drops = [("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
         why = "the model is computed from it; the next full refresh makes it anew"
-        steps = (*drops, ("drop_view", create.drop_view(kept.name)))
-        yield InTheWay("state", kept.name.identifier, why, steps)
+        yield InTheWay(
+            "state", kept.name.identifier, why, (*drops, ("drop_view", create.drop_view(kept.name)))
+        )
 
 
 def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:

@@ -16,14 +16,14 @@ from dbt_arctic.keyed.log import carried_log, versions_to_carry
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.replay import PROPERTY_SETTLED
 from dbt_arctic.keyed.savepoint import savepoints
-from dbt_arctic.keyed.table import PROPERTY_ID, KeyedTable
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
 from dbt_arctic.maintenance.claims import Claim, Claims
 from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build
 from dbt_arctic.refresh.replay import PROPERTY_SWITCH, has_replayed_nothing
-from dbt_arctic.refresh.state import head, load_base, load_change
+from dbt_arctic.refresh.state import head, load_base, load_change, plain_id
 
 HOUR_MS = 60 * 60 * 1000
 LEAST_AGE_MS = HOUR_MS
@@ -130,7 +130,7 @@ def plan_plain(
     keep = _last_until(history, before_ms)
     if claims.unknown:
         return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
-    table_id = state.properties.get(PROPERTY_ID, state.location)
+    table_id = plain_id(state)
     for claim in claims.of(name.dotted, released):
         wanted = _consumed_of_plain(history, claim, table_id)
         if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:

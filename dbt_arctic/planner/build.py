@@ -30,11 +30,19 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
-from dbt_arctic.planner.parse import Schemas, dotted
+from dbt_arctic.planner.parse import Schemas
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.scope import Built, Cte, Identifiers, Scope, picked
 from dbt_arctic.planner.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
-from dbt_arctic.planner.syntax import alias_columns, has_aggregate, joins_of, unaliased, unwrapped
+from dbt_arctic.planner.syntax import (
+    alias_columns,
+    dotted,
+    from_of,
+    has_aggregate,
+    joins_of,
+    unaliased,
+    unwrapped,
+)
 from dbt_arctic.planner.tidy import conjuncts
 from dbt_arctic.planner.windows import windows
 
@@ -217,10 +225,9 @@ class Builder:
     # FROM
 
     def from_(self, tree: exp.Select, ctes: Mapping[str, Cte], scope: Scope) -> Node:
-        from_ = tree.args.get("from_") or tree.args.get("from")
-        if from_ is None:
+        if (first := from_of(tree)) is None:
             return Values("SELECT 1 AS `_one`", ("_one",))
-        node = self._relation(from_.this, ctes, scope)
+        node = self._relation(first, ctes, scope)
         for join in joins_of(tree):
             node = self._join(node, join, ctes, scope)
         for lateral in tree.args.get("laterals") or []:
@@ -228,12 +235,7 @@ class Builder:
         return node
 
     def _relation(self, tree: exp.Expression, ctes: Mapping[str, Cte], scope: Scope) -> Node:
-        if (
-            tree.args.get("sample")
-            or tree.args.get("pivots")
-            or tree.args.get("when")
-            or tree.args.get("version")
-        ):
+        if any(tree.args.get(part) for part in ("sample", "pivots", "when", "version")):
             raise CannotPlan("unsupported", "TABLESAMPLE, PIVOT or a version of a table", line=line_of(tree))
         if isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node = self._table(tree, ctes, scope)

@@ -6,15 +6,19 @@ before names are resolved, since nothing of it is left to be seen after that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggregate, kind_of
 from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.syntax import dotted, from_of
 
-Schemas = Mapping[str, Sequence[tuple[str, str]]]
+if TYPE_CHECKING:
+    from dbt_arctic.planner.parse import Schemas
+
 Known = frozenset[str]
 """Names in lower case that may be of a column in the query, whatever else they are names of."""
 
@@ -104,14 +108,11 @@ def _is_in_expression(select: exp.Select) -> bool:
 
 def _columns_of_from(select: exp.Select, schemas: Schemas) -> set[str]:
     """The columns of the tables that a SELECT reads itself, as far as they are known."""
-    from_ = select.args.get("from_") or select.args.get("from")
-    relations = [from_.this] if from_ is not None else []
-    relations += [join.this for join in select.args.get("joins") or []]
+    relations = [from_of(select), *(join.this for join in select.args.get("joins") or [])]
     found: set[str] = set()
     for relation in relations:
         if isinstance(relation, exp.Table):
-            name = ".".join(part.name for part in relation.parts).lower()
-            found.update(column.lower() for column, _ in schemas.get(name, ()))
+            found.update(column.lower() for column, _ in schemas.get(dotted(relation).lower(), ()))
     return found
 
 
@@ -121,9 +122,9 @@ def _having(tree: exp.Query) -> None:
         having, given = select.args.get("having"), _aliases(select)
         if having is None or not given:
             continue
-        from_ = select.args.get("from_") or select.args.get("from")
-        alone = from_ is not None and not select.args.get("joins") and not select.args.get("laterals")
-        relation = from_.this.alias_or_name if from_ is not None and alone else ""
+        first = from_of(select)
+        alone = not select.args.get("joins") and not select.args.get("laterals")
+        relation = first.alias_or_name if first is not None and alone else ""
         for call in having.find_all(exp.Anonymous, exp.Filter):
             if isinstance(call, exp.Anonymous) and not is_aggregate(call):
                 continue

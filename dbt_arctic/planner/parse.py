@@ -13,6 +13,7 @@ from dbt_arctic.planner.dialect import VerbatimSpark
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.syntax import dotted
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
 """Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
@@ -80,10 +81,6 @@ def spelled(sql: str) -> str:
     except SqlglotError:
         return sql
     return " ".join(repr((token.token_type.name, token.text)) for token in tokens)
-
-
-def dotted(table: exp.Table) -> str:
-    return ".".join(part.name for part in table.parts)
 
 
 def named(tree: exp.Query, full: Callable[[str], str]) -> exp.Query:

@@ -67,6 +67,16 @@ def unwrapped(part: exp.Expression) -> exp.Expression:
     return part
 
 
+def from_of(select: exp.Expression) -> exp.Expression | None:
+    """What stands first after FROM."""
+    found = select.args.get("from_") or select.args.get("from")  # sqlglot's name for it has changed
+    return None if found is None else found.this
+
+
+def dotted(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
+
+
 def alias_columns(tree: exp.Expression) -> Iterable[exp.Identifier]:
     alias = tree.args.get("alias")
     return [] if alias is None or not isinstance(alias, exp.TableAlias) else alias.args.get("columns") or []

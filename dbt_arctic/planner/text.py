@@ -8,8 +8,9 @@ from collections.abc import Callable, Container
 from sqlglot import exp
 
 from dbt_arctic.planner.moment import KNOWN, Time, calls
-from dbt_arctic.planner.parse import dotted, is_cte, parse
+from dbt_arctic.planner.parse import is_cte, parse
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.syntax import dotted
 
 
 def with_relations(

@@ -9,9 +9,15 @@ from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ConcurrentRun, VersionUnavailable
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import PROPERTY_ID
-from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed, of_relations
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.keyed.version import (
+    PROPERTY_CONSUMED,
+    Consumed,
+    Version,
+    encode_consumed,
+    is_token,
+    of_relations,
+)
+from dbt_arctic.refresh.state import find_keyed, plain_id
 
 
 def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed]:
@@ -43,8 +49,17 @@ def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Con
         ids = {made.change_id for made in (table.generation, table.previous) if made is not None}
     else:
         state = catalog.load_table(upstream.schema, upstream.identifier)
-        ids = set() if state is None else {state.properties.get(PROPERTY_ID, state.location)}
+        ids = set() if state is None else {plain_id(state)}
     return next((one for one in expected.values() if one.table_id in ids), None)
+
+
+def not_before(last: Consumed | None, table_id: str, history: Sequence[Snapshot], now: Version) -> Version:
+    """The version to read a keyed upstream at: ``now``, or what was consumed last where that is further."""
+    if last is not None and last.table_id == table_id and is_token(last.version):
+        consumed = Version.parse(last.version)
+        if has_read_further(history, consumed.change_snapshot, now.change_snapshot):
+            return consumed
+    return now
 
 
 def has_read_further(history: Sequence[Snapshot], before: int, now: int) -> bool:

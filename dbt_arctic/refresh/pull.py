@@ -10,14 +10,15 @@ from dbt_arctic.keyed import read
 from dbt_arctic.keyed.log import LogRange, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
-from dbt_arctic.keyed.table import PROPERTY_ID, Generation, KeyedTable, stored_key
+from dbt_arctic.keyed.table import Generation, KeyedTable, stored_key
 from dbt_arctic.keyed.version import Consumed, Version, is_token
-from dbt_arctic.refresh.consumption import has_read_further
+from dbt_arctic.refresh.consumption import has_read_further, not_before
 from dbt_arctic.refresh.state import (
     columns_at,
     find_keyed,
     load_keyed,
     pinned_pair,
+    plain_id,
     version_of,
 )
 
@@ -90,10 +91,7 @@ def _pull_keyed(
     now = version_of(table, base, change)
     if pin is not None:
         now = _pinned(table, pin, model)
-        if last is not None and is_token(last.version) and last.table_id == table.generation.change_id:
-            consumed_last = Version.parse(last.version, where=model)
-            if has_read_further(change.history(), consumed_last.change_snapshot, now.change_snapshot):
-                now = consumed_last
+        now = not_before(last, table.generation.change_id, change.history(), now)
     consumed = Consumed(table.generation.change_id, now.token)
     known = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
@@ -263,7 +261,7 @@ def _pull_plain(
     pin: Consumed | None,
     staging: Name | None,
 ) -> Pull:
-    table_id = state.properties.get(PROPERTY_ID, state.location)
+    table_id = plain_id(state)
     columns = tuple(column.name for column in state.columns)
     if state.current_snapshot_id is None:
         if last is not None and last.version != "0":
@@ -278,10 +276,8 @@ def _pull_plain(
     if last.table_id != table_id:
         raise _made_anew(upstream, model)
     before = int(last.version)
-    if pin is not None and has_read_further(state.history(), before, now):
-        now, consumed, state_now = before, last, f"SELECT {quote_all(columns)}\nFROM {upstream.at(before)}"
-    if before == now:
-        return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", consumed, False)
+    if before == now or (pin is not None and has_read_further(state.history(), before, now)):
+        return Pull(upstream, f"{read.everything(state_now, columns)}\nWHERE false", last, False)
     appended = only_appends(state, before, now)
     if appended and staging is not None:
         stage = read.appended_rows(upstream, before, now, staging)

@@ -141,6 +141,11 @@ def version_of(table: KeyedTable, base: TableState, change: TableState) -> Versi
     return Version(table.generation.number, head(change), head(base))
 
 
+def plain_id(state: TableState) -> str:
+    """What tells a table that is not keyed from another that takes its name: the id of one that we made."""
+    return state.properties.get(PROPERTY_ID, state.location)
+
+
 def head(state: TableState) -> int:
     """Main's snapshot; ``load_side`` has made sure that there is one."""
     if state.current_snapshot_id is None:

@@ -15,15 +15,23 @@ from dbt_arctic.keyed import read
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
-from dbt_arctic.keyed.table import ACTION, PROPERTY_ID, KeyedTable
+from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra import SIGN_OF_ROW, State
-from dbt_arctic.refresh.consumption import has_read_further
+from dbt_arctic.refresh.consumption import has_read_further, not_before
 from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
-from dbt_arctic.refresh.state import columns_at, count_rows, find_keyed, pinned_pair, to_columns, version_of
+from dbt_arctic.refresh.state import (
+    columns_at,
+    count_rows,
+    find_keyed,
+    pinned_pair,
+    plain_id,
+    to_columns,
+    version_of,
+)
 
 _ROW_LINEAGE = 3
 """The format version from which Iceberg tells the commit that last wrote a row."""
@@ -107,11 +115,7 @@ def _keyed(
     now = version_of(table, base, change)
     if until is not None:
         _require_same(table.name, table.generation.change_id, until)
-        now = Version.parse(until.version)
-        if last is not None and last.table_id == table.generation.change_id:
-            consumed_last = Version.parse(last.version)
-            if has_read_further(change.history(), consumed_last.change_snapshot, now.change_snapshot):
-                now = consumed_last
+        now = not_before(last, until.table_id, change.history(), Version.parse(until.version))
     known: dict[int, frozenset[str]] = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
         **columns_at(catalog, table.change, (now.change_snapshot,)),
@@ -241,7 +245,7 @@ def _plain(
 ) -> Upstream:
     columns = tuple((column.name, column.type) for column in state.columns)
     names = tuple(column for column, _ in columns)
-    table_id = state.properties.get(PROPERTY_ID, state.location)
+    table_id = plain_id(state)
     now = state.current_snapshot_id
     if until is not None:
         _require_same(name, table_id, until)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
+from dbt_arctic.adapter.impl import ArcticAdapter
+from dbt_arctic.keyed.names import Name
 from tests.dbt.keyed.conftest import Shop
 
 UPSTREAM = """
@@ -189,3 +195,73 @@ def test_compile_and_show_consume_and_stage_nothing(shop: Shop) -> None:
     shop.dbt("compile")
     shop.dbt("show", "--inline", "select * from {{ changes(ref('orders'), table_version(ref('orders'))) }}")
     assert shop.log("doubled") == before
+
+
+def test_an_upstream_with_a_new_name_is_read_on(shop: Shop) -> None:
+    layered(shop)
+    shop.sql("ALTER VIEW {s}.orders RENAME TO {s}.sales")
+    (shop.folder / "models" / "orders.sql").unlink()
+    shop.model("sales", UPSTREAM)
+    shop.model("doubled", DOWNSTREAM.replace("orders", "sales"))
+    shop.source("raw_orders", "SELECT 9L AS id, 9.0D AS amount")
+    results = {result.node.name: result.adapter_response for result in shop.dbt("run").results}
+    assert results["doubled"]["rows_affected"] == 1
+    assert (9, 18.0) in shop.rows("doubled")
+    assert len(shop.rows("doubled")) == 6
+
+
+TWO_PULLS = """
+{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+select id, _action from {{ incremental_pull(ref('orders')) }}
+union all
+select id, _action from {{ incremental_pull(source('raw', 'raw_events'), unique_key='id') }}
+"""
+
+
+@pytest.fixture
+def staged(shop: Shop) -> Shop:
+    """A model that pulls twice, and something of a table without a key that it has not read."""
+    shop.source("raw_orders", "SELECT 1L AS id, 1.0D AS amount")
+    shop.source("raw_events", "SELECT 100L AS id")
+    shop.model("orders", UPSTREAM)
+    shop.model("seen", TWO_PULLS)
+    shop.dbt("run")
+    shop.sql("INSERT INTO {s}.raw_events VALUES (101)")
+    shop.source("raw_orders", "SELECT 2L AS id, 2.0D AS amount")
+    shop.dbt("run", "--select", "orders")
+    return shop
+
+
+def test_all_pulls_of_a_model_begin_at_one_commit_of_it(
+    staged: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Name] = []
+    consumed = ArcticAdapter._consumed
+
+    def once(adapter: ArcticAdapter, target: Name) -> object:
+        asked.append(target)
+        return consumed(adapter, target)
+
+    monkeypatch.setattr(ArcticAdapter, "_consumed", once)
+    staged.dbt("run", "--select", "seen")
+    assert [name.identifier for name in asked] == ["seen"]
+    assert staged.rows("seen", "id") == [(1,), (100,), (101,), (2,)]
+
+
+def test_a_table_that_is_dropped_after_its_pulls_is_not_built_of_them(
+    staged: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = staged.script.run
+
+    def beside(sql: str, execute: object) -> None:
+        run(sql, execute)  # type: ignore[arg-type]
+        if re.search("CREATE TABLE .*seen__pull", sql):
+            staged.sql("DROP VIEW {s}.seen")
+
+    monkeypatch.setattr(staged.script, "run", beside)
+    assert "the table is gone that the model was compiled to bring up to date" in staged.fail(
+        "run", "--select", "seen"
+    )
+    monkeypatch.undo()
+    assert staged.dbt("run", "--select", "seen").results[0].adapter_response["code"] != "SKIP"
+    assert staged.rows("seen", "id") == [(1,), (100,), (101,), (2,)]

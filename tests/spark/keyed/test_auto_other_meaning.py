@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import DuplicateKey
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -153,3 +154,39 @@ def test_a_view_means_the_schema_in_which_it_was_made(orders: Orders, shop: Any)
         session.query(f"DROP VIEW IF EXISTS lake.{elsewhere}.shown")
         session.query(f"DROP TABLE IF EXISTS lake.{elsewhere}.things")
         session.query(f"DROP SCHEMA IF EXISTS lake.{elsewhere}")
+
+
+def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
+    model = Model(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
+    edge = model.session.edge
+
+    def refresh(settings: str) -> str:
+        plan = plan_refresh(
+            edge.catalog, model.name, model.config, model.sql, edge.query_schema, settings=settings
+        )
+        return str(run_refresh(edge, model.name, model.config, plan, owner="model.test").choice)
+
+    refresh("spark.sql.caseSensitive=true")
+    assert refresh("spark.sql.caseSensitive=true") == "FULL (setting)"
+    assert refresh("spark.sql.caseSensitive=false;spark.sql.ansi.enabled=true") == "FULL (first-plan)"
+    assert refresh("spark.sql.caseSensitive=false;spark.sql.ansi.enabled=true") == "SKIP (no upstream change)"
+
+
+def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
+    sql = f"SELECT id % 2 AS part, count(*) AS n FROM {orders.name.sql} GROUP BY 1"
+    edge, model = orders.session.edge, Model(orders, "part", sql)
+    for number, (ansi, told) in enumerate({"true": "sums", "False": "1 keys"}.items()):
+        found = []
+        for _ in range(2):
+            orders.upsert([{"id": 2 * number, "amount": 9}, {"id": 20 + 2 * number, "amount": 7}])
+            plan = plan_refresh(
+                edge.catalog,
+                model.name,
+                model.config,
+                sql,
+                edge.query_schema,
+                settings=f"spark.sql.ansi.enabled={ansi}",
+            )
+            found.append(str(run_refresh(edge, model.name, model.config, plan, owner="model.test").choice))
+            orders.delete([{"id": 20 + 2 * number}])
+        assert found[-1] == f"INCREMENTAL ({told})"

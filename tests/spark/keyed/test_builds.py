@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import DuplicateKey, NullKey
+from dbt_arctic.refresh import build
 
 LAYOUTS: list[dict[str, Any]] = [
     {},
@@ -74,8 +75,12 @@ def test_files_that_users_do_not_want_open_are_open_in_a_build_all_the_same(shop
     assert len(orders.rows()) == 300
 
 
+@pytest.mark.parametrize("rows_of_a_task", [0, 4_000_000])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: "-".join(layout) or "default")
-def test_a_key_that_comes_twice_fails_a_build(shop: Any, layout: dict[str, Any]) -> None:
+def test_a_key_that_comes_twice_fails_a_build(
+    shop: Any, layout: dict[str, Any], rows_of_a_task: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_ROWS_OF_A_TASK", rows_of_a_task)
     orders = shop.table("orders", **layout)
     twice = [*ROWS, ROWS[3]]
     with pytest.raises(DuplicateKey, match='"id":3'):

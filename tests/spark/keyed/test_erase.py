@@ -22,6 +22,7 @@ from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import parse_config
+from tests.spark.keyed.auto import Model
 
 Row = dict[str, Any]
 KEY = 777_001
@@ -288,3 +289,46 @@ def test_the_state_of_an_automatic_model_keeps_no_copy(shop: Any, schema: str, w
     assert find_state(edge.catalog, top) is None
     assert refresh(rebuild=True) == [(3, 3), (9, 9)]
     assert find_state(edge.catalog, top) is not None
+
+
+def test_a_generation_with_another_key_goes_and_who_has_read_it_computes_anew(
+    shop: Any, schema: str, warehouse: Path
+) -> None:
+    old = shop.table("orders", unique_key="amount")
+    old.build(ROWS)
+    old.upsert([{"id": 9, "amount": 9}])
+    model = Model(old, "amount", f"SELECT amount, id FROM {old.name.sql}")
+    assert model.refresh() == "FULL (build)"
+    orders = shop.table("orders", unique_key="id")
+    orders.build(ROWS)
+    plan = plan_by_values(orders.session.edge, orders.name, [("id", str(KEY))])
+    assert [thing.kind for thing in plan.in_the_way] == ["generation"] * 2
+    done = erase(orders.session.edge, plan, force=True)
+    assert len(done.removed) == 2
+    assert orders.session.statements.steps.count("forget_previous") == 1
+    assert orders.table.previous is None
+    assert traces(warehouse, schema, among=lambda path: path.startswith("orders")) == []
+    assert findings(shop, schema, warehouse) == []
+    assert model.refresh() == "FULL (history-gone)"
+    assert model.rows() == model.rows(model.sql)
+    assert model.refresh() == "SKIP (no upstream change)"
+
+
+def test_a_generation_that_is_dropped_by_hand_is_missed_by_nobody_for_long(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    model = Model(orders, "id", f"SELECT id, amount FROM {orders.name.sql}")
+    copy = shop.consumer("copy", orders)
+    model.refresh()
+    copy.run()
+    first = orders.table
+    orders.build(ROWS[1:])
+    for side in (first.change, first.base):
+        shop.main.query(f"DROP TABLE {side.sql} PURGE")
+    assert model.refresh() == "FULL (history-gone)"
+    assert model.rows() == model.rows(model.sql)
+    with pytest.raises(VersionUnavailable, match="is gone") as told:
+        copy.run()
+    assert "--full-refresh" in told.value.fix
+    copy.run(rebuild=True)
+    assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()

@@ -7,6 +7,7 @@ from typing import Any
 
 from dbt_arctic.maintenance.claims import Claims, find_claims
 from dbt_arctic.maintenance.expire import expire
+from dbt_arctic.maintenance.expire_plan import plan_keyed
 from dbt_arctic.maintenance.versions import rows_at
 from tests.spark.keyed.trouble import ROWS, amounts
 
@@ -57,3 +58,24 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
     assert max(snapshots(orders, copy.orders)) < at > 5
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
+
+
+def test_a_full_refresh_lets_go_what_came_before_unless_it_has_replayed_something(shop: Any) -> None:
+    def untouched() -> list[str]:
+        """Why nothing of it goes."""
+        plan = plan_keyed(orders.session.edge, orders.table, Claims({}), shop.main.edge.now_ms())
+        return [hold.why for hold in plan.holds if "replayed" in hold.why]
+
+    orders = shop.table()
+    orders.build(ROWS)
+    orders.build(ROWS)
+    assert untouched() == [], "with nothing beside it, nothing has to be remembered"
+    building = shop.session()
+    building.statements.before = lambda step: (
+        orders.upsert([{"id": 50, "amount": 50}]) if step == "publish_view" else None
+    )
+    orders.on(building).build(ROWS)
+    assert untouched()
+    orders.upsert([{"id": 51, "amount": 51}])  # which says that the switch is settled
+    assert untouched() == []
+    assert {50, 51} <= amounts(orders).keys()

@@ -80,6 +80,22 @@ def test_the_cores_of_a_master(master: str, cores: int | None) -> None:
     assert local_cores(master) == cores
 
 
+@pytest.mark.parametrize(
+    ("master", "spark_conf", "cores"),
+    [
+        ("local[3]", {}, 3),
+        ("local[3]", {"spark.master": "local[2]"}, 2),
+        ("local", {"spark.master": "yarn"}, None),
+    ],
+)
+def test_the_master_that_a_spark_conf_names_counts(
+    master: str, spark_conf: dict[str, str], cores: int | None
+) -> None:
+    settings = SparkSettings("lake", "/w", master=master, spark_conf=spark_conf)
+    assert settings.cores == cores
+    assert ("spark.driver.host" in session_conf(settings)) == (cores is not None)
+
+
 def test_a_cluster_keeps_its_own_number_of_shuffle_partitions_and_its_driver_address() -> None:
     conf = session_conf(SparkSettings("lake", "/w", master="spark://head:7077"))
     assert not {"spark.sql.shuffle.partitions", "spark.driver.host"} & conf.keys()
