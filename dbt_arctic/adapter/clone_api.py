@@ -35,7 +35,8 @@ class CloneApi(KeyedApi):
             strange = [
                 upstream
                 for upstream in self._pulls().upstreams(model["unique_id"])
-                if upstream.dotted not in expected and self._cloned_from(upstream, expected) is None
+                if upstream.dotted not in expected
+                and clone.cloned_from(self.catalog, upstream, expected) is None
             ]
             clone.reject_other_upstreams(rows, strange, model["name"])
             return rows

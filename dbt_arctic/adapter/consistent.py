@@ -15,13 +15,24 @@ from dbt_arctic.keyed.names import Name
 
 
 class ConsistentReads(KeyedApi):
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        """dbt makes an adapter for each invocation: no pin of one before is left."""
+        super().__init__(config, mp_context)
+        pins.begin(None)
+
+    def acquire_connection(self, name: str | None = None) -> Any:
+        """dbt calls this before it does anything, also where it does not ask for all relations first."""
+        if self.config.credentials.consistent_reads and pins.current() is None:
+            pins.begin(self.catalog)
+        return super().acquire_connection(name)
+
     def set_relations_cache(
         self,
         relation_configs: Iterable[Any],
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """dbt calls this once, before the first model."""
+        """dbt calls this once, before the first model, unless it runs with ``--no-populate-cache``."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, clear, required_schemas)
         begun = pins.begin(self.catalog if self.config.credentials.consistent_reads else None)

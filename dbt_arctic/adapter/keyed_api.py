@@ -164,8 +164,9 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             expected = begun if begun is not None else {} if first_run else self._consumed(target)
             edge = self.edge()
             staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
-            cloned = self._cloned_from(upstream, expected)
+            cloned = clone.cloned_from(self.catalog, upstream, expected)
             pin = earlier[0].consumed if earlier else self._pinned_version(upstream)
+            since = last_read(self.catalog, upstream, expected) if cloned is None else cloned[1]
             if cloned is not None:
                 planned = pull.pull_since_clone(
                     self.catalog, upstream, *cloned, model=model["name"], images=images, pin=pin
@@ -174,7 +175,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 planned = pull.plan_pull(
                     self.catalog,
                     upstream,
-                    last_read(self.catalog, upstream, expected),
+                    since,
                     model=model["name"],
                     key=key,
                     images=images,
@@ -182,7 +183,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     staging=staging,
                 )
             if running:
-                self._pulls().add(model["unique_id"], expected, planned)
+                self._pulls().add(model["unique_id"], expected, planned, since)
                 if planned.stage is not None:
                     edge.run("stage", planned.stage[0])
         return planned.sql
@@ -207,6 +208,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 warn_of_ignored(contract, self.type())
                 config = replace(config, checks=contract.checks, required=contract.required)
                 sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
+            pulls.require_same_upstreams(unique_id, model["name"])
             if rebuild:
                 pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(
@@ -231,6 +233,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         self, this: ArcticRelation, model: Mapping[str, Any], statements: int
     ) -> plain.PlainWrite:
         pulls = self._pulls()
+        with as_dbt_errors():
+            pulls.require_same_upstreams(model["unique_id"], model["name"])
         return plain.begin_plain_write(
             self.edge(),
             this.name_parts,
@@ -356,16 +360,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def _origin(self, relation: ArcticRelation) -> Name:
         return clone.origin(self.catalog, relation.name_parts)
-
-    def _cloned_from(self, upstream: Name, expected: Mapping[str, Consumed]) -> tuple[Name, Consumed] | None:
-        """What the model read before its upstream, a keyed table by now, was cloned from there."""
-        if not expected or upstream.dotted in expected:
-            return None
-        view = self.catalog.load_view(upstream.schema, upstream.identifier)
-        source = clone.began_as(view.properties) if view is not None else None
-        if source is None or source.dotted not in expected:
-            return None
-        return source, expected[source.dotted]
 
     @staticmethod
     def table_comment(model: Mapping[str, Any]) -> str:

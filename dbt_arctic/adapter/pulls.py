@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull
 
 
@@ -16,11 +16,17 @@ class ModelPulls:
     """Pulls by model. ``expected`` is what the model's target had consumed when it was compiled."""
 
     _pulls: dict[str, list[Pull]] = field(default_factory=dict)
+    _since: dict[str, list[Consumed | None]] = field(default_factory=dict)
     _expected: dict[str, Mapping[str, Consumed]] = field(default_factory=dict)
 
-    def add(self, model: str, expected: Mapping[str, Consumed], pull: Pull) -> None:
-        """:param expected: as ``begun_from`` tells, where it tells anything."""
+    def add(
+        self, model: str, expected: Mapping[str, Consumed], pull: Pull, since: Consumed | None = None
+    ) -> None:
+        """:param expected: as ``begun_from`` tells, where it tells anything.
+        :param since: what the model has consumed of that upstream; ``None`` where it has read nothing of it.
+        """
         self._pulls.setdefault(model, []).append(pull)
+        self._since.setdefault(model, []).append(since)
         self._expected.setdefault(model, expected)
 
     def begun_from(self, model: str) -> Mapping[str, Consumed] | None:
@@ -53,6 +59,28 @@ class ModelPulls:
                 fix=f"nothing was written; run the model again: dbt run --select {where}",
             )
 
+    def require_same_upstreams(self, model: str, where: str) -> None:
+        """:raises ConfigError: the model pulls from one table in place of another. What it has of that one
+        stays, and of the other it would only get what is there.
+        """
+        pulls, since = self._pulls.get(model, []), self._since.get(model, [])
+        began = [pull.upstream for pull, one in zip(pulls, since, strict=True) if one is None]
+        names = {upstream.dotted for upstream in self.upstreams(model)}
+        ids = {one.table_id for one in since if one is not None} | {pull.consumed.table_id for pull in pulls}
+        left = [
+            name
+            for name, one in of_relations(self.expected(model)).items()
+            if name not in names and one.table_id not in ids
+        ]
+        if began and left:
+            raise ConfigError(
+                f"the model pulls from {began[0]} for the first time, and no longer from {', '.join(left)}",
+                where=where,
+                why=f"rows that came from there, and are not in {began[0]}, would stay for good",
+                fix=f"build it from all rows: dbt run --full-refresh --select {where}; "
+                "or pull from both in one run, if both belong to the model",
+            )
+
     def nothing_new(self, model: str) -> bool:
         pulls = self._pulls.get(model, [])
         return bool(pulls) and not any(pull.changed for pull in pulls)
@@ -61,5 +89,6 @@ class ModelPulls:
         """Forget everything; returns the staging tables that are no longer needed."""
         staged = [pull.stage[1] for pulls in self._pulls.values() for pull in pulls if pull.stage is not None]
         self._pulls.clear()
+        self._since.clear()
         self._expected.clear()
         return staged

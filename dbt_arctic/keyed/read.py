@@ -29,6 +29,7 @@ NEWEST_FIRST = f"{_SEQUENCE} DESC, {quote(OFFSET)} DESC"
 """The order of changes as they arrived: commit order, then the place inside the commit."""
 
 _RANK = quote("_arctic_rank")
+_LATEST = quote("_arctic_latest")
 
 
 def newest_first(table: KeyedTable) -> str:
@@ -220,16 +221,24 @@ WHERE {_RANK} = 1"""
 
 
 def _merged_state_of_keys(table: KeyedTable, changes: str, at: Version, known: ColumnsAt | None) -> str:
+    assert table.sequence_by is not None
+    # A delete has the place in the order of what tells it: whoever pulls it may have the same order.
     columns = ", ".join(
-        f"{'k' if column in table.key else 'm'}.{quote(column)}" for column in table.column_names
+        f"k.{quote(column)}"
+        if column in table.key
+        else f"coalesce(m.{quote(column)}, k.{_LATEST}) AS {quote(column)}"
+        if column == table.sequence_by
+        else f"m.{quote(column)}"
+        for column in table.column_names
     )
     return f"""\
 SELECT {columns}, CASE WHEN m.{quote(table.key[0])} IS NULL THEN 'D' ELSE 'U' END AS {quote(ACTION)}
 FROM (
-  SELECT DISTINCT {quote_all(table.key)}
+  SELECT {quote_all(table.key)}, max({quote(table.sequence_by)}) AS {_LATEST}
   FROM (
 {changes}
   )
+  GROUP BY {quote_all(table.key)}
 ) AS k
 LEFT JOIN (
 {merge_on_read(table, at, known)}

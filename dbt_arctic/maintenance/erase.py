@@ -36,6 +36,7 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, goes_on
 from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, side_columns
+from dbt_arctic.maintenance.expire_plan import oldest_of_kept
 from dbt_arctic.refresh.branches import ATTEMPTS, publish, staged
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
@@ -288,7 +289,7 @@ def _of_base(edge: Edge, table: KeyedTable, state: TableState) -> dict[str, str]
 def _expire(edge: Edge, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:
     state = _state(edge, side)
     kept = next(snapshot for snapshot in state.snapshots if snapshot.snapshot_id == fence)
-    edge.run("expire", sql.expire_before(side.name, kept.timestamp_ms), side.generation)
+    edge.run("expire", sql.expire_before(side.name, oldest_of_kept(state.history(), kept)), side.generation)
     snapshots = _state(edge, side).snapshots
     older = [one.snapshot_id for one in snapshots if one.sequence_number < kept.sequence_number]
     return SideErased(

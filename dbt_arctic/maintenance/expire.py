@@ -67,7 +67,7 @@ def _expire(edge: Edge, side: SidePlan, table: KeyedTable | None) -> int:
         return 0
     if side.carry and table is not None:
         _say_again(edge, table, side.carry)
-    edge.run("expire", sql.expire_before(side.name, side.keep_from.timestamp_ms), table)
+    edge.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
     state = edge.catalog.load_table(side.name.schema, side.name.identifier)
     return side.going + side.left - (0 if state is None else len(state.snapshots))
 

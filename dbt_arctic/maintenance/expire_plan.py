@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.major import pending_transactions
@@ -44,6 +45,7 @@ class SidePlan:
     """One table of snapshots.
 
     :param keep_from: the oldest snapshot to keep; ``None``: everything stays.
+    :param older_than_ms: what is to go is older than that.
     :param going: how many go, and :param left: how many stay.
     :param carry: the table's newest commit is to say this again, because the one that does is to go.
     """
@@ -53,6 +55,7 @@ class SidePlan:
     going: int
     left: int
     carry: dict[str, str] = field(default_factory=dict)
+    older_than_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -221,13 +224,20 @@ def _side(
     if keep is None:
         return _everything(name, state)
     named = {*state.branches.values(), *state.tags.values()}
-    going = [
-        one
-        for one in state.snapshots
-        if one.timestamp_ms < keep.timestamp_ms and one.snapshot_id not in named
-    ]
+    before_ms = oldest_of_kept(state.history(), keep)
+    going = [one for one in state.snapshots if one.timestamp_ms < before_ms and one.snapshot_id not in named]
     left = len(state.snapshots) - len(going)
-    return SidePlan(name, keep, len(going), left, carry or {} if going else {})
+    return SidePlan(name, keep, len(going), left, carry or {} if going else {}, before_ms)
+
+
+def oldest_of_kept(history: Sequence[Snapshot], keep: Snapshot) -> int:
+    """The earliest time of a snapshot and of all that came after it. Iceberg expires by time, from the newest
+    on, and a later commit of a host whose clock is behind has an earlier one.
+
+    :param history: newest first.
+    """
+    later = takewhile(lambda one: one.snapshot_id != keep.snapshot_id, history)
+    return min(one.timestamp_ms for one in (keep, *later))
 
 
 def _everything(name: Name, state: TableState) -> SidePlan:

@@ -384,16 +384,6 @@ class Builder:
         return made
 
     def _resolve(self, tree: exp.Column, scope: Scope) -> str:
-        found = scope.find(tree.table, tree.name)
-        if found is not None:
+        if (found := scope.resolve(tree.table, tree.name)) is not None:
             return found
-        between, outer = [scope], scope.outer
-        while outer is not None:
-            found = outer.find(tree.table, tree.name)
-            if found is not None:
-                for inner in between:
-                    inner.linked.add(found)
-                return found
-            between.append(outer)
-            outer = outer.outer
         raise CannotPlan("not-resolved", f"the column {tree.sql()} could not be resolved", line=line_of(tree))

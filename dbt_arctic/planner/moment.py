@@ -21,8 +21,8 @@ from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import TIME
 
-TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s+\S+)?", re.IGNORECASE)
-"""Texts that Spark takes for a time when it casts them."""
+TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?|T?\d{1,2}:\d.*", re.IGNORECASE)
+"""Texts that Spark takes for a time when it casts them: one of today, where they tell no date."""
 
 DATE = frozenset(["current_date", "curdate"])
 KNOWN = DATE | {"current_timestamp", "now"}

@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.tokenizer_core import TokenType
 
 from dbt_arctic.planner.dialect import VerbatimSpark
 from dbt_arctic.planner.functions import SESSION, TIME
@@ -18,12 +19,22 @@ from dbt_arctic.planner.syntax import dotted
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
 """Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
 
+_GENERATORS = frozenset(
+    [
+        *("range", "stack", "explode", "explode_outer", "posexplode", "posexplode_outer"),
+        *("inline", "inline_outer", "json_tuple", "sql_keywords"),
+    ]
+)
+_SPELLED = "spelled"
 _WITHOUT_PARENTHESES = frozenset(TIME | SESSION)
 
 
 def parse(sql: str) -> exp.Query:
     """:raises CannotPlan: sqlglot does not read it as one query."""
     try:
+        tokens = VerbatimSpark().tokenize(sql)
+        if piped := next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None):
+            raise CannotPlan("unsupported", "|>", "write SELECT, in a subquery for each step", piped.line)
         tree = sqlglot.parse_one(sql, dialect=VerbatimSpark)
     except SqlglotError as error:
         raise CannotPlan("not-parsed", f"the SQL could not be read: {_first_line(error)}") from error
@@ -74,6 +85,17 @@ def relations(tree: exp.Query) -> list[str]:
     return list(found)
 
 
+def is_unseen(table: exp.Table) -> bool:
+    """Whether what stands in FROM may read relations that ``relations`` does not tell: a function, or a
+    table of metadata.
+    """
+    function = table.this
+    if isinstance(function, exp.Identifier):
+        return False
+    # A generator tells its arguments, and reads nothing.
+    return not (isinstance(function, exp.Anonymous) and function.name.lower() in _GENERATORS)
+
+
 def spelled(sql: str) -> str:
     """The words of a text in a form in which white space and comments do not count."""
     try:
@@ -108,6 +130,8 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
         name = node.name.lower()
         if not node.table and name in _WITHOUT_PARENTHESES and name not in known:
             node.replace(exp.Anonymous(this=node.name))
+    for name_part in made.find_all(exp.Identifier):
+        name_part.meta[_SPELLED] = name_part.name
     nested: dict[str, object] = {}
     for name, columns in schemas.items():
         level = nested
@@ -127,7 +151,37 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     except SqlglotError as error:
         raise CannotPlan("not-resolved", f"a name could not be resolved: {_first_line(error)}") from error
     assert isinstance(done, exp.Query)
+    _spell_fields(done)
+    _choose_joined(done)
     return done
+
+
+def _spell_fields(tree: exp.Query) -> None:
+    """Fields as they were written: a map has keys in capitals; sqlglot makes small letters of all names."""
+    for dot in tree.find_all(exp.Dot):
+        if isinstance(dot.expression, exp.Identifier) and _SPELLED in dot.expression.meta:
+            dot.expression.set("this", dot.expression.meta[_SPELLED])
+
+
+def _choose_joined(tree: exp.Query) -> None:
+    """A column of USING is that of one side, but for a FULL JOIN; sqlglot takes the first that is not NULL,
+    in a type that both have. Only what it makes itself has this class: a written ``coalesce`` is a name.
+    """
+    for found in list(tree.find_all(exp.Coalesce)):
+        last = found.expressions[-1]
+        select = found.find_ancestor(exp.Select)
+        side = None
+        while select is not None and side is None:
+            joins = select.args.get("joins") or []
+            side = next((join.side or "" for join in joins if join.alias_or_name == last.table), None)
+            select = select.find_ancestor(exp.Select)
+        match (side or "").upper():
+            case "FULL":
+                found.set("expressions", [last])
+            case "RIGHT":
+                found.replace(last)
+            case _:
+                found.replace(found.this)
 
 
 def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:

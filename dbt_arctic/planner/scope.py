@@ -39,6 +39,19 @@ class Scope:
     def find(self, table: str, name: str) -> str | None:
         return self.relations.get(table.lower(), {}).get(name.lower())
 
+    def resolve(self, table: str, name: str) -> str | None:
+        """The identifier of a column, which may be of a query around this one."""
+        inside, scope = [], self
+        while (found := scope.find(table, name)) is None:
+            # A column that is called like the relation comes first, and has a field of that name.
+            if scope.outer is None or any(table.lower() in columns for columns in scope.relations.values()):
+                return None
+            inside.append(scope)
+            scope = scope.outer
+        for one in inside:
+            one.linked.add(found)
+        return found
+
 
 class Identifiers:
     """Makes names of which no two are alike, whatever their case: as wished for, or with a number."""

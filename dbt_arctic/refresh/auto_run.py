@@ -21,6 +21,7 @@ from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.sums import EXTREME_LEFT, added
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.planner.algebra import State, scans
+from dbt_arctic.planner.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
@@ -136,6 +137,8 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
             values = kept.enter_context(staged_values(edge, table, sql, one.rows.output))
             names[one.name] = values.relation
             ranges.update(values.ranges)
+        nodes = [sums.changes, *(rows.rows for rows in sums.staged.gathered)]
+        ranges = fitting(ranges, nodes, plan.query.types if plan.query is not None else {})
         for rows in sums.staged.gathered:
             sql = gathered_sql(rows, plan.sources, names, ranges)
             names[rows.name] = quote(kept.enter_context(kept_rows(edge, table, sql, "rows")))
@@ -209,7 +212,10 @@ def _incremental(
 ) -> Outcome:
     incremental = plan.incremental
     assert incremental is not None
-    rows = rows_sql(incremental, plan.sources, keys.relation, keys.ranges)
+    assert incremental.rows is not None
+    assert plan.query is not None
+    ranges = fitting(keys.ranges, [incremental.rows], plan.query.types)
+    rows = rows_sql(incremental, plan.sources, keys.relation, ranges)
     selected = ", ".join(
         f"key_{place} AS {quote(_stored(table, column))}" for place, column in enumerate(incremental.key)
     )
@@ -219,6 +225,7 @@ def _incremental(
         f"AND {keys.ranges[f'key_{place}'][1]}"
         for place, column in enumerate(incremental.key)
         if f"key_{place}" in keys.ranges
+        and is_ordered_as(keys.ranges[f"key_{place}"], table.types[_stored(table, column)])
     )
 
     images = _keeps_images(table, config)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
+from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
@@ -22,10 +23,11 @@ def make_batch(
     """
     produced = tuple(column.name for column in schema)
     payload = tuple(column for column in produced if column.lower() != ACTION)
+    key = match_columns(config.unique_key, produced)
     batch = Batch(
         model=config.model,
-        sql=sql,
-        key=match_columns(config.unique_key, produced),
+        sql=sql if existing is None else _with_stored_key(sql, key, schema, existing),
+        key=key,
         columns=payload if existing is None else existing.column_names,
         model_columns=produced,
         deduplicate_by=config.deduplicate_by,
@@ -35,6 +37,39 @@ def make_batch(
     )
     batch.check()
     return batch
+
+
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+
+
+def _with_stored_key(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], existing: KeyedTable) -> str:
+    """The SQL with its key as the table stores it, before rows of a key are looked for: what differs in a
+    wider type, as hours of a day do in a date, is one key there. What Spark does not store stays as it is.
+    """
+    stored = {column.name.lower(): column.type for column in existing.columns}
+    casts = {
+        column.name: stored[column.name.lower()]
+        for column in schema
+        if column.name in key and _is_cast(column.type, stored[column.name.lower()])
+    }
+    if not casts:
+        return sql
+    selected = ", ".join(
+        f"CAST({quote(column.name)} AS {casts[column.name]}) AS {quote(column.name)}"
+        if column.name in casts
+        else quote(column.name)
+        for column in schema
+    )
+    return f"SELECT {selected}\nFROM (\n{sql}\n)"
+
+
+def _is_cast(produced: str, stored: str) -> bool:
+    """Whether Spark makes one of the other where it stores it."""
+    if produced == stored:
+        return False
+    one, other = (type_.split("(", 1)[0] for type_ in (produced, stored))
+    return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
 
 
 def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:

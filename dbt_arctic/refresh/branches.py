@@ -49,7 +49,8 @@ def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> 
         except StatementError as error:
             if "fast-forward" not in str(error):
                 raise
-            return False
+            # Sent again after an answer that was lost, it finds what it has done itself below what came then.
+            return _landed(edge, target, branch)
         except CommitStateUnknown:
             if not _landed(edge, target, branch):
                 raise

@@ -72,6 +72,20 @@ def began_as(properties: Mapping[str, str]) -> Name | None:
     return Name(*json.loads(text)) if text else None
 
 
+def cloned_from(
+    catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]
+) -> tuple[Name, Consumed] | None:
+    """What a model had read before its upstream, a keyed table by now, was cloned from there.
+
+    :param expected: what the model has consumed.
+    """
+    if not expected or upstream.dotted in expected:
+        return None
+    view = catalog.load_view(upstream.schema, upstream.identifier)
+    source = began_as(view.properties) if view is not None else None
+    return None if source is None or source.dotted not in expected else (source, expected[source.dotted])
+
+
 def is_clone(properties: Mapping[str, str]) -> bool:
     """Whether a view with these properties is a clone that nothing was written to yet."""
     return not is_keyed(properties) and began_as(properties) is not None

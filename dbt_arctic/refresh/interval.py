@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, time, timezone
 from typing import Any
 
 from dbt_arctic.errors import ConfigError
@@ -57,6 +57,13 @@ class Interval:
                 where=model,
                 why="a batch is an interval of time",
                 fix=f"cast it to one of: {', '.join(_LITERALS)}",
+            )
+        if type_ == "date" and any(at.time() != time() for at in (self.start, self.end)):
+            raise ConfigError(
+                f"event_time names {name}, which is a date, and the batch is of hours",
+                where=model,
+                why="of the batches of a day, the last would replace what the others have written",
+                fix="set batch_size to 'day' or longer, or make it a timestamp",
             )
         written = _LITERALS[type_]
         return f"{quote(name)} >= {written(self.start)} AND {quote(name)} < {written(self.end)}"

@@ -15,14 +15,14 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
 from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
-from dbt_arctic.planner.parse import named, named_columns, parse, relations, spelled
+from dbt_arctic.planner.parse import is_unseen, named, named_columns, parse, relations, spelled
 from dbt_arctic.planner.plan import Query, understand
-from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
 from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 
-VERSION_OF_RULES = "4"
+VERSION_OF_RULES = "5"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
 Until = Callable[[Name], Consumed | None]
@@ -80,6 +80,14 @@ def read(
     trees: dict[str, exp.Query] = {}
 
     def follow(tree: exp.Query, home: Name) -> exp.Query:
+        for table in tree.find_all(exp.Table):
+            if is_unseen(table):
+                raise CannotPlan(
+                    "unknown-relation",
+                    f"{table.sql(dialect='spark')}, which may read anything, in FROM",
+                    "read a table, a view or a common table expression",
+                    line_of(table),
+                )
         for written in relations(tree):
             name = full_name(written, home)
             key = name.dotted.lower()
@@ -204,7 +212,8 @@ def _columns_read(reading: Reading) -> list[str]:
     trees = [tree for tree in (reading.tree, *reading.trees.values()) if tree is not None]
     stars = (star.parent for tree in trees for star in tree.find_all(exp.Star))
     renames = any(alias_columns(table) for tree in trees for table in tree.find_all(exp.Table))
-    everything = renames or any(not isinstance(parent, exp.Count) for parent in stars)
+    natural = any(join.method == "NATURAL" for tree in trees for join in tree.find_all(exp.Join))
+    everything = renames or natural or any(not isinstance(parent, exp.Count) for parent in stars)
     named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
     return [
         f"{source}.{name}:{type_}#{upstream.field_ids.get(name, 0)}"

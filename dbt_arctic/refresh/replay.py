@@ -145,14 +145,16 @@ def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:
 
 
 def has_replayed_nothing(catalog: CatalogReader, table: KeyedTable, view: ViewState) -> bool:
-    """Whether nothing has landed in the generation before since this one began: no replay is to be
-    remembered."""
+    """Whether nothing that is replayed has landed in the generation before since this one began: that is to
+    be remembered. What was computed there, or pulled, is not replayed.
+    """
     retired = retired_by(catalog, table, view)
     if retired is None:
         return True
     state = _own(catalog, retired.table)
-    log = None if state is None else _log(state, retired.since)
-    return log is not None and not log.transactions
+    if state is None or _log(state, retired.since) is None:
+        return False
+    return not find_late(_since(state, retired.since), ()).replay
 
 
 def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:

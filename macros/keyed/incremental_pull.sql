@@ -30,7 +30,8 @@
     {#- --empty and --sample read a part, so they consume nothing -#}
     {{ return("(select *, 'U' as `_action` from " ~ relation ~ ")") }}
   {%- endif -%}
-  {%- set running = model.resource_type == 'model' and flags.WHICH in ('run', 'build', 'retry') -%}
+  {#- in a run with --sample, this is the rest: its rows may meet others that are left out -#}
+  {%- set running = model.resource_type == 'model' and flags.WHICH in ('run', 'build', 'retry') and not invocation_args_dict.get('sample') -%}
   {%- set sql = adapter.incremental_pull(relation, this, model, not is_incremental(), unique_key, images, running) -%}
   {{ return('(\n' ~ sql ~ '\n)') }}
 {%- endmacro %}

@@ -98,6 +98,9 @@ def test_a_parameter_has_a_name_of_its_own() -> None:
         "SELECT a.id FROM a FULL JOIN b USING (id) LEFT JOIN e USING (id)",
         "SELECT a.id FROM a RIGHT JOIN b USING (id) JOIN e USING (id)",
         "SELECT x FROM a NATURAL FULL JOIN b NATURAL JOIN e",
+        "FROM a |> WHERE x > 1 |> SELECT id",
+        "SELECT id, sum(x) AS x FROM a GROUP BY id |> WHERE x > 100",
+        "SELECT id FROM (SELECT id FROM a |> LIMIT 10 |> WHERE id > 3) AS q",
         "SELECT id FROM a WHERE EXISTS (SELECT v + 1 AS y FROM b WHERE y > 3)",
         "SELECT id FROM a WHERE x IN (SELECT v AS y FROM b WHERE y > 3 UNION SELECT 1)",
         "SELECT id FROM a WHERE NOT EXISTS (SELECT aid AS y FROM b WHERE y = 5 AND aid = a.id)",
@@ -154,3 +157,38 @@ def test_what_is_refused(sql: str) -> None:
 )
 def test_what_is_fine(sql: str) -> None:
     assert understand(sql, SCHEMAS)
+
+
+EVENTS: Schemas = {
+    "a": [("id", "int"), ("k", "string"), ("props", "map<string,string>")],
+    "b": [("id", "int"), ("k", "bigint"), ("a", "struct<id:int>")],
+    "c": [("id", "int"), ("k", "date"), ("items", "array<struct<attrs:map<string,string>>>")],
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("props.userId AS u FROM a", "`a`.`props`.`userId`"),
+        ("A.Props.userId AS u FROM a", "`a`.`props`.`userId`"),
+        ("ITEMS[0].attrs.userId AS u FROM c", "`c`.`items`[0].`attrs`.`userId`"),
+        ("transform(items, e -> e.attrs.userId) AS u FROM c", "`_p0_0`.`attrs`.`userId`"),
+        ("k FROM a JOIN b USING (k)", "`a`.`k`"),
+        ("k FROM a LEFT JOIN b USING (k) LEFT JOIN c USING (k)", "`a`.`k`"),
+        ("k FROM a RIGHT JOIN b USING (k)", "`b`.`k`"),
+        ("k FROM a JOIN b USING (k) RIGHT JOIN c USING (k)", "`c`.`k`"),
+        ("k FROM a JOIN b USING (k) FULL JOIN c USING (k)", "COALESCE(`a`.`k`, `c`.`k`)"),
+        ("coalesce(a.k, 'x') AS k FROM a JOIN b USING (k)", "COALESCE(`a`.`k`, 'x')"),
+    ],
+)
+def test_columns_and_fields_are_those_that_spark_takes(sql: str, said: str) -> None:
+    selected = full_sql(understand(f"SELECT {sql}", EVENTS), InDuckDB())
+    assert said in " ".join(selected.split())
+
+
+def test_a_struct_inside_hides_a_relation_outside() -> None:
+    sql = "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM {} WHERE k = 5 AND {}.id = a.id)"
+    with pytest.raises(CannotPlan) as refused:
+        understand(sql.format("b", "b"), EVENTS)
+    assert refused.value.reason.code == "not-resolved"
+    assert understand(sql.format("c", "c").replace("k = 5 AND ", ""), EVENTS)

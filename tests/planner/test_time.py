@@ -13,7 +13,7 @@ import pytest
 from dbt_arctic.planner import signed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.moment import Clock
+from dbt_arctic.planner.moment import TIMES, Clock
 from dbt_arctic.planner.parse import named_columns, parse
 from dbt_arctic.planner.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
@@ -123,3 +123,25 @@ def test_a_column_comes_before_a_function() -> None:
     query = understand("SELECT now FROM a WHERE now > 1", {"a": [("now", "int")]})
     assert [name for name, _ in query.columns] == ["now"]
     check_determined(query.node, query.types, Facts({"a": UpstreamFacts(True)}))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_time"),
+    [
+        ("now", True),
+        ("Today", True),
+        ("yesterday UTC", True),
+        ("today+01:00", True),
+        ("8:30", True),
+        ("08:30:15.5", True),
+        ("T08:30", True),
+        ("nowhere", False),
+        ("todays", False),
+        ("2024-02-29 08:30", False),
+        ("2024-02-29T08:30", False),
+        ("ratio 8:3", False),
+        ("DE:30", False),
+    ],
+)
+def test_texts_that_are_a_time_of_today(text: str, is_time: bool) -> None:
+    assert (TIMES.fullmatch(text) is not None) is is_time

@@ -66,3 +66,14 @@ def test_without_it_a_run_sees_what_lands_meanwhile(shop: Shop) -> None:
     insert_in_between(shop, "late")
     shop.dbt("run")
     assert (99, None) in shop.rows("late")
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_each_invocation_of_one_process_has_its_own_versions(pinned: Shop, cache: bool) -> None:
+    without = [] if cache else ["--no-populate-cache"]
+    pinned.dbt("run", *without)
+    insert_in_between(pinned, "late")
+    pinned.dbt("run", "--select", "early", "late", *without)
+    assert pinned.rows("late") == [(0, 0), (1, 1), (2, 2)], "what landed in between is read by the next run"
+    pinned.dbt("run", "--select", "early", "late", "orders", "later", *without)
+    assert pinned.rows("orders") == pinned.rows("later") == [(0,), (1,), (2,), (99,)]

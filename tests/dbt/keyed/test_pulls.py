@@ -94,6 +94,34 @@ def test_a_sample_run_writes_its_sample_and_consumes_nothing(shop: Shop) -> None
     assert shop.rows("seen") == [(1,), (2,), (3,)]
 
 
+def test_a_sample_run_consumes_nothing_of_what_it_reads_as_a_whole(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT 1L AS id, 1L AS customer")
+    shop.source("raw_events", "SELECT 1L AS customer, TIMESTAMP'2020-01-01' AS at")
+    shop.model(
+        "orders",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+        select id, customer from {{ source('raw', 'raw_orders') }}""",
+    )
+    shop.model(
+        "customers",
+        """{{ config(materialized='table', event_time='at') }}
+        select * from {{ source('raw', 'raw_events') }}""",
+    )
+    shop.model(
+        "seen",
+        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
+        select o.id, o._action from {{ incremental_pull(ref('orders')) }} as o
+        join {{ ref('customers') }} as c on c.customer = o.customer""",
+    )
+    shop.dbt("run")
+    shop.source("raw_orders", "SELECT 2L AS id, 1L AS customer")
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--select", "seen", "--sample", "3 days")
+    assert shop.rows("seen") == [(1,)], "its customer is not in the sample"
+    shop.dbt("run", "--select", "seen")
+    assert shop.rows("seen") == [(1,), (2,)]
+
+
 def test_a_pull_reads_what_compaction_has_taken_out_of_the_change_table(shop: Shop) -> None:
     layered(shop)
     shop.source("raw_orders", "SELECT 1L AS id, 100.0D AS amount")
@@ -265,3 +293,17 @@ def test_a_table_that_is_dropped_after_its_pulls_is_not_built_of_them(
     monkeypatch.undo()
     assert staged.dbt("run", "--select", "seen").results[0].adapter_response["code"] != "SKIP"
     assert staged.rows("seen", "id") == [(1,), (100,), (101,), (2,)]
+
+
+def test_a_model_that_pulls_from_another_table_has_to_be_built_anew(shop: Shop) -> None:
+    layered(shop)
+    shop.source("raw_orders", "SELECT 9L AS id, 9.0D AS amount")
+    shop.model("others", UPSTREAM)
+    shop.model("doubled", DOWNSTREAM.replace("orders", "others"))
+    told = shop.fail("run", "--select", "others", "doubled")
+    assert "AR-301" in told
+    assert "no longer from" in told
+    assert len(shop.rows("doubled")) == 5
+    shop.dbt("run", "--full-refresh", "--select", "doubled")
+    assert shop.rows("doubled") == [(9, 18.0)]
+    assert shop.dbt("run", "--select", "doubled").results[0].adapter_response["code"] == "SKIP"

@@ -93,3 +93,18 @@ def test_a_key_that_comes_twice_fails_a_build(
     with pytest.raises(NullKey):
         orders.build([*ROWS, {"id": None, "amount": 1}])
     assert orders.rows() == ROWS
+
+
+@pytest.mark.parametrize("cores", [2, None])
+def test_what_is_one_key_in_the_table_is_one_in_a_batch(shop: Any, cores: int | None) -> None:
+    days = shop.table("days", {"day": "date", "amount": "int"}, unique_key="day", buckets=4)
+    days.build([{"day": "2026-01-01", "amount": 1}])
+    days.session.edge = replace(days.session.edge, cores=cores)
+    hours = "SELECT TIMESTAMP'2026-01-02 00:30:00' + make_dt_interval(0, int(id)) AS day, int(id) AS amount"
+    with pytest.raises(DuplicateKey, match="2026-01-02"):
+        days.upsert_sql(f"{hours} FROM range(2)")
+    assert len(days.rows()) == 1
+    days.upsert_sql(f"{hours} FROM range(1)")
+    by_hour = days.configured(deduplicate_by="amount")
+    by_hour.upsert_sql(f"{hours} FROM range(3)")
+    assert [row["amount"] for row in days.rows()] == [1, 2]

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.maintenance.claims import Claims, find_claims
 from dbt_arctic.maintenance.expire import expire
-from dbt_arctic.maintenance.expire_plan import plan_keyed
+from dbt_arctic.maintenance.expire_plan import oldest_of_kept, plan_keyed
 from dbt_arctic.maintenance.versions import rows_at
 from tests.spark.keyed.trouble import ROWS, amounts
 
@@ -79,3 +80,30 @@ def test_a_full_refresh_lets_go_what_came_before_unless_it_has_replayed_somethin
     orders.upsert([{"id": 51, "amount": 51}])  # which says that the switch is settled
     assert untouched() == []
     assert {50, 51} <= amounts(orders).keys()
+
+
+def test_a_pull_beside_a_full_refresh_holds_nothing(shop: Any) -> None:
+    orders = shop.table()
+    orders.build(ROWS)
+    copy = shop.consumer("copy", orders)
+    copy.run()
+    building = shop.session()
+
+    def beside(step: str) -> None:
+        if step == "publish_view":
+            orders.upsert([{"id": 50, "amount": 50}])
+            assert copy.run() == "upserted"
+
+    building.statements.before = beside
+    copy.on(building).run(rebuild=True)
+    copy.run()
+    plan = plan_keyed(building.edge, copy.orders.table, Claims({}), shop.main.edge.now_ms())
+    assert [hold.why for hold in plan.holds] == []
+
+
+def test_a_host_whose_clock_is_behind() -> None:
+    commits = [
+        Snapshot(number, number - 1, number, at, "append", {}) for number, at in enumerate((10, 40, 30, 35))
+    ]
+    newest_first = commits[::-1]
+    assert [oldest_of_kept(newest_first, one) for one in commits] == [10, 30, 30, 35]

@@ -190,6 +190,19 @@ SELECT id, u, v, w FROM lefts FULL JOIN rights USING (id) LEFT JOIN thirds USING
 SELECT id, u, v, w FROM lefts RIGHT JOIN rights USING (id) JOIN thirds USING (id)
 SELECT id, u, v, w FROM lefts LEFT JOIN rights USING (id) FULL JOIN thirds USING (id)
 SELECT id, u, v FROM lefts NATURAL FULL JOIN rights
+SELECT id, u, v FROM (SELECT lpad(id, 2, '0') AS id, u FROM lefts) l INNER JOIN rights USING (id)
+SELECT id, u, v FROM (SELECT lpad(id, 2, '0') AS id, u FROM lefts) l LEFT JOIN rights USING (id)
+SELECT id, u, v FROM (SELECT lpad(id, 2, '0') AS id, u FROM lefts) l RIGHT JOIN rights USING (id)
+SELECT id, u, v FROM (SELECT lpad(id, 2, '0') AS id, u FROM lefts) l FULL JOIN rights USING (id)
+SELECT id, u, v FROM lefts RIGHT JOIN (SELECT lpad(id, 2, '0') AS id, v FROM rights) r USING (id)
+SELECT * FROM (SELECT lpad(id, 2, '0') AS id FROM lefts) l JOIN rights USING (id) LEFT JOIN thirds USING (id)
+SELECT id FROM lefts l JOIN rights USING (id) FULL JOIN (SELECT bigint(id) AS id FROM thirds) t USING (id)
+SELECT id FROM lefts LEFT ANTI JOIN rights USING (id)
+SELECT * FROM lefts JOIN rights USING (id) LEFT JOIN thirds USING (id)
+SELECT m.k AS a, m.K AS b, T.Q.R AS c FROM given
+SELECT map_filter(map('userId', x), (k, v) -> v > 0).userId AS u FROM given
+SELECT transform(array(map('Key', x)), e -> e.Key) AS k FROM given
+SELECT (SELECT max(u) FROM lefts JOIN rights USING (id) WHERE id = given.x) AS m, x FROM given
 SELECT id, u, v, w FROM lefts NATURAL FULL JOIN rights NATURAL LEFT JOIN thirds
 WITH q AS (SELECT x, y AS customer FROM given) SELECT x, to_json(struct(x, customer)) AS j FROM q
 SELECT to_json(struct(x AS customerName, y, t.p, x + y, 'a', CAST(s AS INT))) AS j FROM given

@@ -159,3 +159,26 @@ def test_reads_and_merges_stay_in_place(shop: Any) -> None:
     assert len(frame.collect()) == 1000
     plan = str(frame._jdf.queryExecution().executedPlan().toString())
     assert "Exchange" not in plan, plan
+
+
+def test_deletes_travel_to_a_table_with_the_same_order(shop: Any, orders: Any) -> None:
+    consumer = shop.consumer("copy", orders)
+    consumer.orders = consumer.orders.configured(sequence_by="seq")
+
+    def copied() -> list[dict[str, Any]]:
+        return [{name: one[name] for name in TYPES} for one in consumer.rows()]
+
+    orders.build([row(1, 5, 50), row(2, 5, 60), row(3, 5, 70)])
+    consumer.run()
+    orders.delete([gone(1, 6)])
+    consumer.run()
+    assert copied() == orders.rows() == [row(2, 5, 60), row(3, 5, 70)]
+    orders.upsert([row(1, 4, 10)])  # too late: it is told as the delete that has won
+    consumer.run()
+    assert copied() == orders.rows()
+    orders.delete([gone(3, 9)])
+    orders.compact()
+    orders.upsert([row(3, 8, 80), row(1, 7, 71)])
+    consumer.run()
+    assert copied() == orders.rows() == [row(1, 7, 71), row(2, 5, 60)]
+    assert consumer.run() == "skipped"

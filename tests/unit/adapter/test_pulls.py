@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dbt_arctic.adapter.pulls import ModelPulls
-from dbt_arctic.errors import ConcurrentRun
+from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.pull import Pull
@@ -77,3 +79,24 @@ def test_forgetting_tells_which_staging_tables_are_left() -> None:
     pulls.add("m", {}, pull(RETURNS, "1"))
     assert pulls.clear() == [ORDERS.sibling("m__pull_1")]
     assert pulls.consumed("m") == {}
+
+
+def test_one_table_in_place_of_another_is_no_pull() -> None:
+    other, expected = ORDERS.sibling("others"), {ORDERS.dotted: Consumed("id", "1.0.1")}
+
+    def with_pulls(*pulled: tuple[Pull, Consumed | None]) -> ModelPulls:
+        pulls = ModelPulls()
+        for one, since in pulled:
+            pulls.add("m", expected, one, since)
+        return pulls
+
+    since = expected[ORDERS.dotted]
+    renamed = replace(pull(other, "1.1.1"), consumed=Consumed("id", "1.1.1"))
+    fresh = replace(pull(other, "1.1.1"), consumed=Consumed("new", "1.1.1"))
+    with_pulls((pull(ORDERS, "1.1.1"), since)).require_same_upstreams("m", "daily")
+    with_pulls((pull(ORDERS, "1.1.1"), since), (fresh, None)).require_same_upstreams("m", "daily")
+    with_pulls((renamed, since)).require_same_upstreams("m", "daily")
+    with_pulls().require_same_upstreams("m", "daily")
+    with pytest.raises(ConfigError, match="no longer from lake") as told:
+        with_pulls((fresh, None)).require_same_upstreams("m", "daily")
+    assert "--full-refresh --select daily" in told.value.fix

@@ -35,6 +35,13 @@ def test_a_column_that_holds_no_time_is_refused(columns: list[tuple[str, str]], 
         DAY.condition("m", columns)
 
 
+def test_days_have_no_hours() -> None:
+    hour = Interval.of("at", "2020-01-01T23:00:00Z", "2020-01-02T00:00:00Z")
+    assert hour.condition("m", [("at", "timestamp")])
+    with pytest.raises(ConfigError, match="is a date, and the batch is of hours"):
+        hour.condition("m", [("at", "date")])
+
+
 def test_its_ends_are_in_utc_whatever_the_zone_they_are_given_in() -> None:
     berlin = datetime(2020, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))
     assert Interval.of("at", berlin, datetime(2020, 1, 2)) == Interval.of("at", "2020-01-01", "2020-01-02")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.api import TableState
+from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.branches import ATTEMPTS, publish
@@ -22,10 +22,15 @@ class Catalog:
 
     main: int = 1
     branch: int = 2
+    below: int | None = None
+    """What main's snapshot came after."""
 
     def load_table(self, schema: str, name: str) -> TableState:
         branches = {"main": self.main, "b": self.branch}
-        return TableState(schema, name, "", {}, (), (), self.main, branches)
+        snapshots = (Snapshot(self.main, self.below, 2, 2, "append", {}),)
+        if self.below is not None:
+            snapshots = (Snapshot(self.below, None, 1, 1, "append", {}), *snapshots)
+        return TableState(schema, name, "", {}, (), snapshots, self.main, branches)
 
 
 @dataclass
@@ -57,6 +62,11 @@ UNKNOWN = CommitStateUnknown("no answer")
 def test_a_main_that_moved_is_no_error_but_a_no() -> None:
     assert publish_with(None) == (True, 1)
     assert publish_with(MOVED) == (False, 1)
+
+
+def test_what_has_landed_below_what_came_then_has_landed() -> None:
+    for answers in ([MOVED], [CONFLICT, MOVED], [UNKNOWN]):
+        assert publish_with(*answers, catalog=Catalog(main=3, branch=2, below=2)) == (True, len(answers))
 
 
 def test_any_other_refusal_is_an_error() -> None:

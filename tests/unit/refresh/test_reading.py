@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlglot import exp
 
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed, decode_consumed
-from dbt_arctic.planner.parse import parse, relations
+from dbt_arctic.planner.parse import is_unseen, parse, relations
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name, unsupported_setting
+from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name, read, unsupported_setting
 from dbt_arctic.refresh.upstreams import Upstream, View
 
 T = Name("lake", "shop", "t")
@@ -37,6 +38,7 @@ def with_upstream(made: Reading, **changed: Any) -> Reading:
     return replace(made, upstreams={T.dotted: replace(made.upstreams[T.dotted], **changed)})
 
 
+NATURAL = "SELECT id FROM t NATURAL JOIN v"
 SQL = "SELECT id, sum(x) AS s FROM t GROUP BY id"
 
 
@@ -56,7 +58,12 @@ def test_columns_that_are_read_are_a_part_of_what_a_model_means(
     made = reading(SQL)
     assert (fingerprint(SQL, made) != fingerprint(SQL, with_upstream(made, **changed))) is matters
     more = "columns" in changed or matters
-    for all_of_it in ("SELECT * FROM t", "SELECT id, xxhash64(*) FROM t", "SELECT k FROM t AS q(k, v, w)"):
+    for all_of_it in (
+        "SELECT * FROM t",
+        "SELECT id, xxhash64(*) FROM t",
+        "SELECT k FROM t AS q(k, v, w)",
+        NATURAL,
+    ):
         before, after = reading(all_of_it), with_upstream(reading(all_of_it), **changed)
         assert (fingerprint(all_of_it, before) != fingerprint(all_of_it, after)) is more, all_of_it
     counted = SQL.replace("sum(x)", "sum(x), count(*)")
@@ -93,6 +100,29 @@ def test_a_common_table_expression_hides_a_table_from_those_after_it(sql: str, r
 def test_a_relation_that_is_not_read_as_it_is_now_is_not_replaced(more: str) -> None:
     with pytest.raises(CannotPlan):
         with_relations(f"SELECT * FROM t {more}", lambda name: "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("relation", "unseen"),
+    [
+        ("t", False),
+        ("a.b.t AS q", False),
+        ("range(10)", False),
+        ("VALUES (1)", False),
+        ("(SELECT 1) AS q", False),
+        ("lake.shop.t.snapshots", True),
+        ("lake.shop.t.branch_x AS q", True),
+        ("IDENTIFIER('lake.shop.t')", True),
+        ("orders_of(5)", True),
+    ],
+)
+def test_what_may_read_anything(relation: str, unseen: bool) -> None:
+    tree = parse(f"WITH c AS (SELECT 1) SELECT 1 FROM c, {relation}")
+    assert any(map(is_unseen, tree.find_all(exp.Table))) is unseen
+    if unseen:
+        found = read(None, T, f"SELECT 1 FROM {relation}", {})  # type: ignore[arg-type] # not asked
+        assert found.reason is not None
+        assert found.reason.code == "unknown-relation"
 
 
 def test_a_name_in_a_view_is_of_the_views_schema() -> None:
