@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.keyed.log import PROPERTY_TXN, consumed_versions
+from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, Version, is_token
+from dbt_arctic.refresh.leftovers import txn_ms
 from dbt_arctic.refresh.state import find_keyed, load_change, plain_id
 
 
@@ -63,6 +64,11 @@ class Upstreams:
             is_news = PROPERTY_TXN in commit.summary if is_keyed else commit.operation != "replace"
             if is_news and (until_ms is None or commit.timestamp_ms <= until_ms):
                 oldest = commit.timestamp_ms
+        for snapshot_id, txn in carried_log(commits) if is_keyed else ():
+            if snapshot_id == wanted:
+                return Lag(upstream, oldest)
+            if txn and (until_ms is None or txn_ms(txn) <= until_ms):
+                oldest = txn_ms(txn)
         if not wanted:  # read when it had no rows
             return Lag(upstream, oldest)
         return Lag(upstream, lost="the version that was read last has expired")

@@ -143,7 +143,10 @@ _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
 def _operators(tree: exp.Query) -> None:
-    for found in tree.find_all(*_SHIFTS, exp.Array, exp.List, exp.Collate, exp.DPipe):
+    for found in tree.find_all(*_SHIFTS, exp.Array, exp.List, exp.Collate, exp.DPipe, exp.In):
+        query = found.args.get("query") if isinstance(found, exp.In) else None
+        if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
+            raise _refused("IN ((SELECT ...)), a list of one value", "write one pair of parentheses", found)
         if isinstance(found, exp.Collate):
             raise _collated(found)
         if isinstance(found, exp.Array | exp.List):

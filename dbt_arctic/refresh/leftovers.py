@@ -29,7 +29,12 @@ def branch_name(txn: int) -> str:
 
 def txn_age_ms(txn: int, now_ms: int) -> int:
     """How long ago a transaction id was made."""
-    return now_ms - (txn >> 20)
+    return now_ms - txn_ms(txn)
+
+
+def txn_ms(txn: int) -> int:
+    """When a transaction id was made, in milliseconds since the epoch."""
+    return txn >> 20
 
 
 def branch_age_ms(branch: str, now_ms: int) -> int | None:

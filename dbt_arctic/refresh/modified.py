@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import UnknownRelation
-from dbt_arctic.keyed.log import PROPERTY_TXN
+from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_CREATED
 from dbt_arctic.refresh.clone import origin
+from dbt_arctic.refresh.leftovers import txn_ms
 from dbt_arctic.refresh.state import find_keyed, load_change
 
 _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
@@ -43,9 +44,15 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
 
 
 def _of_change_table(change: TableState) -> int | None:
-    for entry in change.history():
+    history = change.history()
+    for entry in history:
         if PROPERTY_TXN in entry.summary and _changed_rows(entry):
             return entry.timestamp_ms
+    carried = next((txn for _, txn in carried_log(history) if txn), None)
+    if carried is not None:
+        return txn_ms(carried)
+    if history and history[-1].parent_id is not None:
+        return history[-1].timestamp_ms  # what changed them was expired: it was no later
     created = change.properties.get(PROPERTY_CREATED)
     return None if created is None else int(created)
 

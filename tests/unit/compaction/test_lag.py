@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.api import TableState, ViewState
+from dbt_arctic.catalog.api import Snapshot, TableState, ViewState
 from dbt_arctic.compaction.lag import Lag, Upstreams
 from dbt_arctic.keyed.version import Consumed, encode_consumed
 from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
@@ -50,6 +50,24 @@ def test_the_oldest_commit_that_was_not_consumed_tells_the_age(orders: Orders) -
         (lag,) = lags(catalog, lake__shop__orders=Consumed("change-1", f"1.{read}.1"))
         since = None if behind is None else NOW - behind * MINUTE
         assert lag == Lag(ORDERS, since), read
+
+
+def test_what_an_erasure_has_taken_out_of_the_log_is_told_by_what_it_carries_on(orders: Orders) -> None:
+    def behind(read: int) -> Lag:
+        (lag,) = lags(catalog, lake__shop__orders=Consumed("change-1", f"1.{read}.1"))
+        return lag
+
+    first, second = ((NOW - minutes * MINUTE) << 20 for minutes in (50, 30))
+    erased = Snapshot(7, 6, 7, NOW, "append", {"arctic.log": f"[[6,0],[5,{second}],[4,{first}],[3,0]]"})
+    catalog = Catalog(orders)
+    catalog.tables = {
+        name: replace(state, snapshots=(erased,), current_snapshot_id=7, branches={"main": 7})
+        for name, state in catalog.tables.items()
+    }
+    assert [behind(read) for read in (7, 6, 5, 4, 3)] == [
+        Lag(ORDERS, since) for since in (None, None, None, NOW - 30 * MINUTE, NOW - 50 * MINUTE)
+    ]
+    assert behind(2).lost == "the version that was read last has expired"
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,13 @@ MARKERS = commit(1, BUILT, added_records="2")
             ),
             UPSERTED,
         ),
+        ((commit(5, LATER, "delete", arctic_log="[]"), commit(6, LATER + 1, "replace")), LATER),
+        (
+            (Snapshot(5, 4, 5, LATER, "append", {"arctic.log": f"[[4,0],[3,{UPSERTED << 20}],[2,7]]"}),),
+            UPSERTED,
+        ),
     ],
-    ids=["built", "upserted", "trimmed", "upserted nothing"],
+    ids=["built", "upserted", "trimmed", "upserted nothing", "expired", "erased"],
 )
 def test_a_keyed_table_changes_by_its_upserts(log: tuple[Snapshot, ...], modified: int) -> None:
     assert last_modified_ms(Catalog(log), ORDERS) == modified  # type: ignore[arg-type] # a part of a catalog
