@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
+from dbt.flags import get_flags
 
 from dbt_arctic.adapter import pins
 from dbt_arctic.adapter.keyed_api import KeyedApi
@@ -21,8 +23,11 @@ class ConsistentReads(KeyedApi):
         pins.begin(None)
 
     def acquire_connection(self, name: str | None = None) -> Any:
-        """dbt calls this before it does anything, also where it does not ask for all relations first."""
-        if self.config.credentials.consistent_reads and pins.current() is None:
+        """dbt calls this before it does anything, also where it does not ask for all relations first. A macro
+        that is run by itself may write to what it names.
+        """
+        reads = getattr(get_flags(), "WHICH", "") != "run-operation"  # type: ignore[no-untyped-call]
+        if reads and self.config.credentials.consistent_reads and pins.current() is None:
             pins.begin(self.catalog)
         return super().acquire_connection(name)
 
@@ -47,6 +52,12 @@ class ConsistentReads(KeyedApi):
                 for node in [*nodes, *sources]
                 if node.database == ours and node.schema and node.identifier
             )
+
+    @available.parse(lambda *a, **k: "")
+    def unpinned(self, sql: str) -> str:
+        """SQL that is kept, with the names of relations in place of their versions in this run."""
+        current = pins.current()
+        return sql if current is None else current.unpinned(sql)
 
     def cache_added(self, relation: BaseRelation | None) -> str:
         """dbt calls this when a model is complete: from now on it is read as it is now."""

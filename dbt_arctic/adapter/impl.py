@@ -31,6 +31,7 @@ from dbt_arctic.adapter.packages import PackagesApi
 from dbt_arctic.adapter.python_models import PythonModels
 from dbt_arctic.adapter.read_api import ReadApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.staging import StagingApi
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
 from dbt_arctic.errors import ConfigError
@@ -83,6 +84,7 @@ class ArcticAdapter(
     PackagesApi,
     FreshnessApi,
     MicrobatchApi,
+    StagingApi,
     AutoApi,
     CompactionApi,
     ModifyApi,

@@ -190,7 +190,9 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: False)
     def nothing_to_pull(self, model: Mapping[str, Any]) -> bool:
-        """Whether the model pulls, and none of its upstreams has anything new."""
+        """Whether the model pulls, and none of its upstreams has anything new. Asked first of all."""
+        with as_dbt_errors():
+            self._pulls().require_same_upstreams(model["unique_id"], model["name"])
         return self._pulls().nothing_new(model["unique_id"])
 
     @available.parse(lambda *a, **k: None)
@@ -208,7 +210,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 warn_of_ignored(contract, self.type())
                 config = replace(config, checks=contract.checks, required=contract.required)
                 sql = ordered_select(contract, sql, [column.name for column in self._schema(sql)])
-            pulls.require_same_upstreams(unique_id, model["name"])
             if rebuild:
                 pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(
@@ -233,8 +234,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         self, this: ArcticRelation, model: Mapping[str, Any], statements: int
     ) -> plain.PlainWrite:
         pulls = self._pulls()
-        with as_dbt_errors():
-            pulls.require_same_upstreams(model["unique_id"], model["name"])
         return plain.begin_plain_write(
             self.edge(),
             this.name_parts,

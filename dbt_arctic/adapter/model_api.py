@@ -23,12 +23,34 @@ from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import Piece, pieces
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
 from dbt_arctic.refresh.docs import describe
 
 
 class ModelApi(KeyedApi):
+    @available.parse(lambda *a, **k: None)
+    def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
+        """:raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.
+
+        :param kind: what stands under its name, as ``relation_kind`` tells.
+        """
+        if model["config"].get("full_refresh") is not False or kind != ("table" if keyed else "keyed"):
+            return
+        key = model["config"].get("unique_key") or ()
+        columns = [key] if isinstance(key, str) else key
+        options = " ".join(f"--key {column}" for column in columns) if keyed else "--undo"
+        with as_dbt_errors():
+            raise ConfigError(
+                f"the table is {'plain' if keyed else 'keyed'}, and the model writes to a "
+                f"{'keyed' if keyed else 'plain'} one: it would be built anew",
+                where=model["name"],
+                why="full_refresh is false, and a build has the rows that the model's SQL finds today",
+                fix=f"keep its rows: dbt-arctic adopt {model['alias']} {options}; "
+                "or remove full_refresh for a run",
+            )
+
     # Contracts
 
     @available.parse(lambda *a, **k: None)

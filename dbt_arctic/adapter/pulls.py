@@ -18,6 +18,11 @@ class ModelPulls:
     _pulls: dict[str, list[Pull]] = field(default_factory=dict)
     _since: dict[str, list[Consumed | None]] = field(default_factory=dict)
     _expected: dict[str, Mapping[str, Consumed]] = field(default_factory=dict)
+    _staged: list[Name] = field(default_factory=list)
+
+    def stage(self, name: Name) -> None:
+        """A table that is not needed when its model is done."""
+        self._staged.append(name)
 
     def add(
         self, model: str, expected: Mapping[str, Consumed], pull: Pull, since: Consumed | None = None
@@ -60,23 +65,25 @@ class ModelPulls:
             )
 
     def require_same_upstreams(self, model: str, where: str) -> None:
-        """:raises ConfigError: the model pulls from one table in place of another. What it has of that one
-        stays, and of the other it would only get what is there.
+        """:raises ConfigError: the model pulls from one table in place of another: it has read nothing yet of
+        all that it pulls. What it has of that one stays, and of the other it would only get what is there.
         """
         pulls, since = self._pulls.get(model, []), self._since.get(model, [])
-        began = [pull.upstream for pull, one in zip(pulls, since, strict=True) if one is None]
+        if any(one is not None for one in since):
+            return
         names = {upstream.dotted for upstream in self.upstreams(model)}
-        ids = {one.table_id for one in since if one is not None} | {pull.consumed.table_id for pull in pulls}
+        ids = {pull.consumed.table_id for pull in pulls}
         left = [
             name
             for name, one in of_relations(self.expected(model)).items()
             if name not in names and one.table_id not in ids
         ]
-        if began and left:
+        if pulls and left:
+            first = pulls[0].upstream
             raise ConfigError(
-                f"the model pulls from {began[0]} for the first time, and no longer from {', '.join(left)}",
+                f"the model pulls from {first} for the first time, and no longer from {', '.join(left)}",
                 where=where,
-                why=f"rows that came from there, and are not in {began[0]}, would stay for good",
+                why=f"rows that came from there, and are not in {first}, would stay for good",
                 fix=f"build it from all rows: dbt run --full-refresh --select {where}; "
                 "or pull from both in one run, if both belong to the model",
             )
@@ -88,6 +95,8 @@ class ModelPulls:
     def clear(self) -> list[Name]:
         """Forget everything; returns the staging tables that are no longer needed."""
         staged = [pull.stage[1] for pulls in self._pulls.values() for pull in pulls if pull.stage is not None]
+        staged += self._staged
+        self._staged.clear()
         self._pulls.clear()
         self._since.clear()
         self._expected.clear()

@@ -287,6 +287,8 @@ def _plan_rebucket(
     """All of the table into more or fewer buckets, or the rest of it where that was cut off."""
     assert status.table is not None, "a table without a key has no buckets of ours"
     now, wanted = status.table.layout.buckets, wanted_buckets(status, settings)
+    if not now:
+        return None  # it was adopted without
     size = status.base.size_bytes
     seconds = size / READ_BYTES_PER_S + size / WRITE_BYTES_PER_S + 4 * STATEMENT_S
     why = ""

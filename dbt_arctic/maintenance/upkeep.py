@@ -45,8 +45,12 @@ def record_and_keep(
     history_s: int,
     warn: Callable[[str], None],
 ) -> None:
-    """Write down what was done. That the table could not be put in order is no failure of compaction."""
-    record(edge, schema, experience.undone(done))
+    """Write down what was done. That it could not be, or not be put in order, is no failure of compaction."""
+    try:
+        record(edge, schema, experience.undone(done))
+    except ArcticError as error:
+        warn(f"What was done could not be written to the table of operations.\n{error}")
+        return
     try:
         keep_operations(edge, schema, history_s)
     except ArcticError as error:

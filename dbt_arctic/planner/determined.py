@@ -14,7 +14,7 @@ from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
-from dbt_arctic.planner.moment import TIMES, moves
+from dbt_arctic.planner.moment import TIMES, is_of_today, moves
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
 from dbt_arctic.planner.texts import labels, stays_text
 from dbt_arctic.planner.types import Sort, sort_of, sorts
@@ -101,6 +101,8 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
                     if not stays_text(found, types, items):
                         what = f"'{found.name}', where it is taken for a time,"
                         yield _of_time(what, found)
+                if is_of_today(found, types):
+                    yield _of_time(f"'{found.name}', which is a time of today,", found)
                 if special := _special(found, name):
                     yield special
                 if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):

@@ -8,7 +8,7 @@ asking for the old and for the new value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -21,8 +21,12 @@ from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import TIME
 
-TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?|T?\d{1,2}:\d.*", re.IGNORECASE)
-"""Texts that Spark takes for a time when it casts them: one of today, where they tell no date."""
+TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
+"""Texts that Spark takes for a time when it casts them."""
+OF_TODAY = re.compile(r"T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
+"""Texts that Spark takes for a time of today when it makes a TIMESTAMP of them."""
+_COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+_MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
 
 DATE = frozenset(["current_date", "curdate"])
 KNOWN = DATE | {"current_timestamp", "now"}
@@ -82,7 +86,7 @@ def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonym
 def may_depend_on_time(tree: exp.Query) -> bool:
     """Whether a query may have another result at another time, though it calls none of ``TIME``."""
     return any(
-        TIMES.fullmatch(found.name.strip()) is not None
+        TIMES.fullmatch(found.name.strip()) is not None or is_of_today(found)
         if isinstance(found, exp.Literal)
         else found.name.lower() == "unix_timestamp" and not found.expressions
         for found in tree.find_all(exp.Literal, exp.Anonymous)
@@ -102,6 +106,24 @@ def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time
             moment.meta.update(call.meta)
             call.replace(moment)
     return made
+
+
+def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
+    """Whether a text is cast to a TIMESTAMP, or compared with a column that is one, and tells no date.
+
+    :param types: of columns, by name; without them, any may be one.
+    """
+    if not (isinstance(literal, exp.Literal) and literal.is_string):
+        return False
+    if OF_TODAY.fullmatch(literal.name.strip()) is None:
+        return False
+    if isinstance(literal.parent, exp.Cast):
+        return literal.parent.to.this in _MOMENTS
+    others = literal.parent.iter_expressions() if isinstance(literal.parent, _COMPARED) else ()
+    return any(
+        isinstance(one, exp.Column) and (types is None or types.get(one.name, "").lower() == "timestamp")
+        for one in others
+    )
 
 
 def moves(*parts: exp.Expression | None) -> bool:

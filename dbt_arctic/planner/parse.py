@@ -151,15 +151,21 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     except SqlglotError as error:
         raise CannotPlan("not-resolved", f"a name could not be resolved: {_first_line(error)}") from error
     assert isinstance(done, exp.Query)
-    _spell_fields(done)
+    _spell_fields(done, schemas)
     _choose_joined(done)
     return done
 
 
-def _spell_fields(tree: exp.Query) -> None:
+def _spell_fields(tree: exp.Query, schemas: Schemas) -> None:
     """Fields as they were written: a map has keys in capitals; sqlglot makes small letters of all names."""
+    of_tables: dict[str, str] = {}
+    for name, type_ in (column for columns in schemas.values() for column in columns):
+        of_tables[name.lower()] = of_tables.get(name.lower(), "") + type_
     for dot in tree.find_all(exp.Dot):
-        if isinstance(dot.expression, exp.Identifier) and _SPELLED in dot.expression.meta:
+        column = dot.find(exp.Column)
+        # The fields of a struct are the same in capitals.
+        may_be_map = column is None or "map<" in of_tables.get(column.name.lower(), "map<")
+        if may_be_map and isinstance(dot.expression, exp.Identifier) and _SPELLED in dot.expression.meta:
             dot.expression.set("this", dot.expression.meta[_SPELLED])
 
 

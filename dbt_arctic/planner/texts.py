@@ -55,14 +55,12 @@ def labels(node: Node) -> set[int]:
 
 
 def stays_text(literal: exp.Expr, types: Mapping[str, str], items: set[int]) -> bool:
-    """Whether nothing casts a text to a day or a moment.
+    """Whether nothing casts a text.
 
     :param types: of the columns of scans.
     :param items: see ``labels``.
     """
     here = literal
-    if isinstance(here.parent, exp.Cast) and here.parent.to.this == exp.DataType.Type.TIME:
-        return True  # a time of no day
     while isinstance(here.parent, exp.Paren | exp.If | exp.Case):
         above = here.parent
         if isinstance(above, exp.Case) and not all(_is_text(value, types) for value in _results(above)):

@@ -45,7 +45,8 @@ _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 def _with_stored_key(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], existing: KeyedTable) -> str:
     """The SQL with its key as the table stores it, before rows of a key are looked for: what differs in a
-    wider type, as hours of a day do in a date, is one key there. What Spark does not store stays as it is.
+    wider type, as hours of a day do in a date, is one key there. What Spark does not store stays as it is,
+    and what the type does not hold becomes NULL, which no key may be.
     """
     stored = {column.name.lower(): column.type for column in existing.columns}
     casts = {
@@ -56,7 +57,7 @@ def _with_stored_key(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo],
     if not casts:
         return sql
     selected = ", ".join(
-        f"CAST({quote(column.name)} AS {casts[column.name]}) AS {quote(column.name)}"
+        f"TRY_CAST({quote(column.name)} AS {casts[column.name]}) AS {quote(column.name)}"
         if column.name in casts
         else quote(column.name)
         for column in schema

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
@@ -39,6 +40,21 @@ def begin_plain_write(
 ) -> PlainWrite:
     branch = branch_name(edge.new_txn()) if statements > 1 or consumed else None
     return PlainWrite(target, branch, expected, consumed)
+
+
+def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[str, str]) -> str:
+    """SQL of a table with the rows of a relation.
+
+    :param stored: types of the columns that these go into, by name in lower case: a column of NULLs has none
+        that a table could have.
+    """
+    selected = ", ".join(
+        f"CAST(NULL AS {stored.get(column.name.lower(), 'STRING')}) AS {quote(column.name)}"
+        if column.type == "void"
+        else quote(column.name)
+        for column in schema
+    )
+    return f"CREATE TABLE {name.sql}\nUSING iceberg\nAS SELECT {selected}\nFROM {batch}"
 
 
 def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]) -> Outcome:

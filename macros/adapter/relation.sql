@@ -78,6 +78,8 @@
 {%- endmacro %}
 
 {% macro arctic__create_view_as(relation, sql) -%}
+  {#- a view is read later: not as this run reads what it names -#}
+  {%- set sql = adapter.unpinned(sql) -%}
   {%- set header = arctic__run_sql_header() -%}
   {%- set contract_config = config.get('contract') -%}
   {%- if contract_config.enforced -%}

@@ -19,6 +19,8 @@
     {%- do arctic__own_the_clone(target_relation, false) -%}
   {%- endif -%}
 
+  {#- what it sets or makes may be needed to look at the query -#}
+  {%- do arctic__run_sql_header() -%}
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
   {%- if kind is none -%}

@@ -11,9 +11,9 @@ from datetime import datetime, timezone
 import pytest
 
 from dbt_arctic.planner import signed
-from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.determined import check_determined, depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.moment import TIMES, Clock
+from dbt_arctic.planner.moment import TIMES, Clock, may_depend_on_time
 from dbt_arctic.planner.parse import named_columns, parse
 from dbt_arctic.planner.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
@@ -127,21 +127,31 @@ def test_a_column_comes_before_a_function() -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_time"),
+    [("now", True), ("Today", True), ("yesterday UTC", True), ("today+01:00", True), ("todays", False)],
+)
+def test_texts_that_are_a_time(text: str, is_time: bool) -> None:
+    assert (TIMES.fullmatch(text) is not None) is is_time
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_time"),
     [
-        ("now", True),
-        ("Today", True),
-        ("yesterday UTC", True),
-        ("today+01:00", True),
-        ("8:30", True),
-        ("08:30:15.5", True),
-        ("T08:30", True),
-        ("nowhere", False),
-        ("todays", False),
-        ("2024-02-29 08:30", False),
-        ("2024-02-29T08:30", False),
-        ("ratio 8:3", False),
-        ("DE:30", False),
+        ("SELECT id FROM t WHERE at >= '06:00'", True),
+        ("SELECT id FROM t WHERE at BETWEEN 'T6:00' AND '2026-01-01 07:00'", True),
+        ("SELECT id, CAST('8:30' AS TIMESTAMP) AS c FROM t", True),
+        ("SELECT id, TIMESTAMP '08:30:15.5' AS c FROM t", True),
+        ("SELECT id FROM t WHERE at >= '2024-02-29 08:30'", False),
+        ("SELECT id FROM t WHERE opens >= '08:30' AND opens < '17:00'", False),
+        ("SELECT id FROM t WHERE date_format(at, 'HH:mm') = '08:30'", False),
+        ("SELECT id, to_timestamp(concat(opens, ' 00:00:00')) AS c FROM t", False),
+        ("SELECT id, coalesce(opens, '00:00') AS c, TIME '08:30' AS d FROM t", False),
+        ("SELECT id, at + INTERVAL '10:30' HOUR TO MINUTE AS c FROM t", False),
+        ("SELECT id, p.name FROM t JOIN (VALUES ('08:30', 'early')) AS p(at, name) ON opens = p.at", False),
+        ("SELECT id, '16:9' AS c FROM t WHERE opens LIKE '12:3%'", False),
     ],
 )
-def test_texts_that_are_a_time_of_today(text: str, is_time: bool) -> None:
-    assert (TIMES.fullmatch(text) is not None) is is_time
+def test_a_time_without_a_day_is_one_of_today(sql: str, is_time: bool) -> None:
+    query = understand(sql, {"t": [("id", "int"), ("at", "timestamp"), ("opens", "string")]})
+    found = depends_on_time(query.node, query.types, Facts({}))
+    assert (found is not None) is is_time
+    assert may_depend_on_time(parse(sql)) or not is_time

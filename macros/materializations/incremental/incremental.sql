@@ -10,6 +10,7 @@
   {%- set grant_config = config.get('grants') -%}
   {%- do recover_swap(this) -%}
   {%- set kind = adapter.relation_kind(this) -%}
+  {%- do adapter.require_form(model, kind, keyed) -%}
   {%- set rebuild = should_full_refresh() or kind not in ('keyed' if keyed else 'table', 'clone') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
@@ -109,6 +110,9 @@
   {%- endif -%}
   {%- if strategy == 'microbatch' -%}
     {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns)) }}
+  {%- endif -%}
+  {%- if strategy == 'delete+insert' -%}
+    {%- set source_relation = adapter.stage_batch(this, source_relation | string) -%}
   {%- endif -%}
   {%- set write_to = adapter.begin_plain_write(target_relation, model, 2 if strategy == 'delete+insert' else 1) -%}
   {%- set statements = arctic__incremental_statements(strategy, {

@@ -25,7 +25,9 @@
 
 {% macro arctic__get_incremental_insert_overwrite_sql(arguments) -%}
   {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
-  insert overwrite {{ arguments['target_relation'] }} ({{ columns }})
+  {#- of a table with partitions, those that the batch has rows for; Spark's default is the whole table -#}
+  {%- set only_these = "with (`overwrite-mode` = 'dynamic') " if config.get('partition_by') else '' -%}
+  insert overwrite {{ arguments['target_relation'] }} {{ only_these }}({{ columns }})
   select {{ columns }}
   from {{ arguments['temp_relation'] }}
 {%- endmacro %}
@@ -37,7 +39,9 @@
 
 {#- dbt's own instead of dbt-spark's, which names no columns and so needs the same ones on both sides -#}
 {% macro arctic__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
-  {{ return(default__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates)) }}
+  {#- which begins with the sql_header, that was run -#}
+  {%- set merge_sql = default__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
+  {{ return(merge_sql.replace(config.get('sql_header') or '', '', 1)) }}
 {%- endmacro %}
 
 {% macro arctic__get_merge_update_columns(merge_update_columns, merge_exclude_columns, dest_columns) -%}

@@ -68,9 +68,8 @@ def test_without_it_a_run_sees_what_lands_meanwhile(shop: Shop) -> None:
     assert (99, None) in shop.rows("late")
 
 
-@pytest.mark.parametrize("cache", [True, False])
-def test_each_invocation_of_one_process_has_its_own_versions(pinned: Shop, cache: bool) -> None:
-    without = [] if cache else ["--no-populate-cache"]
+def test_each_invocation_of_one_process_has_its_own_versions(pinned: Shop) -> None:
+    without = ["--no-populate-cache"]
     pinned.dbt("run", *without)
     insert_in_between(pinned, "late")
     pinned.dbt("run", "--select", "early", "late", *without)

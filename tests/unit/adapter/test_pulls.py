@@ -95,6 +95,9 @@ def test_one_table_in_place_of_another_is_no_pull() -> None:
     fresh = replace(pull(other, "1.1.1"), consumed=Consumed("new", "1.1.1"))
     with_pulls((pull(ORDERS, "1.1.1"), since)).require_same_upstreams("m", "daily")
     with_pulls((pull(ORDERS, "1.1.1"), since), (fresh, None)).require_same_upstreams("m", "daily")
+    expected[RETURNS.dotted] = Consumed("returns", "1.0.1")  # which it has stopped to pull from, long ago
+    with_pulls((pull(ORDERS, "1.1.1"), since), (fresh, None)).require_same_upstreams("m", "daily")
+    del expected[RETURNS.dotted]
     with_pulls((renamed, since)).require_same_upstreams("m", "daily")
     with_pulls().require_same_upstreams("m", "daily")
     with pytest.raises(ConfigError, match="no longer from lake") as told:

@@ -38,6 +38,20 @@ def test_its_history_is_read(orders: Orders) -> None:
     assert told == []
 
 
+def test_what_cannot_be_written_down_was_done_all_the_same(orders: Orders) -> None:
+    told: list[str] = []
+
+    def run(step: str, sql: str, table: Any = None) -> int:
+        raise CommitConflict("no right to write")
+
+    catalog = Catalog(orders)
+    edge = Edge(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
+    done = [Done(Operation("major", ORDERS, "due", 2.0, 1.0), "compacted", began_ms=NOW, seconds=3.0)]
+    record_and_keep(edge, ORDERS, done, Experience(), 60, told.append)
+    assert len(told) == 1
+    assert "could not be written" in told[0]
+
+
 def test_what_was_done_is_written_down_even_where_nothing_can_be_put_in_order(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
