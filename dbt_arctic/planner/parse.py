@@ -162,9 +162,12 @@ def _spell_fields(tree: exp.Query, schemas: Schemas) -> None:
     for name, type_ in (column for columns in schemas.values() for column in columns):
         of_tables[name.lower()] = of_tables.get(name.lower(), "") + type_
     for dot in tree.find_all(exp.Dot):
-        column = dot.find(exp.Column)
+        root = dot.this
+        while isinstance(root, exp.Dot | exp.Bracket | exp.Paren):
+            root = root.this
         # The fields of a struct are the same in capitals.
-        may_be_map = column is None or "map<" in of_tables.get(column.name.lower(), "map<")
+        known = of_tables.get(root.name.lower()) if isinstance(root, exp.Column) else None
+        may_be_map = known is None or "map<" in known
         if may_be_map and isinstance(dot.expression, exp.Identifier) and _SPELLED in dot.expression.meta:
             dot.expression.set("this", dot.expression.meta[_SPELLED])
 
