@@ -19,7 +19,7 @@ from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.model_api import ModelApi
-from dbt_arctic.adapter.pins import current
+from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.readers import read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -86,8 +86,7 @@ class AutoApi(ModelApi):
                     why="the strategy works out itself what has changed",
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
-            pins = current()
-            config, sql = self._auto_config(model, sql if pins is None else pins.unpinned(sql))
+            config, sql = self._auto_config(model, unpinned(sql))
             if config.before_images is None:
                 config = replace(config, before_images=unique_id in self._read_by_automatic(graph or {}))
             with self._handle().noting() as statements:

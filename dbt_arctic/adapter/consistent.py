@@ -55,9 +55,8 @@ class ConsistentReads(KeyedApi):
 
     @available.parse(lambda *a, **k: "")
     def unpinned(self, sql: str) -> str:
-        """SQL that is kept, with the names of relations in place of their versions in this run."""
-        current = pins.current()
-        return sql if current is None else current.unpinned(sql)
+        """For SQL that is kept, and read after this run."""
+        return pins.unpinned(sql)
 
     def cache_added(self, relation: BaseRelation | None) -> str:
         """dbt calls this when a model is complete: from now on it is read as it is now."""

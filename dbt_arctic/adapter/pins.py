@@ -82,3 +82,8 @@ def begin(catalog: CatalogReader | None) -> Pins | None:
 
 def current() -> Pins | None:
     return _Current.pins
+
+
+def unpinned(sql: str) -> str:
+    """SQL with the names of relations in place of their versions in this invocation."""
+    return sql if _Current.pins is None else _Current.pins.unpinned(sql)
