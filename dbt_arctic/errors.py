@@ -112,7 +112,7 @@ class StatementCancelled(ArcticError):
     title = "The statement was cancelled"
 
 
-class ConnectionLost(ArcticError):
+class ConnectionLost(CommitStateUnknown):
     code = "AR-205"
     title = "The connection to Spark was lost while a statement ran"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dbt.adapters.base.column import Column
 
+from dbt_arctic.keyed import table as keyed
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.refresh.evolve import compare_columns
 
 
 @dataclass
@@ -62,3 +65,28 @@ class ArcticColumn(Column):
 
     def _family(self) -> str:
         return self.dtype.lower().split("(")[0].strip()
+
+
+def schema_changes(source: Sequence[ArcticColumn], target: Sequence[ArcticColumn]) -> dict[str, Any]:
+    """How a query's columns differ from a table's, under the names that dbt's macros know.
+
+    As Iceberg stores them: a ``smallint`` is an ``int`` there, an ``int`` fits into a ``bigint``, a NULL
+    without a type into any column, and the case of a name means nothing.
+    """
+    types = {column.name.lower(): column.dtype for column in target}
+    produced = [
+        keyed.Column(column.name, types.get(column.name.lower(), column.dtype))
+        if column.dtype == "void"
+        else keyed.Column(column.name, column.dtype)
+        for column in source
+    ]
+    found = compare_columns(tuple(keyed.Column(one.name, one.dtype) for one in target), tuple(produced))
+    changed = [*found.widened, *(column for column, _ in found.incompatible)]
+    return {
+        "schema_changed": bool(found.added or found.removed or changed),
+        "source_not_in_target": [ArcticColumn(column.name, column.type) for column in found.added],
+        "target_not_in_source": [column for column in target if column.name in found.removed],
+        "source_columns": list(source),
+        "target_columns": list(target),
+        "new_target_types": [{"column_name": column.name, "new_type": column.type} for column in changed],
+    }

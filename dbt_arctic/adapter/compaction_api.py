@@ -95,6 +95,9 @@ class CompactionApi(ModelApi):
                 frozenset(settings),
                 with_lags=False,
             )
+            for seen in found:
+                if seen.status is None:
+                    _logger.warning(f"compaction: {seen.name} is left out. {seen.problem}: dbt-arctic verify")
             own = Name(self.config.credentials.database, self.config.credentials.schema, "any")
             experience = experience_of(self.catalog, own, _logger.warning)
             due = experience.applied([operation for seen in found for operation in seen.due])

@@ -10,6 +10,7 @@ from dbt.adapters.base.relation import BaseRelation
 from dbt.flags import get_flags
 
 from dbt_arctic.adapter import pins
+from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -28,7 +29,7 @@ class ConsistentReads(KeyedApi):
         """
         reads = getattr(get_flags(), "WHICH", "") != "run-operation"  # type: ignore[no-untyped-call]
         if reads and self.config.credentials.consistent_reads and pins.current() is None:
-            pins.begin(self.catalog)
+            pins.begin(self.catalog, self.config.credentials.database)
         return super().acquire_connection(name)
 
     def set_relations_cache(
@@ -40,17 +41,17 @@ class ConsistentReads(KeyedApi):
         """dbt calls this once, before the first model, unless it runs with ``--no-populate-cache``."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, clear, required_schemas)
-        begun = pins.begin(self.catalog if self.config.credentials.consistent_reads else None)
+        ours = self.config.credentials.database
+        begun = pins.begin(self.catalog if self.config.credentials.consistent_reads else None, ours)
         if begun is None:
             return
         resolver: Any = self.get_macro_resolver()
         sources = list(getattr(resolver, "sources", {}).values())
-        ours = self.config.credentials.database
         with as_dbt_errors():
             begun.pin(
                 Name(ours, node.schema, node.identifier)
                 for node in [*nodes, *sources]
-                if node.database == ours and node.schema and node.identifier
+                if is_of(node.database, ours) and node.schema and node.identifier
             )
 
     @available.parse(lambda *a, **k: "")

@@ -11,6 +11,7 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SqlCatalog
 from dbt_arctic.catalog.open import open_catalog
+from dbt_arctic.catalog.translate import sqlite_file
 from dbt_arctic.engine import server
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
@@ -41,10 +42,11 @@ def choose_engine(credentials: ArcticCredentials, project_root: str | None) -> C
 
 
 def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run: Run) -> CatalogReader:
-    """A reader of the profile's catalog. On a server whose catalog the profile does not describe: by SQL."""
+    """A reader of the profile's catalog. By SQL where it is a server's own, or its file not here."""
     properties = credentials.iceberg_properties
     if credentials.method == "connect":
-        if not properties:
+        file = sqlite_file(properties.get("uri", ""))
+        if not {"type", "catalog-impl"} & set(properties) or (file and not Path(file).exists()):
             return SqlCatalog(credentials.database, run)
         return open_catalog(credentials.database, credentials.warehouse or "", properties, run)
     settings = credentials.spark_settings(project_root)

@@ -10,8 +10,9 @@ from dbt.adapters.base.meta import AdapterMeta
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.contracts.connection import AdapterResponse
 
+from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.modified import last_modified_ms
 
@@ -32,6 +33,8 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         # A catalog that is asked by SQL needs a connection; the embedded one does not, and starts no Spark.
         with as_dbt_errors(), self.connection_named("freshness"):
             for source in sources:
+                if not is_of(source.database, self.config.credentials.database):
+                    continue
                 try:
                     found[source] = self._freshness(source)
                 except UnknownRelation:
@@ -45,8 +48,15 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
             return None, self._freshness(source)
 
     def _freshness(self, source: BaseRelation) -> FreshnessResponse:
-        database = source.database or self.config.credentials.database
-        name = Name(database, source.schema or "", source.identifier or "")
+        ours = self.config.credentials.database
+        name = Name(source.database or ours, source.schema or "", source.identifier or "")
+        if not is_of(name.catalog, ours):
+            raise ConfigError(
+                f"the age of {name} cannot be told from metadata",
+                where=name.dotted,
+                why=f"it is in another catalog than the profile's, {ours}",
+                fix="name a column with the time of its rows: loaded_at_field",
+            )
         at_ms = last_modified_ms(self.catalog, name)
         at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)
         return self._create_freshness_response(at, datetime.now(timezone.utc))

@@ -19,10 +19,11 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
-from dbt_arctic.adapter.column import ArcticColumn
+from dbt_arctic.adapter.column import ArcticColumn, schema_changes
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
+from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.freshness import FreshnessApi
 from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
@@ -220,6 +221,8 @@ class ArcticAdapter(
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Tables, views and keyed tables; the side tables of keyed tables are not shown."""
+        if not is_of(schema_relation.database, self.config.credentials.database):
+            return []
         with as_dbt_errors():
             entries = self.catalog.list_relations(schema_relation.schema or "")
         return [
@@ -254,7 +257,7 @@ class ArcticAdapter(
 
         What is not in our catalog (a temporary view, another catalog) is analysed by Spark.
         """
-        ours = relation.database in (None, self.config.credentials.database)
+        ours = is_of(relation.database, self.config.credentials.database)
         with as_dbt_errors():
             if ours and relation.schema and relation.include_policy.schema:
                 name = (relation.schema, relation.identifier or "")
@@ -263,6 +266,11 @@ class ArcticAdapter(
             everything = f"SELECT * FROM {relation.render()}"
             columns: list[ArcticColumn] = self.get_column_schema_from_query(everything)
             return columns
+
+    @available
+    def schema_changes(self, source: list[ArcticColumn], target: list[ArcticColumn]) -> dict[str, Any]:
+        """How the columns of a query differ from those of a table."""
+        return schema_changes(source, target)
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[ArcticColumn]:
@@ -275,9 +283,10 @@ class ArcticAdapter(
         from dbt_common.clients.agate_helper import table_from_data_flat
 
         rows: list[dict[str, Any]] = []
-        database = information_schema.database or self.config.credentials.database
+        ours = self.config.credentials.database
+        database = information_schema.database or ours
         with as_dbt_errors():
-            for schema in sorted(schemas):
+            for schema in sorted(schemas) if is_of(database, ours) else ():
                 for entry in visible(self.catalog.list_relations(schema)):
                     rows.extend(self._catalog_rows(database, entry))
         names = ["table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner"]
@@ -289,7 +298,8 @@ class ArcticAdapter(
     def get_catalog_for_single_relation(self, relation: ArcticRelation) -> CatalogTable | None:
         """What the catalog tells of one relation; ``None`` when there is none."""
         with as_dbt_errors():
-            listed = visible(self.catalog.list_relations(relation.schema or ""))
+            ours = is_of(relation.database, self.config.credentials.database)
+            listed = visible(self.catalog.list_relations(relation.schema or "")) if ours else []
             entry = next((entry for entry in listed if entry.name == relation.identifier), None)
             rows = [] if entry is None else list(self._catalog_rows(relation.database or "", entry))
         if not rows:

@@ -19,6 +19,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.beside import connection_beside
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
+from dbt_arctic.adapter.databases import refuse_model, refuse_reading
 from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.grants import refuse_grants
@@ -138,6 +139,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             reject_misspelled(model["name"], settings, sorted(known))
             parse_settings(model["name"], model["config"].get("compaction"))
             refuse_grants(model)
+            refuse_model(model, self.config.credentials.database)
 
     @available.parse(lambda *a, **k: "")
     def incremental_pull(
@@ -153,7 +155,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """SQL of what changed upstream since this model's last commit; remembered for its commit."""
         key = (unique_key,) if isinstance(unique_key, str) else tuple(unique_key or ())
         target = this.name_parts
-        upstream = clone.origin(self.catalog, relation.name_parts)
+        upstream = self._origin(relation)
         earlier = self._pulls().find(model["unique_id"], upstream) if running else []
         for known in earlier:
             if known.images == images:
@@ -358,6 +360,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         return {} if state is None else last_consumed(state.history(), name.identifier)
 
     def _origin(self, relation: ArcticRelation) -> Name:
+        with as_dbt_errors():
+            refuse_reading(relation.name_parts, self.config.credentials.database)
         return clone.origin(self.catalog, relation.name_parts)
 
     @staticmethod

@@ -205,7 +205,7 @@ def catalog_file(target: Target) -> tuple[str, int] | None:
 
 
 def size_of(location: str) -> int | None:
-    """The size of a file; ``None`` where there is none, -1 where it is not on this machine."""
+    """The size of a file; ``None`` where there is none, -1 where it is not here or not ours to see."""
     path = local_path(location)
     if path is None:
         return -1
@@ -213,3 +213,5 @@ def size_of(location: str) -> int | None:
         return os.stat(path).st_size
     except FileNotFoundError:
         return None
+    except PermissionError:
+        return -1

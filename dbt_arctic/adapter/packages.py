@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.base.relation import BaseRelation
 
+from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
 
@@ -41,7 +42,7 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
         """Relations as they are stored now, by patterns of LIKE in which case does not count."""
         ours = self.config.credentials.database
         with as_dbt_errors():
-            if (database or ours).lower() != ours.lower():
+            if not is_of(database, ours):
                 raise ConfigError(
                     f"relations of the catalog {database} cannot be listed",
                     where=f"the pattern {schema_pattern}.{table_pattern}",

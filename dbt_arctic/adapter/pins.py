@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
@@ -29,8 +30,8 @@ class Pin:
 class Pins:
     """The pins of one invocation. Threads of dbt share them."""
 
-    def __init__(self, catalog: CatalogReader) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: CatalogReader, catalog_name: str) -> None:
+        self._catalog, self._catalog_name = catalog, catalog_name
         self._lock = threading.Lock()
         self._pins: dict[str, Pin | None] = {}
 
@@ -41,7 +42,11 @@ class Pins:
                 self._pins[name.dotted.lower()] = _pinned(self._catalog, name)
 
     def find(self, name: Name) -> Pin | None:
-        """The pin of a relation; one that was not known at the beginning is pinned with its first use."""
+        """The pin of a relation; one that was not known at the beginning is pinned with its first use.
+        What is in another catalog is read as it is.
+        """
+        if not is_of(name.catalog, self._catalog_name):
+            return None
         key = name.dotted.lower()
         with self._lock:
             if key not in self._pins:
@@ -74,9 +79,9 @@ class _Current:
     pins: Pins | None = None
 
 
-def begin(catalog: CatalogReader | None) -> Pins | None:
-    """Begin an invocation: with a catalog, everything is read at one version."""
-    _Current.pins = Pins(catalog) if catalog is not None else None
+def begin(catalog: CatalogReader | None, catalog_name: str = "") -> Pins | None:
+    """Begin an invocation: with a catalog, everything in it is read at one version."""
+    _Current.pins = Pins(catalog, catalog_name) if catalog is not None else None
     return _Current.pins
 
 

@@ -67,7 +67,9 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
 
 
 def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[type-arg]
-    arguments = ["compile", "--quiet", "--project-dir", str(target.project_root), "--target", target.name]
+    # With a selection dbt prints the compiled SQL, --quiet or not.
+    arguments = ["compile", "--quiet", "--log-level", "error"]
+    arguments += ["--project-dir", str(target.project_root), "--target", target.name]
     if target.profiles_dir is not None:
         arguments += ["--profiles-dir", str(target.profiles_dir)]
     if select:

@@ -209,14 +209,10 @@ def keep_frame(path: str, session: Any, view: str, frame: Any) -> None:
 
 
 def _loader(session: Any) -> Callable[[str], Any]:
-    """What ``dbt.ref`` and ``dbt.source`` load: a table, or a part of it with --empty and --sample."""
-
-    def load(relation: str) -> Any:
-        if relation.startswith("("):
-            return session.sql(f"select * from {relation}")
-        return session.table(relation)
-
-    return load
+    """What ``dbt.ref`` and ``dbt.source`` load: a table; a version of it with ``consistent_reads``; a part of
+    it with --empty and --sample. All of these stand in a FROM clause.
+    """
+    return lambda relation: session.sql(f"select * from {relation}")
 
 
 def leading_lines(file: Path) -> int:

@@ -31,7 +31,10 @@ class CatalogColumn:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One Iceberg snapshot. ``timestamp_ms`` is UTC milliseconds since the epoch."""
+    """One Iceberg snapshot. ``timestamp_ms`` is UTC milliseconds since the epoch.
+
+    :param is_number_guessed: the sequence number tells the order of snapshots, and compares with no row's.
+    """
 
     snapshot_id: int
     parent_id: int | None
@@ -39,6 +42,7 @@ class Snapshot:
     timestamp_ms: int
     operation: str
     summary: Mapping[str, str]
+    is_number_guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,12 @@ class StoredFile:
 
     path: str
     size_bytes: int
+
+
+class TableReader(Protocol):
+    """As much of a catalog as tells of tables."""
+
+    def load_table(self, schema: str, name: str) -> TableState | None: ...
 
 
 class CatalogReader(Protocol):

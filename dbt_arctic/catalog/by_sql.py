@@ -6,8 +6,9 @@ of where ``run`` comes from. Every question costs one or more statements, some o
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from dbt_arctic.catalog.api import (
@@ -30,8 +31,12 @@ from dbt_arctic.catalog.ddl import (
 )
 from dbt_arctic.catalog.snapshot_files import no_column, no_snapshot, no_table
 from dbt_arctic.catalog.types import requoted
+from dbt_arctic.errors import CatalogUnavailable
 
 Run = Callable[[str], list[tuple[Any, ...]]]
+
+_HIDDEN = "*********(redacted)"
+"""What Spark shows for a property whose name or value looks like a secret or an address to it."""
 
 # What SHOW TBLPROPERTIES adds that is not a property.
 _OF_A_TABLE = frozenset({"current-snapshot-id", "format", "sort-order", "identifier-fields"})
@@ -84,6 +89,7 @@ class SqlCatalog:
         table = quoted(self._catalog, schema, name)
         described, details = self._describe(table)
         everything: dict[str, str] = dict(self._run(f"SHOW TBLPROPERTIES {table}"))
+        _refuse_hidden(f"{self._catalog}.{schema}.{name}", everything)
         properties = {k: v for k, v in everything.items() if k not in _OF_A_TABLE}
         for key in ("comment", "owner"):  # properties to Iceberg, details to Spark
             if key.capitalize() in details:
@@ -91,7 +97,7 @@ class SqlCatalog:
         refs = self._run(f"SELECT name, snapshot_id, type FROM {table}.refs")
         branches = {str(branch): int(head) for branch, head, kind in refs if kind == "BRANCH"}
         text = self._run(f"SHOW CREATE TABLE {table}")[0][0]
-        not_null = non_null_columns(text)
+        not_null, order = non_null_columns(text), everything.get("sort-order", "")
         return TableState(
             schema=schema,
             name=name,
@@ -106,7 +112,7 @@ class SqlCatalog:
             branches=branches,
             tags={str(tag): int(at) for tag, at, kind in refs if kind == "TAG"},
             partitioning=partition_fields(text),
-            sort_order=sort_columns(everything.get("sort-order", "")),
+            sort_order=None if order == _HIDDEN else sort_columns(order),
         )
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
@@ -150,7 +156,10 @@ class SqlCatalog:
             f" {metrics}.lower_bound, {metrics}.upper_bound, {metrics}.null_value_count"
             f" FROM {table}.data_files VERSION AS OF {int(snapshot_id)}"
         )
-        return [DataFile(*row) for row in rows]
+        return [
+            DataFile(path, count, size, _as_stored(low), _as_stored(high), nulls)
+            for path, count, size, low, high, nulls in rows
+        ]
 
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
         table = self._existing(schema, name)
@@ -234,14 +243,23 @@ class SqlCatalog:
         )
         if not rows:
             return ()
-        sequences = self._sequence_numbers(table, [row[0] for row in rows])
+        sequences, guessed = self._sequence_numbers(table, [row[0] for row in rows])
         return tuple(
-            Snapshot(snapshot, parent, sequences[snapshot], at, operation or "", json.loads(summary or "{}"))
+            Snapshot(
+                snapshot,
+                parent,
+                sequences[snapshot],
+                at,
+                operation or "",
+                json.loads(summary or "{}"),
+                snapshot in guessed,
+            )
             for snapshot, parent, at, operation, summary in rows
         )
 
-    def _sequence_numbers(self, table: str, snapshots: list[int]) -> dict[int, int]:
-        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added.
+    def _sequence_numbers(self, table: str, snapshots: list[int]) -> tuple[dict[int, int], frozenset[int]]:
+        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added; and which of
+        them are no more than right in order.
 
         A snapshot that added none has its number in the metadata log, when it was once main's head;
         else it gets the one after its predecessor's, which is right unless snapshots between them
@@ -259,7 +277,28 @@ class SqlCatalog:
                 " WHERE latest_snapshot_id IS NOT NULL GROUP BY latest_snapshot_id"
             )
             found = {**dict(logged), **found}
+        guessed = frozenset(snapshot for snapshot in snapshots if snapshot not in found)
         last = 0
         for snapshot in snapshots:
             last = found.setdefault(snapshot, last + 1)
-        return found
+        return found, guessed
+
+
+def _as_stored(bound: Any) -> Any:
+    """A bound as manifests have it: of a date the days since the epoch."""
+    return (bound - dt.date(1970, 1, 1)).days if type(bound) is dt.date else bound
+
+
+def _refuse_hidden(relation: str, properties: Mapping[str, str]) -> None:
+    """:raises CatalogUnavailable: Spark hides a property that the meaning of a table hangs on."""
+    ours = {key: value for key, value in properties.items() if key.startswith("arctic.")}
+    hidden = sorted(key for key, value in ours.items() if value == _HIDDEN)
+    if hidden:
+        raise CatalogUnavailable(
+            f"Spark hides {', '.join(hidden)} of {relation}.",
+            where=relation,
+            why="A value looks like a secret or an address to spark.redaction.regex or "
+            "spark.sql.redaction.options.regex: a key called url or token is enough.",
+            fix="Name the catalog in catalog_properties, so that its metadata is read directly; or change "
+            "these patterns on the server, or the second one in spark_conf of the profile.",
+        )

@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt_arctic import secret
@@ -59,6 +59,8 @@ class RemoteCatalog:
         self._by_sql = by_sql
         self._views_by_sql = views_by_sql
         self._lock = threading.Lock()
+        # Hive's client has one connection, and threads would close it for each other.
+        self._alone = threading.RLock() if properties.get("type") == "hive" else nullcontext()
         self._opened: Catalog | None = None
         self._tables: Kept[tuple[str, str, str], TableMetadata] = Kept(limit=1024)
 
@@ -114,13 +116,18 @@ class RemoteCatalog:
     def load_view(self, schema: str, name: str) -> ViewState | None:
         if self._views_by_sql:
             return self._by_sql.load_view(schema, name)
+        from pydantic import ValidationError as UnknownToPydantic
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchViewError
 
         with self._asking() as catalog:
             try:
                 view = catalog.load_view((schema, name))
-            except (NoSuchViewError, NoSuchNamespaceError):
-                return None
+            except (NoSuchViewError, NoSuchNamespaceError, NotImplementedError):
+                return None  # not implemented: a server without views
+            except UnknownToPydantic:
+                view = None
+        if view is None:
+            return self._by_sql.load_view(schema, name)
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
@@ -192,7 +199,8 @@ class RemoteCatalog:
     def _asking(self) -> Iterator[Catalog]:
         """The catalog, with everything that goes wrong (network, login, client) as one kind of error."""
         try:
-            yield self._open()
+            with self._alone:
+                yield self._open()
         except _BeyondPyiceberg:
             raise
         except Exception as error:

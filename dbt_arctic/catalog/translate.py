@@ -63,7 +63,8 @@ def _common(properties: Mapping[str, str]) -> dict[str, Any]:
 def _rest(properties: Mapping[str, str]) -> dict[str, Any] | None:
     if "uri" not in properties:
         return None
-    found = {"type": "rest", **_common(properties)}
+    # To pyiceberg snapshots that a server sends later do not exist.
+    found = {"type": "rest", **_common(properties), "snapshot-loading-mode": "all"}
     method = properties.get("rest.auth.type", "oauth2").lower()
     if method in ("oauth2", "none"):
         return found
@@ -90,14 +91,16 @@ def _glue(properties: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
-    """``jdbc:postgresql://host/db`` with ``jdbc.user`` and ``jdbc.password`` as SQLAlchemy's URL."""
+    """``jdbc:postgresql://host/db``, ``jdbc.user`` and ``jdbc.password`` as SQLAlchemy's URL. The address's
+    parameters are the driver's own: one may name another schema, so what has any is read by SQL.
+    """
     database, _, rest = properties.get("uri", "").removeprefix("jdbc:").partition(":")
     dialect, module = _DRIVERS.get(database, ("", ""))
-    if not dialect or find_spec("sqlalchemy") is None or find_spec(module) is None:
+    if not dialect or "?" in rest or find_spec("sqlalchemy") is None or find_spec(module) is None:
         return None
     user, password = properties.get("jdbc.user"), properties.get("jdbc.password", "")
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
-    uri = f"{dialect}://{login}{rest.removeprefix('//').partition('?')[0]}"
+    uri = f"{dialect}://{login}{rest.removeprefix('//')}"
     # A reader makes no tables.
     return {**_common(properties), "type": "sql", "uri": uri, "init_catalog_tables": "false"}
 

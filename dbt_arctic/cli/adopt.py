@@ -57,6 +57,15 @@ def adopt(
             release(operator.edge, name)
             _tell(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
+        begun = adopting.find_unfinished(operator.catalog, name) if dry_run else None
+        if begun is not None:
+            told = {"table": name.dotted, "keyed": False, "key": list(begun.key)}
+            _tell(
+                as_json,
+                told,
+                f"The adoption of {name} was cut off; without --dry-run it is finished.",
+            )
+            return
         shown = adopting.finish_adoption(operator.edge, name)
         if shown is not None:
             _tell(

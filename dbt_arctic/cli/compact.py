@@ -66,14 +66,17 @@ def compact(
         raise click.UsageError("--kind needs the names of the tables")
     with operating(target, "compact") as operator:
         found = look_at(operator, tables, schemas, everything)
+        if any(seen.status is None for seen in found):
+            # A full refresh may have gone through while they were read one after the other.
+            found = look_at(operator, tables, schemas, everything)
         experience = experience_of(operator.catalog, operator.name("any"), _warn)
         operations = most_valuable_first(experience.applied(_planned(operator, found, kind)))
-        if only_plan:
+        broken = [seen for seen in found if seen.status is None and (tables or seen.name in operator.models)]
+        for seen in broken:
+            _warn(f"{seen.name.schema}.{seen.name.identifier} is left out. {seen.problem}: dbt-arctic verify")
+        if only_plan or not operations:
             _show_plan(operations, as_json)
-            return
-        if not operations:
-            click.echo("[]" if as_json else "Nothing is due.")
-            return
+            context.exit(2 if broken else 0)
         with progress("starting Spark", sum(one.cost_s for one in operations), as_json) as bar:
             operator.read("SELECT 1")  # that is no operation's time
             coming = iter([*(_coming(one, found) for one in operations), ("", "")])
@@ -96,7 +99,7 @@ def compact(
             record_and_keep(operator.edge, own, done, experience, kept_s, _warn)
     if as_json:
         print_json([_as_dict(one) for one in done])
-    if any(one.outcome == FAILED for one in done):
+    if broken or any(one.outcome == FAILED for one in done):
         context.exit(2)
 
 

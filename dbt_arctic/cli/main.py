@@ -6,6 +6,7 @@ It must not decide anything about tables or plans.
 from __future__ import annotations
 
 import gc
+import traceback
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import click
 
 from dbt_arctic.errors import ArcticError
+from dbt_arctic.secret import without_secrets
 
 COMMANDS = {
     "adopt": "adopt",
@@ -55,6 +57,12 @@ class Commands(click.Group):
             return super().invoke(context)
         except ArcticError as error:
             click.echo(str(error), err=True)
+            context.exit(2)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception:
+            # Python's own code would be 1, which says that there is something to look at.
+            click.echo(without_secrets(traceback.format_exc()), err=True)
             context.exit(2)
 
 

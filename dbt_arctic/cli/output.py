@@ -120,5 +120,16 @@ def wide_console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Anything that JSON does not know (a decimal, a date) as its text."""
-    click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+    """Anything that JSON does not know (a decimal, a date) as its text, as a key of a map too."""
+    click.echo(json.dumps(_with_text_keys(value), indent=2, default=str, ensure_ascii=False))
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str | int | float | bool | None) else str(key): _with_text_keys(one)
+            for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_with_text_keys(one) for one in value]
+    return value

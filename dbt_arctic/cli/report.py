@@ -111,8 +111,8 @@ def report_as_dict(found: Report, results: RunResults | None) -> dict[str, Any]:
             {"from": shown_time(one.at_ms), "kind": one.kind, "count": one.count} for one in found.writes
         ],
         "held_back": [
-            {"table": plan.name.dotted, "by": [shareable(shown_hold(hold)) for hold in plan.holds]}
-            for plan in found.held
+            {"table": held.name.dotted, "by": [shareable(shown_hold(hold)) for hold in held.holds]}
+            for held in found.held
         ],
         "unreadable": [{"table": name, "why": shareable(why)} for name, why in found.unreadable],
         "last_run": None if results is None else _results(results),

@@ -178,14 +178,14 @@ class Page:
     def held(self) -> Grid:
         return Grid(
             "Who holds old versions back",
-            (Column("table", "name"), Column("versions that stay", "number"), Column("held back by")),
+            (Column("table", "name"), Column("versions", "number"), Column("held back by")),
             [
                 [
-                    Cell(_short(plan.name.dotted)),
-                    Cell(f"{sum(side.left for side in plan.sides):,}"),
-                    Cell("; ".join(shareable(shown_hold(hold)) for hold in plan.holds)),
+                    Cell(_short(held.name.dotted)),
+                    Cell(f"{held.versions:,}"),
+                    Cell("; ".join(shareable(shown_hold(hold)) for hold in held.holds)),
                 ]
-                for plan in self.report.held
+                for held in self.report.held
             ],
             "Nobody keeps more than seven days of versions.",
         )

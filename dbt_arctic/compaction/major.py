@@ -9,13 +9,13 @@ compaction goes on from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.errors import StatementError
+from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed.log import PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publish, staged
@@ -46,6 +46,8 @@ class CompactionPlan:
     """Of these, merged for longer than the grace."""
     forget: frozenset[int] = frozenset()
     """With a sequence: merged for longer than deletes are kept, so that these go too."""
+    note: compact.NothingToTrim | None = None
+    """With a sequence: that there is nothing of either, for deletes have to stay. ``None``: noted already."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
     table, base, change = _pin(edge, name)
     pending = pending_transactions(edge, table, head(change))
     history = base.history()
-    settled = _settled(table, change, history, pending, edge.now_ms() - int(trim_grace_seconds * 1000))
+    before_ms = edge.now_ms() - int(trim_grace_seconds * 1000)
+    settled = _settled(table, change, history, pending, before_ms)
     trim, forget = _plan_trim(edge, table, history, head(change), settled)
     return CompactionPlan(
         table=table,
@@ -76,6 +79,7 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
         merge=_unmerged(change, history, pending),
         trim=trim,
         forget=forget,
+        note=None if trim or forget else _to_note(edge, table, change, history, before_ms),
     )
 
 
@@ -126,6 +130,20 @@ def _settled(
     oldest = len(places)
     stays = max((places.get(txn, oldest) for txn in pending - settled), default=-1)
     return frozenset(txn for txn in settled if places.get(txn, oldest) > stays)
+
+
+def _to_note(
+    edge: Edge, table: KeyedTable, change: TableState, history: Sequence[Snapshot], before_ms: int | None
+) -> compact.NothingToTrim | None:
+    """That of what was merged until then nothing is to be trimmed, unless it says so already."""
+    merges = [one.timestamp_ms for one in history if one.summary.get(PROPERTY_MERGED, "[]") != "[]"]
+    merged_ms = max((at for at in merges if before_ms is None or at <= before_ms), default=None)
+    if table.sequence_by is None or merged_ms is None:
+        return None
+    known, now_ms = compact.NothingToTrim.of(change.properties), edge.now_ms()
+    if known is not None and known.holds(table, merged_ms, now_ms):
+        return None
+    return compact.NothingToTrim(merged_ms, now_ms)
 
 
 def _commits(change: TableState) -> dict[int, Snapshot]:
@@ -216,6 +234,10 @@ def _trim(edge: Edge, plan: CompactionPlan) -> int:
                 raise
             # Planned as a removal of whole files, which a minor compaction has put together since.
             edge.run(step, statement, plan.table)
+    if plan.note is not None:
+        # Nobody's work fails for it: without the note, the next run looks once more.
+        with suppress(ArcticError):
+            edge.run("note_nothing_to_trim", compact.note_nothing_to_trim(plan.table, plan.note), plan.table)
     return len(plan.trim) + len(plan.forget)
 
 
@@ -249,4 +271,5 @@ def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:
     change = load_change(edge.catalog, plan.table)
     settled = _settled(plan.table, change, history, plan.pending, None)
     trim, forget = _plan_trim(edge, plan.table, history, plan.change_snapshot, settled)
-    return replace(plan, trim=trim, forget=forget)
+    note = None if trim or forget else _to_note(edge, plan.table, change, history, None)
+    return replace(plan, trim=trim, forget=forget, note=note)

@@ -193,11 +193,12 @@ def _plan_changes(
         why = f"for what is pending, a read costs {status.pending_amplification:.1f} times as much"
     if why:
         return replace(major, why=why)
-    why = _why_minor(status, trigger)
+    places = _places(table, buckets or ())
+    why = _why_minor(status, trigger, places)
     if any(bucket.is_old and bucket.change.files for bucket in buckets or ()) and not status.change_buckets:
         why = "changes lie in buckets of another number, and joins shuffle"
     if why:
-        kept = 0 if not status.change.live_rows else max(1, table.layout.buckets)
+        kept = places if status.change.live_rows else 0
         size = round(status.change.size_bytes * (1 - status.change.delete_ratio))
         left = SideMetrics(files=kept, size_bytes=size, rows=status.change.live_rows)
         saved = gain - read_cost_bytes(SideMetrics(), left)
@@ -206,11 +207,14 @@ def _plan_changes(
     return None
 
 
-def _why_minor(status: TableStatus, trigger: Trigger) -> str:
-    assert status.table is not None, "a table without a key has no changes"
-    buckets = max(1, status.table.layout.buckets)
-    if status.change.files >= trigger.files * buckets:
-        return f"{status.change.files} change files in {buckets} bucket{'s' * (buckets > 1)}"
+def _places(table: KeyedTable, buckets: Sequence[BucketMetrics]) -> int:
+    """In how many buckets changes are, of every partition: as many files are left at least."""
+    return max(1, table.layout.buckets, sum(bucket.change.files > 0 for bucket in buckets))
+
+
+def _why_minor(status: TableStatus, trigger: Trigger, places: int) -> str:
+    if status.change.files >= trigger.files * places:
+        return f"{status.change.files} change files in {places} bucket{'s' * (places > 1)}"
     # What was trimmed out of files with several commits is hidden there, not gone.
     if status.change.delete_files and status.change.delete_ratio >= _HIDDEN_OF_CHANGES:
         return f"{status.change.delete_ratio:.0%} of the stored changes are hidden"

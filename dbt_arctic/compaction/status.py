@@ -25,7 +25,7 @@ from dbt_arctic.compaction.metrics import (
     side_metrics,
     sum_files,
 )
-from dbt_arctic.keyed import create
+from dbt_arctic.keyed import compact, create
 from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
@@ -237,7 +237,7 @@ def _pending(
         rows=pending_rows,
         since_ms=min((now_ms - txn_age_ms(txn, now_ms) for txn in unmerged), default=None),
         waiting_rows=waiting,
-        trim_due=waiting > 0 and _trim_due(merges, commits, now_ms, grace_ms),
+        trim_due=waiting > 0 and _trim_due(table, merges, change, now_ms, grace_ms),
     )
 
 
@@ -270,7 +270,9 @@ def _counted(files: Iterable[PlacedFile]) -> dict[int, int]:
     return found
 
 
-def _trim_due(merges: Sequence[Snapshot], commits: Sequence[Snapshot], now_ms: int, grace_ms: int) -> bool:
+def _trim_due(
+    table: KeyedTable, merges: Sequence[Snapshot], change: TableState, now_ms: int, grace_ms: int
+) -> bool:
     """Whether something was merged longer ago than the grace, and nothing was trimmed since that was over.
 
     With a sequence, deletes stay in the change table: a trim that has left them has no more to do.
@@ -279,6 +281,10 @@ def _trim_due(merges: Sequence[Snapshot], commits: Sequence[Snapshot], now_ms: i
     settled_ms = max((at for at in merged_ms if at <= now_ms - grace_ms), default=None)
     if settled_ms is None:
         return False
+    nothing = compact.NothingToTrim.of(change.properties)
+    if nothing is not None and nothing.holds(table, settled_ms, now_ms):
+        return False
+    commits = change.history()
     made = {one.parent_id for one in commits if PROPERTY_MARKERS in one.summary}
     return not any(
         # Not what dropped bucket markers, to make others.

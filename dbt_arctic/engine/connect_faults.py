@@ -39,6 +39,9 @@ def connect_fault(
 
     if isinstance(error, ArcticError):
         return Fault(error)
+    if _grpc_code(error) == "UNAUTHENTICATED" and not is_opening and statement.verb not in _QUERIES:
+        # A token that ran out while the statement ran: on the server it goes on.
+        return _lost(error, statement, endpoint, repeatable)
     if _grpc_code(error) in _REFUSED_CODES:
         return Fault(
             ServerUnreachable(

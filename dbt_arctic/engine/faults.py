@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from dbt_arctic import errors
 from dbt_arctic.engine.disk_faults import disk_error
+from dbt_arctic.engine.lexer import first_word
 from dbt_arctic.errors import (
     ArcticError,
     CatalogUnavailable,
@@ -70,6 +71,12 @@ _CATALOG_CLASSES = {
 _CATALOG_CONNECTION = re.compile(
     r"(Failed to connect|Cannot initialize JDBC catalog|Database Connection timeout)"
 )
+# Iceberg's clients say so of a commit that they sent and were not answered, among other things.
+_NO_ANSWER = re.compile(
+    r"Error occurred while processing POST request|^Unknown failure$|^Database Connection failed$"
+)
+_NOTHING_SENT = {"ConnectException", "HttpHostConnectException", "UnknownHostException"}
+_READS = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "SET", "RESET"}
 _CANCELLED = re.compile(r"part of cancelled job group|JOB_CANCELLED|OPERATION_CANCELED")
 _STACK_LINE = re.compile(r"^\s*(at [\w.$/<>@-]+\(.*\)|\.\.\. \d+ more)\s*$")
 _PLAN_TAIL = re.compile(r"(; line \d+ pos \d+);\n['+:\w].*\Z", re.DOTALL)
@@ -91,15 +98,16 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     if marked is not None:
         return Fault(marked)
     told = statement_message(causes)
-    if _names(causes) & {"CommitStateUnknownException"} or _first(causes, _MAYBE_LANDED) is not None:
-        return Fault(
-            CommitStateUnknown(
-                "The catalog did not say whether the commit landed.",
-                where=where,
-                why=told,
-                fix="Look at the table's newest snapshot before running the model again.",
-            )
+    unknown = Fault(
+        CommitStateUnknown(
+            "The catalog did not say whether the commit landed.",
+            where=where,
+            why=told,
+            fix="Look at the table's newest snapshot before running the model again.",
         )
+    )
+    if _names(causes) & {"CommitStateUnknownException"} or _first(causes, _MAYBE_LANDED) is not None:
+        return unknown
     if any(_CANCELLED.search(cause.message) for cause in causes):
         return Fault(StatementCancelled("The statement was cancelled.", where=where))
     if any(_is_conflict(cause) for cause in causes):
@@ -136,6 +144,9 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 fix="Check that its folder is there; if the file is damaged, restore a backup.",
             )
         )
+    sent = first_word(sql) not in _READS and not _names(causes) & _NOTHING_SENT
+    if sent and _first(causes, _NO_ANSWER) is not None:
+        return unknown
     if _names(causes) & _CATALOG_CLASSES or _first(causes, _CATALOG_CONNECTION) is not None:
         return Fault(
             CatalogUnavailable(

@@ -125,7 +125,11 @@ def start(project: Path, settings: SparkSettings) -> Server:
             )
         prepare_warehouse(settings)
         server = _started(project, settings, _state_folder())
-        write_private(_state_file(project), json.dumps(asdict(server)))
+        try:
+            write_private(_state_file(project), json.dumps(asdict(server)))
+        except BaseException:
+            _end(server)  # nobody would find it
+            raise
         return server
 
 
@@ -169,6 +173,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
     }
     submit = Path(_find_spark_home(), "bin", "spark-submit")  # type: ignore[no-untyped-call] # pyspark's
     command = [str(submit), "--name", server_id, "--properties-file", str(conf_file), "--class", _MAIN_CLASS]
+    process = None
     try:
         with fetching(wanted), log.open("wb") as output:
             process = _Detached(
@@ -184,6 +189,11 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
             if not answered:
                 process.kill()
                 process.wait()
+    except BaseException:  # a Ctrl-C above all, which does not reach the process
+        if process is not None:
+            process.kill()
+            process.wait()
+        raise
     finally:
         conf_file.unlink(missing_ok=True)
         blank_secrets(log)

@@ -89,6 +89,14 @@ class SparkSettings:
         secret.remember({"repositories": ",".join(self.repositories)})
         check_catalog_name(self.catalog)
         check_spark_conf(self.spark_conf)
+        uri = self.catalog_properties.get("uri", "")
+        if uri and is_embedded(self) and not uri.startswith("jdbc:sqlite:"):
+            raise ProfileError(
+                "catalog_properties names a catalog by its uri, and not what kind of catalog it is.",
+                where="profiles.yml, catalog_properties",
+                why="Without a type the catalog is the embedded one, whose file is SQLite's.",
+                fix="Add type: rest, hive, glue or jdbc.",
+            )
 
     @property
     def cores(self) -> int | None:

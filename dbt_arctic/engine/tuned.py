@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dbt_arctic.engine.api import Connection
 
@@ -17,8 +17,15 @@ def tuned(connection: Connection, conf: Mapping[str, str]) -> Iterator[None]:
         for key, value in conf.items():
             settings.set(key, value)
         yield
-    finally:
-        # A session that was lost in between is another one by now.
-        settings = connection.session.conf
-        for key, value in before.items():
-            settings.set(key, value)
+    except BaseException:
+        with suppress(Exception):  # what went wrong first is told; it may be the session that was lost
+            _put_back(connection, before)
+        raise
+    _put_back(connection, before)
+
+
+def _put_back(connection: Connection, before: Mapping[str, str]) -> None:
+    # A session that was lost in between is another one by now.
+    settings = connection.session.conf
+    for key, value in before.items():
+        settings.set(key, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
+
+PROPERTY_NOTHING_TO_TRIM = "arctic.nothing-to-trim"
+"""On a change table with a sequence: JSON of ``NothingToTrim``."""
 
 _RANK = quote("_arctic_rank")
 NULL_TEXT = "NULL"
@@ -33,6 +37,26 @@ class Place:
 
     values: tuple[str, ...]
     buckets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class NothingToTrim:
+    """A trim found nothing but deletes that have to stay. It commits nothing then, so no log tells.
+
+    :param merged_ms: the time of the newest merge that it looked at, and :param looked_ms: when it did.
+    """
+
+    merged_ms: int
+    looked_ms: int
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> NothingToTrim | None:
+        text = properties.get(PROPERTY_NOTHING_TO_TRIM)
+        return cls(*json.loads(text)) if text else None
+
+    def holds(self, table: KeyedTable, merged_ms: int, now_ms: int) -> bool:
+        """Whether that is still so of merges up to a time: until deletes may go."""
+        return merged_ms <= self.merged_ms and now_ms < self.looked_ms + table.tombstone_retention_s * 1000
 
 
 def can_be_named(table: KeyedTable) -> bool:
@@ -130,6 +154,11 @@ def trim(table: KeyedTable, transactions: Iterable[int], keep_deletes: bool = Fa
     listed = ", ".join(str(txn) for txn in sorted(transactions))
     kept = f" AND {quote(ACTION)} <> 'D'" if keep_deletes else ""
     return f"DELETE FROM {table.change.sql}\nWHERE {quote(TXN)} IN ({listed}){kept}"
+
+
+def note_nothing_to_trim(table: KeyedTable, note: NothingToTrim) -> str:
+    name, value = literal(PROPERTY_NOTHING_TO_TRIM), literal(json.dumps([note.merged_ms, note.looked_ms]))
+    return f"ALTER TABLE {table.change.sql} SET TBLPROPERTIES ({name} = {value})"
 
 
 def rewrite_changes(table: KeyedTable, target_bytes: int, every_file: bool = False) -> str:

@@ -103,18 +103,24 @@ def rewrite_files(side: Name, condition: str, is_change: bool) -> str:
 
 
 def list_manifests(side: Name) -> str:
-    """How many manifests of data files there are, their size, and how many entries name removed files."""
+    """Of the partition specs with an entry that names a removed file: the spec's number, how many manifests
+    of data files it has, and their size.
+    """
     return (
-        "SELECT count(*), max(length), coalesce(sum(deleted_data_files_count), 0)\n"
-        f"FROM {side.sql}.manifests\nWHERE content = 0"
+        "SELECT partition_spec_id, count(*), max(length)\n"
+        f"FROM {side.sql}.manifests\nWHERE content = 0\n"
+        "GROUP BY partition_spec_id\nHAVING sum(deleted_data_files_count) > 0\nORDER BY partition_spec_id"
     )
 
 
-def rewrite_manifests(side: Name) -> str:
-    """Removed files are named in manifests, with bounds of their columns, until these are written again."""
+def rewrite_manifests(side: Name, spec_id: int) -> str:
+    """Removed files are named in manifests, with bounds of their columns, until these are written again.
+
+    :param spec_id: of which partition spec; Iceberg takes one at a time.
+    """
     return (
         f"CALL {quote(side.catalog)}.system.rewrite_manifests(table => {side.procedure_argument()}, "
-        "use_caching => false)"
+        f"use_caching => false, spec_id => {spec_id})"
     )
 
 
@@ -128,14 +134,18 @@ def split_manifests(side: Name, size: int, properties: Mapping[str, str]) -> str
     )
 
 
-def join_manifests(side: Name, before: str) -> str:
-    """:param before: what ``PROPERTY_SPLIT`` says."""
+def join_manifests(side: Name, before: str) -> tuple[str, ...]:
+    """The wanted size as it was. That it was changed is forgotten last.
+
+    :param before: what ``PROPERTY_SPLIT`` says.
+    """
+    size, split = literal(_TARGET_SIZE), literal(PROPERTY_SPLIT)
     if before:
         return (
-            f"ALTER TABLE {side.sql} SET TBLPROPERTIES ({literal(_TARGET_SIZE)} = {literal(before)}, "
-            f"{literal(PROPERTY_SPLIT)} = '')"
+            f"ALTER TABLE {side.sql} SET TBLPROPERTIES ({size} = {literal(before)})",
+            f"ALTER TABLE {side.sql} UNSET TBLPROPERTIES ({split})",
         )
-    return f"ALTER TABLE {side.sql} UNSET TBLPROPERTIES ({literal(_TARGET_SIZE)}, {literal(PROPERTY_SPLIT)})"
+    return (f"ALTER TABLE {side.sql} UNSET TBLPROPERTIES ({size}, {split})",)
 
 
 def carry_on(side: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:

@@ -1,4 +1,8 @@
-"""Savepoints as names and SQL text: a tag of one name on base and change, which expiry leaves alone."""
+"""Savepoints as names and SQL text: a tag of one name on base and change, which expiry leaves alone.
+
+The commits before a tag do expire, and one of them may be what says which versions upstream the rows were
+computed from. Then a property of the change table says it instead, by the number of the tag's snapshot.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,11 @@ import re
 from collections.abc import Mapping
 
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.names import Name, literal, quote
+from dbt_arctic.keyed.version import Consumed, decode_consumed, encode_consumed
 
 _PREFIX = "savepoint_"
+_CONSUMED_AT = "arctic.consumed-at."
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 RESERVED = frozenset({"current", "now"})
 """Words that stand for a version themselves."""
@@ -36,3 +42,19 @@ def create_tag(table: Name, savepoint: str, snapshot_id: int) -> str:
 
 def drop_tag(table: Name, savepoint: str) -> str:
     return f"ALTER TABLE {table.sql} DROP TAG IF EXISTS {quote(tag_of(savepoint))}"
+
+
+def consumed_at(properties: Mapping[str, str], snapshot_id: int) -> dict[str, Consumed]:
+    """What the rows of a savepoint were computed from, where its change table has it as a property."""
+    text = properties.get(f"{_CONSUMED_AT}{snapshot_id}", "")
+    return decode_consumed(text) if text else {}
+
+
+def note_consumed(change: Name, snapshot_id: int, consumed: Mapping[str, Consumed]) -> str:
+    name, value = literal(f"{_CONSUMED_AT}{snapshot_id}"), literal(encode_consumed(consumed))
+    return f"ALTER TABLE {change.sql} SET TBLPROPERTIES ({name} = {value})"
+
+
+def forget_consumed(change: Name, snapshot_id: int) -> str:
+    name = literal(f"{_CONSUMED_AT}{snapshot_id}")
+    return f"ALTER TABLE {change.sql} UNSET TBLPROPERTIES IF EXISTS ({name})"

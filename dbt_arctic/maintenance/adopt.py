@@ -146,13 +146,19 @@ def finish_adoption(edge: Edge, name: Name) -> KeyedTable | None:
 
     It is the first step of a model's run, where nothing has the model's name.
     """
-    if _kind(edge.catalog, name) is not None:
+    table = find_unfinished(edge.catalog, name)
+    return None if table is None else _show(edge, table)
+
+
+def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
+    """What is between its two names, as nothing has the second one."""
+    if _kind(catalog, name) is not None:
         return None
-    for number in generation_numbers(edge.catalog, name):
+    for number in generation_numbers(catalog, name):
         base = side_name(name, "base", number)
-        state = edge.catalog.load_table(base.schema, base.identifier)
+        state = catalog.load_table(base.schema, base.identifier)
         if state is not None and sql.PROPERTY_MOVING in state.properties:
-            return _show(edge, load_generation(edge.catalog, name, name.identifier, number))
+            return load_generation(catalog, name, name.identifier, number)
     return None
 
 

@@ -73,6 +73,8 @@ def _in_schema(catalog: CatalogReader, of: Name, schema: str) -> Iterator[Consum
     damaged: dict[str, CatalogUnavailable] = {**inventory.damaged_tables, **inventory.damaged_views}
     for name, error in damaged.items():
         yield Consumer(inventory.name(name).dotted, why=f"it cannot be read: {error.why}")
+    for name, strange in inventory.strange.items():
+        yield Consumer(inventory.name(name).dotted, why=f"it cannot be understood: {strange.what}")
 
 
 def _consumed(state: TableState, of: Name) -> Consumed | None:

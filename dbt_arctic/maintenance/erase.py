@@ -39,6 +39,7 @@ from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, side_columns
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept
 from dbt_arctic.refresh.branches import ATTEMPTS, publish, staged
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.replay import settle
 from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
 
 _LONGEST_LOG = 1000
@@ -83,12 +84,14 @@ def erase(
     :param force: savepoints and whatever else keeps copies goes too.
     :param is_there: whether a file is still there, where that can be told.
     :raises ConfigError: something keeps copies, and ``force`` was not given. Nothing was changed.
-    :raises ConcurrentRun: the keys were written again meanwhile, or the table was rebuilt.
+    :raises ConcurrentRun: the keys were written again meanwhile, or the table was rebuilt; or rows landed
+        beside a full refresh that the table cannot take.
     """
     table = plan.table
     if not plan.keys:
         return Erased(plan, (), (), (), (), ())
     _refuse(plan, force)
+    _settle(edge, plan)
     for thing in plan.in_the_way:
         for step, statement in thing.steps:
             edge.run(step, statement, table)
@@ -100,6 +103,7 @@ def erase(
             hidden[side.name] += _hide(edge, plan, side)
         for side in plan.sides:
             _rewrite(edge, plan, side)
+        _settle(edge, plan)
         fences = {side.name: _carry_on(edge, side, starts[side.name]) for side in plan.sides}
         # A compaction that was faster than the base's commit may have merged a row of before.
         if not any(_count(edge, plan, side) for side in plan.sides):
@@ -140,6 +144,15 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
         )
 
 
+def _settle(edge: Edge, plan: ErasePlan) -> None:
+    """What landed in the generation before and is still to be replayed is known from the commits that go.
+
+    :raises ConcurrentRun: it cannot be replayed: a person has to decide before it can be erased.
+    """
+    if any(side.generation.generation == plan.table.previous for side in plan.sides):
+        settle(edge, plan.table, plan.table.name.dotted)
+
+
 def _require_generation(edge: Edge, table: KeyedTable) -> None:
     if load_keyed(edge.catalog, table.name).generation != table.generation:
         raise ConcurrentRun(
@@ -170,15 +183,20 @@ def _hide(edge: Edge, plan: ErasePlan, side: Side) -> int:
 
 def _rewrite(edge: Edge, plan: ErasePlan, side: Side) -> None:
     edge.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
-    ((manifests, size, removed),) = edge.query(sql.list_manifests(side.name))
-    if removed and int(manifests) == 1:
-        properties = _state(edge, side).properties
-        edge.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
-    if removed:
-        edge.run("rewrite_manifests", sql.rewrite_manifests(side.name), plan.table)
+    _join(edge, plan, side)  # what an erasure that was cut off has left
+    for spec_id, manifests, size in edge.query(sql.list_manifests(side.name)):
+        if int(manifests) == 1:
+            properties = _state(edge, side).properties
+            edge.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
+        edge.run("rewrite_manifests", sql.rewrite_manifests(side.name, int(spec_id)), plan.table)
+        _join(edge, plan, side)  # before the next spec, whose manifests may be many and large
+
+
+def _join(edge: Edge, plan: ErasePlan, side: Side) -> None:
     before = _state(edge, side).properties.get(sql.PROPERTY_SPLIT)
     if before is not None:
-        edge.run("join_manifests", sql.join_manifests(side.name, before), plan.table)
+        for statement in sql.join_manifests(side.name, before):
+            edge.run("join_manifests", statement, plan.table)
 
 
 def _carry_on(edge: Edge, side: Side, start: _Start) -> int:

@@ -10,7 +10,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import create, erase
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import select_columns
-from dbt_arctic.keyed.savepoint import savepoints
+from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
 from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
 from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
@@ -199,9 +199,11 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
     kept = {f"savepoint_{savepoint}" for savepoint in savepoints(state.tags)}
     for tag in sorted(state.tags):
         kind = "savepoint" if tag in kept else "tag"
-        drop = f"ALTER TABLE {name.sql} DROP TAG IF EXISTS {quote(tag)}"
+        steps = [("drop_tag", f"ALTER TABLE {name.sql} DROP TAG IF EXISTS {quote(tag)}")]
+        if consumed_at(state.properties, state.tags[tag]):
+            steps.append(("forget_consumed", forget_consumed(name, state.tags[tag])))
         what = f"{tag.removeprefix('savepoint_')} of {name.identifier}"
-        yield InTheWay(kind, what, "it keeps a version", (("drop_tag", drop),))
+        yield InTheWay(kind, what, "it keeps a version", tuple(steps))
     for branch in sorted(state.branches):
         if branch not in ("main", erase.BRANCH):
             why = "a run is at work, or was cut off" if branch.startswith("arctic_") else "it keeps a version"

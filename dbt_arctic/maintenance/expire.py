@@ -15,7 +15,15 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.write import carry_on
 from dbt_arctic.maintenance.claims import Claims
-from dbt_arctic.maintenance.expire_plan import ExpirePlan, SidePlan, plan_keyed, plan_plain, said_last
+from dbt_arctic.maintenance.expire_plan import (
+    ExpirePlan,
+    Hold,
+    SidePlan,
+    holds_of_keyed,
+    plan_keyed,
+    plan_plain,
+    said_last,
+)
 from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, publish, staged
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import find_keyed, head, load_change
@@ -45,6 +53,15 @@ def plan_expiry(
     return plan_plain(name, state, claims, before_ms, released)
 
 
+def find_holds(edge: Edge, name: Name, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
+    """Who keeps more of a table than the policy does, without a Spark job."""
+    table = find_keyed(edge.catalog, name)
+    if table is not None:
+        return holds_of_keyed(edge, table, claims, before_ms)
+    state = edge.catalog.load_table(name.schema, name.identifier)
+    return () if state is None else plan_plain(name, state, claims, before_ms).holds
+
+
 def expire(
     edge: Edge, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> Expired | None:
@@ -65,11 +82,13 @@ def expire(
 def _expire(edge: Edge, side: SidePlan, table: KeyedTable | None) -> int:
     if not side.going or side.keep_from is None:
         return 0
+    there = side.going + side.left
     if side.carry and table is not None:
         _say_again(edge, table, side.carry)
+        there += 1
     edge.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
     state = edge.catalog.load_table(side.name.schema, side.name.identifier)
-    return side.going + side.left - (0 if state is None else len(state.snapshots))
+    return there - (0 if state is None else len(state.snapshots))
 
 
 def _say_again(edge: Edge, table: KeyedTable, said: dict[str, str]) -> None:

@@ -72,6 +72,17 @@ class ExpirePlan:
         return sum(side.going for side in self.sides)
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """:param change: from which snapshot on the change table is kept; ``None``: both sides stay as they are.
+    :param bases: those that what consumers have read goes with.
+    """
+
+    change: Snapshot | None
+    bases: Sequence[Snapshot | None] = ()
+    holds: tuple[Hold, ...] = ()
+
+
 def plan_keyed(
     edge: Edge, table: KeyedTable, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan:
@@ -80,15 +91,48 @@ def plan_keyed(
     :param released: consumers that are given up: their next run starts from all rows.
     """
     base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
+    kept = _kept(edge, table, base, change, claims, before_ms, released)
+    bases, changes = base.history(), change.history()
+    # Not the newest base that goes with it: a reader may have pinned what was shown a moment ago.
+    from_base = None if kept.change is None else _last_until(bases, before_ms)
+    if from_base is not None:
+        # What is merged and not trimmed is told so by the commit that merged it, else it is merged again.
+        pending = pending_transactions(edge, table, head(change))
+        oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
+        for one in (*kept.bases, oldest_merge):
+            from_base = _older(from_base, one)
+    return ExpirePlan(
+        name=table.name,
+        table=table,
+        sides=(
+            _side(table.base, base, from_base),
+            _side(table.change, change, kept.change, _to_carry(changes, kept.change)),
+        ),
+        holds=kept.holds,
+    )
+
+
+def holds_of_keyed(edge: Edge, table: KeyedTable, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
+    """Who keeps more than the policy does. From metadata alone, which a whole plan may not do with."""
+    base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
+    return _kept(edge, table, base, change, claims, before_ms).holds
+
+
+def _kept(
+    edge: Edge,
+    table: KeyedTable,
+    base: TableState,
+    change: TableState,
+    claims: Claims,
+    before_ms: int,
+    released: frozenset[str] = frozenset(),
+) -> _Kept:
     whole = _untouchable(edge, table, change, claims)
     if whole is not None:
-        sides = tuple(_everything(table.name.sibling(state.name), state) for state in (base, change))
-        return ExpirePlan(table.name, table, sides, (whole,))
+        return _Kept(None, holds=(whole,))
     bases, changes = base.history(), change.history()
     holds = _savepoints(base)
     from_change = _last_until(changes, before_ms)
-    # Not the newest base that goes with it: a reader may have pinned what was shown a moment ago.
-    from_base = _last_until(bases, before_ms)
     needed: list[Snapshot | None] = []
     for claim in claims.of(table.name.dotted, released):
         if claim.consumed.table_id != table.generation.change_id or not is_token(claim.consumed.version):
@@ -105,23 +149,7 @@ def plan_keyed(
             from_change = wanted
             holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
         needed.append(_by_id(bases, version.base_snapshot))
-    if from_change is None:
-        from_base = None
-    elif from_base is not None:
-        # What is merged and not trimmed is told so by the commit that merged it, else it is merged again.
-        pending = pending_transactions(edge, table, head(change))
-        oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
-        for one in (*needed, oldest_merge):
-            from_base = _older(from_base, one)
-    return ExpirePlan(
-        name=table.name,
-        table=table,
-        sides=(
-            _side(table.base, base, from_base),
-            _side(table.change, change, from_change, _to_carry(changes, from_change)),
-        ),
-        holds=tuple(holds),
-    )
+    return _Kept(from_change, needed, tuple(holds))
 
 
 def plan_plain(

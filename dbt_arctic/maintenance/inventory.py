@@ -37,6 +37,10 @@ class Inventory:
         """Then nobody can say which side tables are named by a view."""
         return bool(self.damaged_views or self.strange)
 
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        """As a catalog does, of this schema."""
+        return self.tables.get(name) if schema == self.schema else None
+
     def exists(self, identifier: str) -> bool:
         found = (self.tables, self.views, self.damaged_tables, self.damaged_views)
         return any(identifier in group for group in found)

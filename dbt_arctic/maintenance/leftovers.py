@@ -22,6 +22,7 @@ from dbt_arctic.refresh.leftovers import (
     staging_age_ms,
     txn_age_ms,
 )
+from dbt_arctic.refresh.replay import has_rows_to_replay
 
 KEEP_PREVIOUS_MS = 7 * 24 * 60 * 60 * 1000
 """For how long a full refresh can be undone, and models that consumed the generation before can go on."""
@@ -55,7 +56,7 @@ class Kept:
 
     target: Name
     why: str
-    kind: Literal["young", "savepoint", "no-view", "unreadable-view", "interrupted-swap"]
+    kind: Literal["young", "savepoint", "no-view", "unreadable-view", "interrupted-swap", "late-rows"]
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,12 @@ def _previous(
     sides = [side for side in table.side_tables if side not in (table.base, table.change)]
     states = [(side, inventory.tables.get(side.identifier)) for side in sides]
     if any(state is not None and savepoints(state.tags) for _, state in states):
+        return
+    change = inventory.tables.get(table.change.identifier)
+    history = [] if change is None else change.history()
+    if has_rows_to_replay(inventory, table, view, history):
+        why = "rows that landed in it beside the full refresh are missing: the model's next run brings them"
+        yield from (Kept(side, why, "late-rows") for side, state in states if state is not None)
         return
     for side, state in states:
         if state is not None:

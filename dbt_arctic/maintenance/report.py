@@ -5,7 +5,7 @@ done, who holds versions back. How it is drawn is not its business.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
@@ -19,8 +19,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.maintenance.claims import find_claims
-from dbt_arctic.maintenance.expire import plan_expiry
-from dbt_arctic.maintenance.expire_plan import ExpirePlan
+from dbt_arctic.maintenance.expire import find_holds
+from dbt_arctic.maintenance.expire_plan import Hold
 from dbt_arctic.maintenance.look import Seen, SettingsOf, look
 from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
 from dbt_arctic.refresh.edge import Edge
@@ -68,10 +68,20 @@ class Refreshed:
 
 
 @dataclass(frozen=True)
-class Report:
-    """:param held: tables of which somebody keeps more than the policy does.
-    :param unreadable: what could not be told, and why.
+class Held:
+    """A table of which somebody keeps more than the policy does.
+
+    :param versions: how many snapshots its sides have now.
     """
+
+    name: Name
+    versions: int
+    holds: Sequence[Hold]
+
+
+@dataclass(frozen=True)
+class Report:
+    """:param unreadable: what could not be told, and why."""
 
     since_ms: int
     now_ms: int
@@ -82,7 +92,7 @@ class Report:
     writes_every_ms: int
     refreshes: Sequence[Refreshed]
     operations: Sequence[Record]
-    held: Sequence[ExpirePlan]
+    held: Sequence[Held]
     unreadable: Sequence[tuple[str, str]]
 
 
@@ -120,6 +130,8 @@ def gather(
         records = []
         unreadable.append((operations_in.sibling(OPERATIONS).dotted, error.what))
     experience = Experience(records)
+    governed = {one.name: sides[one.name] for one in seen if one.name in sides and _has_policy(one, is_ours)}
+    held = _held(edge, catalog_name, governed, now_ms, unreadable)
     commits = [one for both in sides.values() for side in both if side for one in side.snapshots]
     first_ms = min((one.timestamp_ms for one in commits if one.timestamp_ms >= since_ms), default=now_ms)
     every_ms = _every_ms(now_ms - first_ms)
@@ -133,7 +145,7 @@ def gather(
         writes_every_ms=every_ms,
         refreshes=_refreshes(sides, since_ms),
         operations=[one for one in records if one.at_ms >= since_ms and _is_of(one, wanted)],
-        held=_held(edge, catalog_name, [one for one in seen if _has_policy(one, is_ours)], now_ms),
+        held=held,
         unreadable=unreadable,
     )
 
@@ -229,7 +241,21 @@ def _has_policy(seen: Seen, is_ours: Callable[[Name], bool]) -> bool:
     return seen.status is not None and (seen.status.table is not None or is_ours(seen.name))
 
 
-def _held(edge: Edge, catalog_name: str, seen: Sequence[Seen], now_ms: int) -> list[ExpirePlan]:
+def _held(
+    edge: Edge,
+    catalog_name: str,
+    tables: Mapping[Name, tuple[TableState, TableState | None]],
+    now_ms: int,
+    unreadable: list[tuple[str, str]],
+) -> list[Held]:
     claims = find_claims(edge.catalog, catalog_name)
-    plans = [plan_expiry(edge, one.name, claims, now_ms - KEPT_MS) for one in seen]
-    return [plan for plan in plans if plan is not None and plan.holds]
+    found = []
+    for name, sides in tables.items():
+        try:
+            holds = find_holds(edge, name, claims, now_ms - KEPT_MS)
+        except ArcticError as error:
+            unreadable.append((name.dotted, error.what))
+            continue
+        if holds:
+            found.append(Held(name, sum(len(side.snapshots) for side in sides if side is not None), holds))
+    return found

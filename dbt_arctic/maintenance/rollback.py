@@ -21,6 +21,7 @@ from dbt_arctic.keyed.log import (
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import changed_keys
 from dbt_arctic.keyed.rollback import insert_difference
+from dbt_arctic.keyed.savepoint import consumed_at
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, Version, encode_consumed
 from dbt_arctic.maintenance.finding import rebuild
@@ -151,6 +152,9 @@ def _consumed(
     if not consumed and not current:
         return None
     if not consumed and history[-1].parent_id is not None:
+        kept = consumed_at(then.properties, to.change_snapshot)
+        if kept:
+            return kept
         raise VersionUnavailable(
             f"what the version {to} of {table.name} was computed from is not on record any more",
             where=table.name.dotted,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError, VersionUnavailable
+from dbt_arctic.keyed.log import versions_to_carry
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.savepoint import create_tag, drop_tag, savepoints, tag_of
-from dbt_arctic.keyed.table import side_name
-from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.savepoint import (
+    consumed_at,
+    create_tag,
+    drop_tag,
+    forget_consumed,
+    note_consumed,
+    savepoints,
+    tag_of,
+)
+from dbt_arctic.keyed.table import KeyedTable, side_name
+from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of
 from dbt_arctic.maintenance.versions import list_savepoints, resolve, tags_of
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.refresh.state import load_change, load_keyed
 
 
 def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current") -> Version:
@@ -28,7 +38,8 @@ def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current"
             f"{name} has a savepoint {savepoint} already",
             where=name.dotted,
             why=f"it is the version {known[savepoint]}",
-            fix=f"choose another name, or drop it: dbt-arctic savepoint {name.identifier} {savepoint} --drop",
+            fix="choose another name, or drop it: "
+            f"dbt-arctic savepoint {name.schema}.{name.identifier} {savepoint} --drop",
         )
     version = resolve(edge.catalog, table, text, name.dotted)
     generation = generation_of(edge.catalog, table, version.generation)
@@ -40,7 +51,19 @@ def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current"
         if state is not None and tag in state.tags:
             edge.run("drop_tag", drop_tag(side, savepoint), generation)
         edge.run("create_tag", create_tag(side, savepoint, snapshot), generation)
+    # Looked up now: before there was the tag, another savepoint could be dropped, and its note with it.
+    _note_consumed(edge, generation, load_change(edge.catalog, generation), version.change_snapshot)
     return version
+
+
+def _note_consumed(edge: Edge, table: KeyedTable, change: TableState, snapshot_id: int) -> None:
+    """So that a rollback knows it when the commits before the savepoint have expired."""
+    history = change.history(snapshot_id)
+    if not history or PROPERTY_CONSUMED in history[0].summary or consumed_at(change.properties, snapshot_id):
+        return
+    consumed = versions_to_carry(history)
+    if consumed:
+        edge.run("note_consumed", note_consumed(table.change, snapshot_id, consumed), table)
 
 
 def drop_savepoint(edge: Edge, name: Name, savepoint: str) -> None:
@@ -53,10 +76,21 @@ def drop_savepoint(edge: Edge, name: Name, savepoint: str) -> None:
                 side = side_name(table.made_as, role, number)
                 edge.run("drop_tag", drop_tag(side, savepoint), table)
                 dropped = True
+                if role == "change":
+                    _forget_consumed(edge, table, side, tags[tag_of(savepoint)])
     if not dropped:
         raise VersionUnavailable(
             f"{name} has no savepoint {savepoint!r}",
             where=name.dotted,
             why=f"its savepoints are: {', '.join(sorted(list_savepoints(edge.catalog, table))) or 'none'}",
-            fix=f"list them: dbt-arctic savepoint {name.identifier}",
+            fix=f"list them: dbt-arctic savepoint {name.schema}.{name.identifier}",
         )
+
+
+def _forget_consumed(edge: Edge, table: KeyedTable, change: Name, snapshot_id: int) -> None:
+    """Unless another savepoint is of the same snapshot."""
+    state = edge.catalog.load_table(change.schema, change.identifier)
+    if state is None or snapshot_id in savepoints(state.tags).values():
+        return
+    if consumed_at(state.properties, snapshot_id):
+        edge.run("forget_consumed", forget_consumed(change, snapshot_id), table)

@@ -93,6 +93,12 @@ def read(
             key = name.dotted.lower()
             if key in upstreams or key in views:
                 continue
+            if name.catalog.lower() != target.catalog.lower():
+                raise CannotPlan(
+                    "unknown-relation",
+                    f"{written} is not in the catalog {target.catalog}: nobody can tell what changed there",
+                    "copy it into a table of this catalog first",
+                )
             found = look_at(catalog, name, expected.get(name.dotted), until(name))
             if found is None:
                 raise CannotPlan(

@@ -8,9 +8,10 @@ bring the same, and a replay always brings all that is missing, in the order in 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableReader, TableState, ViewState
 from dbt_arctic.errors import ConcurrentRun, ConstraintBroken, NoSequence, StatementError
 from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
 from dbt_arctic.keyed.replay import (
@@ -63,7 +64,7 @@ def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> Retired | N
     return None if table is None or state is None else Retired(table, head(state))
 
 
-def retired_by(catalog: CatalogReader, table: KeyedTable, view: ViewState) -> Retired | None:
+def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Retired | None:
     """What the generation that a view shows has replaced, if it still is there."""
     text = view.properties.get(PROPERTY_RETIRED)
     if not text or table.previous is None:
@@ -75,7 +76,7 @@ def retired_by(catalog: CatalogReader, table: KeyedTable, view: ViewState) -> Re
     return None if _own(catalog, found) is None else Retired(found, since, target_head)
 
 
-def as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
+def as_generation(catalog: TableReader, table: KeyedTable, generation: Generation) -> KeyedTable:
     """Another generation of a table, keyed as it was, with the columns of the table."""
     found = replace(table, generation=generation, previous=None)
     base = catalog.load_table(found.base.schema, found.base.identifier)
@@ -144,7 +145,7 @@ def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:
     return {PROPERTY_SETTLED: switch}
 
 
-def has_replayed_nothing(catalog: CatalogReader, table: KeyedTable, view: ViewState) -> bool:
+def has_replayed_nothing(catalog: TableReader, table: KeyedTable, view: ViewState) -> bool:
     """Whether nothing that is replayed has landed in the generation before since this one began: that is to
     be remembered. What was computed there, or pulled, is not replayed.
     """
@@ -155,6 +156,23 @@ def has_replayed_nothing(catalog: CatalogReader, table: KeyedTable, view: ViewSt
     if state is None or _log(state, retired.since) is None:
         return False
     return not find_late(_since(state, retired.since), ()).replay
+
+
+def has_rows_to_replay(
+    catalog: TableReader, table: KeyedTable, view: ViewState, history: Sequence[Snapshot]
+) -> bool:
+    """Whether the generation before may have rows that are missing in the one that is shown.
+
+    :param history: of the change table that is shown, newest first.
+    """
+    switch = view.properties.get(PROPERTY_SWITCH, "")
+    if any(switch and one.summary.get(PROPERTY_SETTLED) == switch for one in history):
+        return False
+    retired = retired_by(catalog, table, view)
+    state = None if retired is None else _own(catalog, retired.table)
+    if retired is None or state is None:
+        return False
+    return _log(state, retired.since) is None or bool(find_late(_since(state, retired.since), history).replay)
 
 
 def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:
@@ -262,7 +280,7 @@ def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:
     return found
 
 
-def _own(catalog: CatalogReader, table: KeyedTable) -> TableState | None:
+def _own(catalog: TableReader, table: KeyedTable) -> TableState | None:
     """The change table of a generation, unless it is gone, or another table has its name."""
     state = catalog.load_table(table.change.schema, table.change.identifier)
     if state is None or state.current_snapshot_id is None:

@@ -291,9 +291,11 @@ def _plain(
     old = _at(name, names, present, before, dict(columns))
     assert now is not None
     lineage = int(state.properties.get("format-version", "0") or 0) >= _ROW_LINEAGE
+    read_last = next(entry for entry in state.snapshots if entry.snapshot_id == before)
+    lineage = lineage and not read_last.is_number_guessed
     if lineage and set(names) <= set(present) and only_appends(state, before, now):
-        sequence = next(entry.sequence_number for entry in state.snapshots if entry.snapshot_id == before)
-        plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {sequence}"
+        newer = f"{quote('_last_updated_sequence_number')} > {read_last.sequence_number}"
+        plus = f"{new}\nWHERE {newer}"
         nothing = f"{new}\nWHERE false"
         states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus})
         return made(True)

@@ -20,3 +20,12 @@
     {%- endcall -%}
   {%- endif -%}
 {%- endmacro %}
+
+{# dbt's own compares names by case, and types as the query has them. #}
+{% macro arctic__check_for_schema_changes(source_relation, target_relation) -%}
+  {%- set changes = adapter.schema_changes(
+      adapter.get_columns_in_relation(source_relation), adapter.get_columns_in_relation(target_relation)) -%}
+  {%- do log('In ' ~ target_relation ~ ': new columns ' ~ changes.source_not_in_target ~ ', columns that are gone '
+      ~ changes.target_not_in_source ~ ', other types ' ~ changes.new_target_types) -%}
+  {{ return(changes) }}
+{%- endmacro %}

@@ -45,7 +45,8 @@
 {% macro arctic__merge_snapshot(strategy, target_relation) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
-  {%- set rows_sql = snapshot_staging_table(strategy, model['compiled_code'], target_relation) -%}
+  {%- set source_sql = arctic__named_as_stored(model['compiled_code'], target_relation) -%}
+  {%- set rows_sql = snapshot_staging_table(strategy, source_sql, target_relation) -%}
   {%- do check_time_data_types(rows_sql) -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
   {%- call statement('stage') -%}
@@ -74,7 +75,39 @@
   {{ return(adapter.execute_plain_write(write_to, model, [merge_sql])) }}
 {%- endmacro %}
 
+{#- dbt looks the columns of a record of a deletion up by case, and leaves out what it does not find -#}
+{% macro arctic__named_as_stored(sql, target_relation) -%}
+  {%- if config.get('hard_deletes') != 'new_record' -%}
+    {{ return(sql) }}
+  {%- endif -%}
+  {%- set stored = {} -%}
+  {%- for column in adapter.get_columns_in_relation(target_relation) -%}
+    {%- do stored.update({column.name | lower: column.name}) -%}
+  {%- endfor -%}
+  {%- set named = [] -%}
+  {%- for column in get_columns_in_query(sql) -%}
+    {%- do named.append(adapter.quote(column) ~ ' as ' ~ adapter.quote(stored.get(column | lower, column))) -%}
+  {%- endfor -%}
+  {{ return('select ' ~ named | join(', ') ~ ' from (\n' ~ sql ~ '\n) as arctic_named') }}
+{%- endmacro %}
+
 {#- dbt-spark's ends in a semicolon, and inserts by `*` -#}
 {% macro arctic__snapshot_merge_sql(target, source, insert_cols) -%}
   {{ return(default__snapshot_merge_sql(target, source, insert_cols)) }}
+{%- endmacro %}
+
+{#- dbt's own takes a column whose name is written in another case for a new one: then every row has changed,
+    run after run -#}
+{% macro snapshot_check_all_get_existing_columns(node, target_exists, check_cols_config) -%}
+  {%- if not target_exists -%}
+    {{ return((false, [])) }}
+  {%- endif -%}
+  {%- set wanted = '*' if check_cols_config == 'all' else check_cols_config | join(', ') -%}
+  {%- set queried = get_columns_in_query('select ' ~ wanted ~ ' from (\n' ~ node['compiled_code'] ~ '\n) as arctic_checked') -%}
+  {%- set stored = adapter.get_columns_in_relation(this) | map(attribute='name') | map('lower') | list -%}
+  {%- set known = [] -%}
+  {%- for column in queried if column | lower in stored -%}
+    {%- do known.append(adapter.quote(column)) -%}
+  {%- endfor -%}
+  {{ return((known | length < queried | length, known)) }}
 {%- endmacro %}

@@ -53,6 +53,8 @@ def test_what_stands_in_the_way_is_told_at_compile_by_the_plan_and_at_a_build(sh
         name: [(one["always"], one["reason"], one["line"]) for one in told[name]["advice"]] for name in told
     }
     assert advice == {"diced": [(True, "random", 6)], "large": [(False, "guard", 6)], "fine": []}
+    (one,) = json.loads(CliRunner().invoke(main, ["plan", "diced", "--json", *folders]).output)
+    assert one["model"] == "diced"
     said = CliRunner().invoke(main, ["plan", "diced", *folders], terminal_width=200).output
     assert (
         "never incremental: rand() gives another value in each run (random, line 6 of models/diced.sql)"

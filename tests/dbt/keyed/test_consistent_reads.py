@@ -76,3 +76,19 @@ def test_each_invocation_of_one_process_has_its_own_versions(pinned: Shop) -> No
     assert pinned.rows("late") == [(0, 0), (1, 1), (2, 2)], "what landed in between is read by the next run"
     pinned.dbt("run", "--select", "early", "late", "orders", "later", *without)
     assert pinned.rows("orders") == pinned.rows("later") == [(0,), (1,), (2,), (99,)]
+
+
+def test_a_python_model_reads_a_plain_table_at_the_version_of_its_run(pinned: Shop) -> None:
+    pinned.file(
+        "models/counted.py",
+        """def model(dbt, session):
+    dbt.config(materialized="table")
+    dbt.ref("late")
+    return dbt.source("raw", "raw_orders").agg({"id": "count"}).toDF("rows")
+""",
+    )
+    insert_in_between(pinned, "late")
+    pinned.dbt("run")
+    assert pinned.rows("counted") == [(3,)]
+    pinned.dbt("run", "--select", "counted")
+    assert pinned.rows("counted") == [(4,)]

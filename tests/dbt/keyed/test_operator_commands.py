@@ -179,6 +179,10 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     shop.dbt("run")
     assert type_in.json("compact", "--plan") == []
     assert type_in.json("history", "orders", "--compaction")[0]["run"].endswith(":compact_due")
+    shop.sql("ALTER VIEW {s}.calm SET TBLPROPERTIES ('arctic.protocol' = '99')")
+    assert f"{shop.schema}.calm is left out." in type_in("compact", code=2)
+    shop.sql("ALTER VIEW {s}.calm SET TBLPROPERTIES ('arctic.protocol' = '1')")
+    assert "left out" not in type_in("compact")
     shop.model("wrong", ORDERS.replace("buckets=2", "compaction={'triger': 1}"))
     assert "compaction has no setting 'triger'" in shop.fail("run", "--select", "wrong")
 

@@ -95,6 +95,81 @@ def test_a_header_is_run_for_each_snapshot(shop: Shop) -> None:
         assert shop.rows("seen", "id, at") == [(1, "2026-01-01 09:00:00")]
 
 
+@pytest.mark.parametrize("checked", ["'all'", "['id', 'amount']"])
+def test_a_column_in_another_case_is_no_new_one_to_a_snapshot(shop: Shop, checked: str) -> None:
+    def snapshot(columns: str) -> list[tuple[object, ...]]:
+        shop.file(
+            "snapshots/seen.sql",
+            f"""{{% snapshot seen %}}
+            {{{{ config(unique_key='id', strategy='check', check_cols={checked}) }}}}
+            select {columns} from {{{{ source('raw', 'raw_orders') }}}}
+            {{% endsnapshot %}}""",
+        )
+        shop.dbt("snapshot")
+        return shop.rows("seen", "id, amount, dbt_valid_to is null")
+
+    shop.source("raw_orders", "SELECT 1 AS id, 10 AS amount")
+    for columns in ("id, amount", "id, amount as Amount", "ID, AMOUNT"):
+        assert snapshot(columns) == [(1, 10, True)]
+    shop.source("raw_orders", "SELECT 1 AS id, 11 AS amount")
+    assert snapshot("ID, AMOUNT") == [(1, 10, False), (1, 11, True)]
+
+
+def test_a_record_of_a_deletion_has_the_row_whatever_the_case_of_its_columns(shop: Shop) -> None:
+    def snapshot(columns: str) -> None:
+        shop.file(
+            "snapshots/seen.sql",
+            f"""{{% snapshot seen %}}
+            {{{{ config(unique_key='id', strategy='check', check_cols='all', hard_deletes='new_record') }}}}
+            select {columns} from {{{{ source('raw', 'raw_orders') }}}}
+            {{% endsnapshot %}}""",
+        )
+        shop.dbt("snapshot")
+
+    shop.source("raw_orders", "SELECT id, 10 AS amount FROM range(2)")
+    snapshot("id, amount")
+    shop.source("raw_orders", "SELECT 0L AS id, 10 AS amount")
+    snapshot("ID, AMOUNT")
+    deleted = shop.rows("seen", "id, amount, dbt_is_deleted, dbt_valid_to is null")
+    assert deleted == [(0, 10, "False", True), (1, 10, "False", False), (1, 10, "True", True)]
+
+
+def test_columns_are_compared_as_they_are_stored(shop: Shop) -> None:
+    """Neither another case nor a shorter integer is a change. What is added has a type of Iceberg's."""
+
+    def run(columns: str, on_change: str) -> None:
+        shop.model(
+            "orders",
+            f"""{{{{ config(materialized='incremental', incremental_strategy='append',
+                          on_schema_change='{on_change}') }}}}
+            select {columns} from {{{{ source('raw', 'raw_orders') }}}}""",
+        )
+        shop.dbt("run")
+
+    shop.source("raw_orders", "SELECT 1 AS id")
+    run("id, 7S as small, 1L as big", "fail")
+    run("ID, 8S as Small, 2 as big", "fail")
+    run("id, null as small, 3L as big", "fail")
+    assert shop.rows("orders") == [(1, 7, 1), (1, 8, 2), (1, None, 3)]
+    run("id, 9L as SMALL, 4L as big, 5S as tiny", "sync_all_columns")
+    assert shop.rows("orders", "small, big, tiny")[:2] == [(7, 1, None), (8, 2, None)]
+    assert shop.rows("orders", "small, big, tiny")[2:] == [(9, 4, 5), (None, 3, None)]
+    run("id, 10L as small", "append_new_columns")
+    assert (10, None, None) in shop.rows("orders", "small, big, tiny")
+
+
+def test_what_is_in_another_catalog_is_not_looked_up_here(shop: Shop) -> None:
+    shop.source("raw_orders", "SELECT 1 AS id")
+    shop.model("orders", "{{ config(materialized='table', database='other') }} select 1 as id")
+    assert "orders is of the catalog other" in shop.fail("run")
+    shop.model(
+        "orders",
+        "select * from {{ changes(api.Relation.create(database='other', schema=target.schema, "
+        "identifier='raw_orders'), '1.1.1') }}",
+    )
+    assert "is in another catalog than the profile's, lake" in shop.fail("run")
+
+
 def test_a_view_is_not_of_the_versions_of_its_run(shop: Shop) -> None:
     profile = yaml.safe_load((shop.folder / "profiles.yml").read_text())
     profile["shop"]["outputs"]["dev"]["consistent_reads"] = True

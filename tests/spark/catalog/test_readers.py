@@ -12,7 +12,7 @@ from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, DataFile, Relat
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.api import Connection
-from dbt_arctic.errors import UnknownRelation, VersionUnavailable
+from dbt_arctic.errors import CatalogUnavailable, UnknownRelation, VersionUnavailable
 
 Sql = Callable[[str], list[tuple[Any, ...]]]
 
@@ -207,6 +207,27 @@ def test_data_files_and_their_bounds(sql: Sql, schema: str, at: str, catalog: Ca
         catalog.data_files(schema, "t", first, "nothing")
     with pytest.raises(UnknownRelation):
         catalog.data_files(schema, "nothing", first, "id")
+
+
+def test_bounds_of_dates_are_days(sql: Sql, schema: str, at: str, catalog: CatalogReader) -> None:
+    sql(
+        f"CREATE TABLE {at}.t USING iceberg AS SELECT DATE '1970-01-11' AS day UNION SELECT DATE '1969-12-31'"
+    )
+    snapshot = loaded(catalog, schema, "t").current_snapshot_id
+    assert snapshot is not None
+    found = catalog.data_files(schema, "t", snapshot, "day")
+    assert (min(file.lower for file in found), max(file.upper for file in found)) == (-1, 10)
+
+
+def test_a_property_that_spark_hides_is_not_taken_for_its_value(
+    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
+) -> None:
+    sql(f"CREATE TABLE {at}.t (id INT) USING iceberg TBLPROPERTIES ('other' = 'my token')")
+    assert loaded(by_sql, schema, "t").properties["other"] != "my token", "Spark hides nothing any more"
+    sql(f"ALTER TABLE {at}.t SET TBLPROPERTIES ('arctic.key' = '[\"session_token\"]')")
+    assert loaded(embedded, schema, "t").properties["arctic.key"] == '["session_token"]'
+    with pytest.raises(CatalogUnavailable, match=r"Spark hides arctic\.key of .*"):
+        by_sql.load_table(schema, "t")
 
 
 def test_files_are_told_by_partition_with_what_they_hide(

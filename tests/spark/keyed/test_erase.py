@@ -119,6 +119,27 @@ def test_a_key_goes_from_every_version_and_file_and_nothing_else_does(
     assert findings(shop, schema, warehouse) == []
 
 
+def test_of_files_that_were_bucketed_otherwise_too(shop: Any, schema: str, warehouse: Path) -> None:
+    """A manifest is of one partition spec: one with a file that is gone is left of each."""
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in (*range(40), KEY)])
+    orders.upsert([{"id": 1, "amount": 10}, {"id": KEY, "amount": 2}, {"id": 2, "amount": 20}])
+    for side in (orders.table.base, orders.table.change):
+        orders.session.query(f"ALTER TABLE {side.sql} REPLACE PARTITION FIELD id_bucket WITH bucket(4, id)")
+    orders.upsert([{"id": number, "amount": 30} for number in (3, 4, 5, 6, KEY)])
+    size = "commit.manifest.target-size-bytes"
+    orders.session.query(f"ALTER TABLE {orders.table.base.sql} SET TBLPROPERTIES ('{size}' = '16777216')")
+    expected = [row for row in orders.rows() if row["id"] != KEY]
+    assert len(traces(warehouse, schema)) > 4
+    assert erase_key(orders).left == ()
+    assert traces(warehouse, schema) == []
+    assert orders.rows() == expected
+    for side in (orders.table.base, orders.table.change):
+        state = shop.main.catalog.load_table(side.schema, side.identifier)
+        assert "arctic.erase-split" not in state.properties
+        assert state.properties.get(size) == ("16777216" if side == orders.table.base else None)
+
+
 def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
     shop: Any, schema: str, warehouse: Path, cut_off: tuple[type[Exception], ...]
 ) -> None:

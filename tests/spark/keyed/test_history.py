@@ -19,7 +19,9 @@ from dbt_arctic.errors import (
     VersionUnavailable,
 )
 from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.maintenance.clean import clean
+from dbt_arctic.maintenance.expire import expire
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
 from dbt_arctic.maintenance.restore import restore, undo_full_refresh
@@ -30,6 +32,7 @@ from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at, rows_at_time
 from dbt_arctic.refresh import computed
 from dbt_arctic.refresh.pull import plan_changes
+from dbt_arctic.refresh.state import load_change
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(4)]
@@ -145,6 +148,33 @@ def test_a_rollback_is_pulled_as_changes_and_pulls_again_what_it_undid(shop: Any
     assert consumed_versions(state.history()) == consumed_versions(state.history()[2:])
     assert middle.run() == "upserted", "what was undone is pulled again"
     assert [row["amount"] for row in middle.rows()] == [5]
+
+
+def test_a_savepoint_knows_what_it_was_computed_from_when_all_before_it_expired(shop: Any) -> None:
+    source = shop.table("source")
+    source.build(ROWS[:2])
+    middle = shop.consumer("middle", source)
+    middle.run()
+    source.apply([{"id": 0, "amount": 5}], [{"id": 1}])
+    middle.run()
+    name, edge, then, rows = middle.orders.name, shop.main.edge, middle.expected, middle.rows()
+    middle.orders.compact()  # its newest commit trims, and says nothing of upstreams
+    for savepoint in ("kept", "again"):
+        make_savepoint(edge, name, savepoint)
+    source.upsert([{"id": 7, "amount": 7}])
+    middle.run()
+    middle.orders.compact()
+    expire(edge, name, Claims(), edge.now_ms() + 1000)
+    change = load_change(shop.main.catalog, middle.orders.table)
+    assert len(change.history(change.tags["savepoint_kept"])) == 1
+    drop_savepoint(edge, name, "again")
+    roll_back(edge, name, "kept")
+    assert (middle.rows(), middle.expected) == (rows, then)
+    assert middle.run() == "upserted", "what came after it is pulled again"
+    assert [row["id"] for row in middle.rows()] == [0, 7]
+    drop_savepoint(edge, name, "kept")
+    left = load_change(shop.main.catalog, middle.orders.table)
+    assert not [name for name in left.properties if name.startswith("arctic.consumed-at")]
 
 
 def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: str) -> None:

@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ArcticError, ConcurrentRun
+from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase_plan import plan_by_values
+from dbt_arctic.maintenance.inventory import take_inventory
+from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
 from dbt_arctic.maintenance.restore import undo_full_refresh
+from tests.spark.keyed.conftest import Killed
 
 OLD = [{"id": 1, "amount": "1"}]
 NEW = [{"id": 2, "amount": 2}]
@@ -72,9 +77,40 @@ def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
             new.upsert([{"id": 8, "amount": 8}])
     shown = new.rows()
     assert [int(row["amount"]) for row in shown] == [2]
+    assert week_old(shop.main) == ["late-rows", "late-rows"], "clean leaves them"
 
     undo_full_refresh(shop.main.edge, orders.name)
     assert orders.rows() == [*OLD, *LATE], "nothing was lost"
     new.build(NEW)
     new.upsert([{"id": 8, "amount": 8}])
     assert [int(row["amount"]) for row in new.rows()] == [2, 8]
+    assert "late-rows" not in week_old(shop.main)
+
+
+def week_old(session: Any) -> list[str]:
+    """What becomes of the generation before, once it is old enough to go."""
+    inventory = take_inventory(session.catalog, "lake", session.schema)
+    found = find_leftovers(inventory, session.edge.now_ms() + 8 * 24 * 3600 * 1000, Retention())
+    assert not found.removals or not found.kept
+    return [one.kind for one in (*found.removals, *found.kept)]
+
+
+def test_rows_that_are_still_to_come_outlive_a_clean_up_and_an_erasure(shop: Any, orders: Any) -> None:
+    """Their writer died when they had landed. What says that they are to be replayed, an erasure lets go."""
+    late = shop.session()
+
+    def before(step: str) -> None:
+        if step == "upsert":
+            late.statements.before = None
+            late.statements.die(1)
+            orders.build(OLD)
+
+    late.statements.before = before
+    with pytest.raises(Killed):
+        orders.on(late).upsert(LATE)
+    assert (orders.rows(), week_old(shop.main)) == (OLD, ["late-rows", "late-rows"])
+    edge = shop.main.edge
+    erase(edge, plan_by_values(edge, orders.name, [("id", "1")]))
+    assert orders.rows() == LATE
+    orders.upsert(OLD)
+    assert (orders.rows(), week_old(shop.main)) == ([*OLD, *LATE], ["previous", "previous"])

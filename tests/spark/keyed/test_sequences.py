@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.compact import NothingToTrim
 from dbt_arctic.keyed.table import PROPERTY_TOMBSTONES
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.refresh.state import load_base, load_change, load_keyed
 
 Row = dict[str, Any]
 TYPES = {"id": "bigint", "seq": "int", "amount": "int"}
@@ -82,6 +83,11 @@ def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: A
     orders.build([row(1, 1, 10), row(2, 1, 20)])
     orders.delete([gone(1, 5)])
     assert orders.compact().trimmed == 0  # nothing but the delete, and that stays
+    noted = NothingToTrim.of(load_change(shop.main.catalog, orders.table).properties)
+    merged_ms = load_base(shop.main.catalog, orders.table).history()[0].timestamp_ms
+    assert noted is not None
+    assert merged_ms == noted.merged_ms <= noted.looked_ms <= shop.main.edge.now_ms()
+    assert shop.main.log_of(orders.compact) == [], "and that is noted once"
     assert orders.compact().outcome == "nothing to do"
     orders.upsert([row(1, 4, 40)])
     assert orders.rows() == [row(2, 1, 20)]

@@ -9,6 +9,9 @@ import pytest
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.engines import choose_catalog
+from dbt_arctic.catalog.by_sql import SqlCatalog
+from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.engine.connect_settings import connect_conf, parsed_host
 from dbt_arctic.errors import ProfileError
 
@@ -95,3 +98,20 @@ def test_a_catalog_of_the_profile_is_set_up_in_each_session() -> None:
 def test_the_folder_of_tables_belongs_to_the_project(tmp_path: Path) -> None:
     assert profile().resolved_warehouse(str(tmp_path)) == str(tmp_path / "lake")
     assert profile(warehouse="s3://bucket/w").resolved_warehouse(str(tmp_path)) == "s3://bucket/w"
+
+
+@pytest.mark.parametrize(
+    ("properties", "reader"),
+    [
+        ({}, SqlCatalog),
+        ({"header.X-Realm": "r"}, SqlCatalog),
+        ({"type": "jdbc", "uri": "jdbc:sqlite:/on/the/server.db"}, SqlCatalog),
+        ({"type": "rest", "uri": "http://127.0.0.1:1/"}, RemoteCatalog),
+    ],
+)
+def test_the_catalog_of_a_server_is_never_taken_for_a_folder_here(
+    properties: dict[str, str], reader: type
+) -> None:
+    """There nothing would exist, and tables be made anew."""
+    credentials = profile(method="connect", host="h", catalog_properties=properties)
+    assert type(choose_catalog(credentials, None, lambda sql: [])) is reader

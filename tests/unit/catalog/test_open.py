@@ -123,7 +123,7 @@ def test_a_jdbc_address_becomes_one_of_sqlalchemy_that_creates_nothing() -> None
     translated = pyiceberg_properties(
         {
             "type": "jdbc",
-            "uri": "jdbc:postgresql://host:5432/db?ssl=true",
+            "uri": "jdbc:postgresql://host:5432/db",
             "jdbc.user": "ada",
             "jdbc.password": "p@ss/word",
             "warehouse": "s3://bucket/wh",
@@ -134,3 +134,13 @@ def test_a_jdbc_address_becomes_one_of_sqlalchemy_that_creates_nothing() -> None
     assert translated["uri"] == "postgresql+psycopg2://ada:p%40ss%2Fword@host:5432/db"
     assert translated["init_catalog_tables"] == "false"
     assert translated["warehouse"] == "s3://bucket/wh"
+
+
+def test_an_address_whose_parameters_only_the_driver_knows_is_left_to_spark() -> None:
+    address = "jdbc:postgresql://host:5432/db?currentSchema=prod"
+    assert pyiceberg_properties({"type": "jdbc", "uri": address}) is None
+
+
+def test_all_snapshots_are_asked_for() -> None:
+    refs = {"type": "rest", "uri": "http://host/", "snapshot-loading-mode": "refs"}
+    assert (pyiceberg_properties(refs) or {})["snapshot-loading-mode"] == "all"

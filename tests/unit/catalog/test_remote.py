@@ -199,6 +199,30 @@ def test_a_table_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: R
     assert reader.columns_at("a", "t", 7) == ["id", "v"]
 
 
+def test_a_view_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: RestServer) -> None:
+    fields = rest.answers["/v1/namespaces/a/views/v"]["metadata"]["schemas"][0]["fields"]
+    fields.append({"id": 2, "name": "v", "type": "variant", "required": False})
+    reader = open_rest(
+        rest,
+        SHOW_SCHEMAS=[("a",)],
+        SHOW_VIEWS=[("a", "v", False)],
+        DESCRIBE_TABLE=[("id", "int", None), ("v", "variant", None)],
+        SHOW_TBLPROPERTIES=[("p", "q")],
+        SHOW_CREATE=[("CREATE VIEW a.v (id, v) AS SELECT 1 AS id, v FROM t",)],
+    )
+    view = reader.load_view("a", "v")
+    assert view is not None
+    assert (view.properties, [column.type for column in view.columns]) == ({"p": "q"}, ["int", "variant"])
+    assert [entry.name for entry in reader.list_relations("a")] == ["t", "v"]
+
+
+def test_a_server_without_views_has_none(catalog: RemoteCatalog, rest: RestServer) -> None:
+    rest.answers["/v1/config"]["endpoints"] = [one for one in ENDPOINTS if "views" not in one]
+    reader = open_rest(rest)
+    assert reader.load_view("a", "v") is None
+    assert [entry.name for entry in reader.list_relations("a")] == ["t"]
+
+
 def test_columns_of_a_snapshot(catalog: RemoteCatalog) -> None:
     assert catalog.columns_at("a", "t", 7) == ["id"]
     with pytest.raises(VersionUnavailable):

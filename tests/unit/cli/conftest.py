@@ -16,9 +16,9 @@ from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
-from dbt_arctic.maintenance.expire_plan import ExpirePlan, Hold, SidePlan
+from dbt_arctic.maintenance.expire_plan import Hold
 from dbt_arctic.maintenance.look import Seen
-from dbt_arctic.maintenance.report import Past, Refreshed, Report, Writes
+from dbt_arctic.maintenance.report import Held, Past, Refreshed, Report, Writes
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -105,10 +105,9 @@ def report() -> Report:
             ),
         ],
         held=[
-            ExpirePlan(
+            Held(
                 ORDERS,
-                None,
-                (SidePlan(ORDERS.sibling("orders__base_1"), None, 0, 7),),
+                7,
                 (Hold(f"lake.shop.{HOSTILE}", "has read no further", NOW - 9 * 24 * HOUR),),
             )
         ],

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import subprocess
 import sys
+from decimal import Decimal
 
 import click
+import pytest
+from click.testing import CliRunner
 
 from dbt_arctic.cli.main import COMMANDS, main
+from dbt_arctic.cli.output import print_json
 
 
 def test_every_command_is_where_it_is_said_to_be() -> None:
@@ -23,3 +29,24 @@ def test_a_command_does_not_wait_for_what_it_does_not_use() -> None:
     code = "import sys, dbt_arctic.cli.main; print(any(name in sys.modules for name in ('sqlglot', 'rich')))"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert told.stdout.strip() == "False"
+
+
+def test_a_crash_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 says that there is something to look at."""
+
+    @click.command()
+    def crash() -> None:
+        raise RuntimeError("jdbc:postgresql://me:hunter2@host/db does not answer")
+
+    monkeypatch.setattr("dbt_arctic.cli.status.status", crash)
+    outcome = CliRunner().invoke(main, ["status"])
+    assert outcome.exit_code == 2
+    assert "does not answer" in outcome.output
+    assert "hunter2" not in outcome.output
+    assert CliRunner().invoke(main, ["status", "--no-such-option"]).exit_code == 2
+    assert CliRunner().invoke(main, ["status", "--help"]).exit_code == 0
+
+
+def test_keys_of_maps_are_text_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json([{"a": {dt.date(2026, 1, 31): [Decimal("1.5")]}}])
+    assert json.loads(capsys.readouterr().out) == [{"a": {"2026-01-31": ["1.5"]}}]

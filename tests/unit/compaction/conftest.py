@@ -32,6 +32,7 @@ class Log:
     size: int = 0
     hidden: int = 0
     vectors: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
 
     def commit(
         self,
@@ -66,7 +67,8 @@ class Log:
     @property
     def state(self) -> TableState:
         at = self.snapshots[-1].snapshot_id
-        return TableState("shop", self.name, "/", {}, (), tuple(self.snapshots), at, {"main": at})
+        log = tuple(self.snapshots)
+        return TableState("shop", self.name, "/", self.properties, (), log, at, {"main": at})
 
 
 class Files:

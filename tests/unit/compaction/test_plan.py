@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +18,9 @@ from dbt_arctic.compaction.settings import CompactionSettings, Trigger, parse_se
 from dbt_arctic.compaction.status import measure_plain
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import operations
+from dbt_arctic.keyed.compact import PROPERTY_NOTHING_TO_TRIM
 from dbt_arctic.keyed.names import Name
-from tests.unit.compaction.conftest import MB, NOW, Log, Orders, txn
+from tests.unit.compaction.conftest import MB, MINUTE, NOW, Log, Orders, txn
 
 DEFAULT = CompactionSettings()
 
@@ -58,6 +61,28 @@ def test_deletes_that_a_trim_has_left_are_not_due_for_another(orders: Orders) ->
     orders.trim(30, rows=6, files=0, size=0)
     assert orders.status.pending.waiting_rows == 4
     assert not orders.status.pending.trim_due
+
+
+def test_where_nothing_but_deletes_was_merged_no_trim_is_due_until_they_may_go(orders: Orders) -> None:
+    """A trim that finds nothing commits nothing, and says so by a property."""
+    generation = replace(orders.table.generation, sequence_by="seq")
+    orders.table = replace(orders.table, generation=generation, tombstone_retention_s=3600)
+    orders.merge(60, orders.upsert(90))
+    assert orders.status.pending.trim_due
+
+    def due(merged: int, looked: int) -> bool:
+        """With the note of a trim that looked at merges until then."""
+        times = [NOW - merged * MINUTE, NOW - looked * MINUTE]
+        orders.change.properties[PROPERTY_NOTHING_TO_TRIM] = json.dumps(times)
+        return orders.status.pending.trim_due
+
+    assert due(90, 40), "it looked with a longer grace, and so not at the merge"
+    assert not due(60, 40)
+    orders.merge(30, orders.upsert(35))
+    assert due(60, 15)
+    assert not due(30, 15)
+    orders.table = replace(orders.table, tombstone_retention_s=600)
+    assert due(30, 15), "deletes may go by now"
 
 
 @pytest.mark.parametrize("side", ["base", "change"])
@@ -103,6 +128,26 @@ def test_each_trigger_has_its_reason(orders: Orders) -> None:
     assert kinds(orders, pending=0.5) == []
     assert kinds(orders, pending=0.5, age_s=3600) == ["major"]
     assert kinds(orders, pending=0.5, files=2) == ["minor"]
+
+
+def test_change_files_are_counted_by_partition_too(orders: Orders) -> None:
+    """A minor leaves one in each, so it would be due for ever."""
+    orders.table = replace(orders.table, layout=replace(orders.table.layout, partition_by=("day",)))
+    orders.upsert(5, rows=30, files=60)
+    assert needs_buckets(orders.status, DEFAULT.trigger)
+
+    def due(partitions: int, files: int) -> list[str]:
+        side = SideMetrics(files=files, size_bytes=MB, rows=10)
+        places = [
+            replace(bucket(number), partition=(str(day), str(number)), change=side)
+            for day in range(partitions)
+            for number in range(2)
+        ]
+        often = CompactionSettings(Trigger(read_amplification=99))
+        return [one.why for one in plan_table(orders.status, places, often) if one.kind == "minor"]
+
+    assert due(15, 2) == []
+    assert due(1, 30) == ["60 change files in 2 buckets"]
 
 
 def test_reads_that_would_soon_pay_for_it_are_a_reason(orders: Orders) -> None:

@@ -87,6 +87,38 @@ WRITING = ("org.apache.spark.SparkException", "[WRITING_JOB_FAILED] Writing job 
             Reaction.RAISE,
         ),
         (
+            chain(
+                (ICEBERG + "RESTException", "Error occurred while processing POST request"),
+                ("java.net.SocketTimeoutException", "Read timed out"),
+            ),
+            CommitStateUnknown,
+            Reaction.RAISE,
+        ),
+        (
+            chain(
+                (ICEBERG + "RESTException", "Error occurred while processing POST request"),
+                ("org.apache.hc.client5.http.HttpHostConnectException", "Connect to catalog failed"),
+            ),
+            CatalogUnavailable,
+            Reaction.RAISE,
+        ),
+        (
+            chain(
+                (ICEBERG + "RESTException", "Error occurred while processing GET request"),
+                ("java.net.SocketTimeoutException", "Read timed out"),
+            ),
+            CatalogUnavailable,
+            Reaction.RAISE,
+        ),
+        (
+            chain(
+                ("org.apache.iceberg.jdbc.UncheckedSQLException", "Unknown failure"),
+                ("org.postgresql.util.PSQLException", "An I/O error occurred while sending to the backend."),
+            ),
+            CommitStateUnknown,
+            Reaction.RAISE,
+        ),
+        (
             chain(("org.apache.spark.SparkException", "Job 3 cancelled part of cancelled job group x")),
             StatementCancelled,
             Reaction.RAISE,
@@ -105,6 +137,12 @@ def test_a_failure_is_known_by_its_chain_of_causes(
 ) -> None:
     fault = classify(causes, "INSERT INTO t SELECT 1")
     assert (type(fault.error), fault.reaction) == (kind, reaction)
+
+
+def test_a_query_leaves_no_doubt_about_a_commit() -> None:
+    causes = chain((ICEBERG + "RESTException", "Error occurred while processing POST request"))
+    assert type(classify(causes, "/* a note */ SELECT 1").error) is CatalogUnavailable
+    assert type(classify(causes, "/* a note */ MERGE INTO t").error) is CommitStateUnknown
 
 
 def test_an_error_raised_in_sql_becomes_the_error_it_names() -> None:

@@ -42,6 +42,12 @@ def test_a_named_catalog_gets_its_properties_as_they_are_and_no_sqlite() -> None
     assert "sqlite" not in conf["spark.jars.packages"]
 
 
+def test_an_address_without_a_kind_is_not_taken_for_the_embedded_catalog() -> None:
+    with pytest.raises(ProfileError, match="Add type: rest, hive, glue or jdbc"):
+        SparkSettings("lake", "/w", {"uri": "jdbc:postgresql://host/db"})
+    assert SparkSettings("lake", "/w", {"uri": "jdbc:sqlite:/elsewhere.db"})
+
+
 def test_a_jdbc_catalog_on_a_sqlite_file_gets_the_driver() -> None:
     given = {"type": "jdbc", "uri": "jdbc:sqlite:/elsewhere.db"}
     assert "sqlite" in session_conf(SparkSettings("lake", "/w", given))["spark.jars.packages"]

@@ -34,6 +34,7 @@ from dbt_arctic.keyed import (
     read,
     replace,
     rollback,
+    savepoint,
     write,
 )
 from dbt_arctic.keyed.checks import Check, checked_select
@@ -222,6 +223,7 @@ def statements(world: World) -> dict[str, str]:
         "appended_rows": read.appended_rows(table.base, 1, 2, other),
         "merge_changes": compact.merge_changes(table, 5, [1, 2], word[10]),
         "list_kept_rows": compact.list_kept_rows(table, 5),
+        "note_nothing_to_trim": compact.note_nothing_to_trim(table, compact.NothingToTrim(5, 6)),
         "trim": compact.trim(table, [1, 2], True),
         "any_of": erase.any_of(table.key, table.types, [(word[10], word[11])]),
         "check_literals": erase.check_literals([(word[10], "string", word[11])]),
@@ -230,11 +232,13 @@ def statements(world: World) -> dict[str, str]:
         "rewrite_files": erase.rewrite_files(
             other, erase.any_of(table.key, table.types, [word[10:12]]), True
         ),
-        "rewrite_manifests": erase.rewrite_manifests(other),
+        "rewrite_manifests": erase.rewrite_manifests(other, 3),
         "split_manifests": erase.split_manifests(other, 8, {word[10]: word[11]}),
-        "join_manifests": erase.join_manifests(other, word[11]),
+        "join_manifests": "\n".join(erase.join_manifests(other, word[11])),
         "carry_on": erase.carry_on(other, table.column_names, properties),
         "expire_before": erase.expire_before(other, 5),
+        "note_consumed": savepoint.note_consumed(other, 5, {word[9]: Consumed(word[10], word[11])}),
+        "forget_consumed": savepoint.forget_consumed(other, 5),
         "check_keys": adopt.check_keys(other, 5, table.key),
         "describe": adopt.describe(table, other, 5, {}),
         "mark_adopted": adopt.mark_adopted(other, table.column_names, properties),

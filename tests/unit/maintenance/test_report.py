@@ -64,13 +64,13 @@ def record(minutes_ago: float, table: Name = ORDERS, seconds: float = 20.0) -> R
     return Record(at_ms, "run", "major", table.dotted, "all", "due", "compacted", "", *numbers)
 
 
-def gathered(catalog: Catalog, hours: float = 2, **options: Any) -> Report:
+def gathered(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: Any) -> Report:
     edge = Edge(
         catalog=catalog,  # type: ignore[arg-type]
         run=lambda step, sql, table=None: pytest.fail("a report runs no statement"),
         query_schema=lambda sql: pytest.fail("a report runs no statement"),
         query=lambda sql: pytest.fail("a report runs no statement"),
-        now_ms=lambda: NOW,
+        now_ms=lambda: now_ms,
     )
     since = NOW - int(hours * 60 * MINUTE)
     settings = CompactionSettings()
@@ -140,5 +140,14 @@ def test_who_holds_versions_back_is_told(shop: Orders) -> None:
     assert gathered(catalog).held == []
     base = shop.base.state.name
     catalog.tables[base] = replace(catalog.tables[base], tags={"savepoint_opening": 1})
-    (plan,) = gathered(catalog).held
-    assert (plan.name, [hold.who for hold in plan.holds]) == (ORDERS, ["savepoint opening"])
+    (held,) = gathered(catalog).held
+    assert (held.name, held.versions) == (ORDERS, 5)
+    assert [hold.who for hold in held.holds] == ["savepoint opening"]
+
+
+def test_neither_rows_nor_manifests_are_read_for_it(shop: Orders) -> None:
+    """A week on, a plan of the expiry would ask what is pending; and a manifest may be damaged."""
+    catalog, base = Catalog(shop), shop.base.state.name
+    catalog.tables[base] = replace(catalog.tables[base], tags={"savepoint_opening": 1})
+    later = gathered(catalog, now_ms=NOW + 8 * 24 * 60 * MINUTE)
+    assert ([one.name for one in later.held], later.unreadable) == ([ORDERS], [])

@@ -1,0 +1,36 @@
+"""dbt's ``database``, which is a catalog here. The profile opens one, whose metadata is read beside Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import Name
+
+
+def is_of(database: str | None, ours: str) -> bool:
+    """Whether a relation of that database is in the profile's catalog."""
+    return not database or database.lower() == ours.lower()
+
+
+def refuse_model(model: Mapping[str, Any], ours: str) -> None:
+    """:raises ConfigError: the node is to be written to another catalog: what is there could not be known."""
+    if not is_of(model.get("database"), ours):
+        raise ConfigError(
+            f"{model['name']} is of the catalog {model['database']}",
+            where=str(model.get("original_file_path") or model["name"]),
+            why=f"the profile opens the catalog {ours}, and what another one has cannot be looked up",
+            fix="remove the config database, or use a target whose catalog it is",
+        )
+
+
+def refuse_reading(name: Name, ours: str) -> None:
+    """:raises ConfigError: versions of a relation are asked for that is in another catalog."""
+    if not is_of(name.catalog, ours):
+        raise ConfigError(
+            f"{name} is in another catalog than the profile's, {ours}",
+            where=name.dotted,
+            why="its versions cannot be looked up: a table of the same name here would be taken for it",
+            fix="read it with ref() or source() in plain SQL, or copy it here first",
+        )
