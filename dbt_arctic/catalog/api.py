@@ -34,6 +34,8 @@ class Snapshot:
     """One Iceberg snapshot. ``timestamp_ms`` is UTC milliseconds since the epoch.
 
     :param is_number_guessed: the sequence number tells the order of snapshots, and compares with no row's.
+    :param has_row_ids: it was written in format version 3, in which a row keeps the number of its last change
+        through a rewrite of files.
     """
 
     snapshot_id: int
@@ -43,6 +45,7 @@ class Snapshot:
     operation: str
     summary: Mapping[str, str]
     is_number_guessed: bool = False
+    has_row_ids: bool = False
 
 
 @dataclass(frozen=True)

@@ -197,4 +197,5 @@ def _snapshot(entry: dict[str, Any]) -> Snapshot:
         timestamp_ms=entry["timestamp-ms"],
         operation=summary.pop("operation", ""),
         summary=summary,
+        has_row_ids=entry.get("first-row-id") is not None,
     )

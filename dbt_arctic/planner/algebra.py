@@ -34,6 +34,10 @@ class SubqueryRef(exp.Expression):
         return int(self.this)
 
 
+SAME_TYPE = "same_type"
+"""In the ``meta`` of an equality of two columns: values that are equal are the same in every way."""
+
+
 @dataclass(frozen=True)
 class Subquery:
     """A subquery of a condition or a select list.
@@ -62,7 +66,9 @@ class Subquery:
             return self.correlation
         assert self.operand is not None
         assert self.value is not None
-        return (*self.correlation, exp.EQ(this=_closed(self.operand), expression=_closed(self.value)))
+        link = exp.EQ(this=_closed(self.operand), expression=_closed(self.value))
+        link.meta[SAME_TYPE] = bool(self.operand.meta.get(SAME_TYPE))
+        return (*self.correlation, link)
 
 
 def _closed(expression: exp.Expression) -> exp.Expression:
@@ -288,15 +294,38 @@ def substitute(expression: exp.Expression, values: Mapping[str, exp.Expression])
             value = values[node.name]
             if isinstance(value, exp.Column):
                 return _same_column(value)
-            return value.copy() if isinstance(value, exp.Literal) else exp.Paren(this=value.copy())
+            return as_operand(value)
         return node
 
     return expression.copy().transform(swap, copy=False)
 
 
-def equalities(conditions: Iterable[exp.Expression]) -> Iterator[tuple[str, str]]:
-    """Pairs of plain columns that conditions make equal, both ways round."""
+def as_operand(value: exp.Expression) -> exp.Expression:
+    """A value where a column stood. Beside a decimal, Spark gives a whole number that is written the digits
+    that it has, and a column those of its type.
+    """
+    if is_whole_number(value):
+        bits = abs(int(value.name if isinstance(value, exp.Literal) else value.this.name)).bit_length()
+        return exp.cast(value.copy(), "INT" if bits < 32 else "BIGINT", dialect="spark")
+    return value.copy() if isinstance(value, exp.Literal) else exp.Paren(this=value.copy())
+
+
+def is_whole_number(value: exp.Expr | None) -> bool:
+    """Whether something is written as ``12`` or ``-12``."""
+    if isinstance(value, exp.Neg):
+        value = value.this
+    return isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit()
+
+
+def equalities(conditions: Iterable[exp.Expression], same_type: bool = False) -> Iterator[tuple[str, str]]:
+    """Pairs of plain columns that conditions make equal, both ways round.
+
+    :param same_type: only those of which one may stand for the other in an expression, too: ``5`` and
+        ``5.00`` are equal, and their texts are not.
+    """
     for condition in conditions:
+        if same_type and not (condition.meta and condition.meta.get(SAME_TYPE)):
+            continue
         if isinstance(condition, exp.EQ):
             left, right = plain(condition.this), plain(condition.expression)
             if left is not None and right is not None:

@@ -16,6 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
+    SAME_TYPE,
     Aggregate,
     Filter,
     Join,
@@ -31,7 +32,7 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
@@ -119,20 +120,26 @@ def _digits(type_: str) -> tuple[int, int]:
 def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
     """:param types: of the columns of scans."""
     known = _types(node, types)
+    if not _tells_types(node):
+        # Of whole numbers nothing else depends on whether they have 32 bits or 64.
+        known = {name: "bigint" if type_ in _WHOLE else type_ for name, type_ in known.items()}
+    _refuse_mixed(node, known)
 
     def of_condition(condition: exp.Expression) -> exp.Expression:
-        if not isinstance(condition, exp.EQ) or _are_alike(condition.this, condition.expression, known):
+        if not isinstance(condition, exp.EQ):
             return condition
+        if _are_alike(condition.this, condition.expression, known):
+            return _marked(condition) if _are_same(condition.this, condition.expression, known) else condition
         left, right = condition.this.copy(), condition.expression.copy()
         return exp.EQ(this=exp.Paren(this=left), expression=exp.Paren(this=right))
 
     def of_subquery(one: Subquery) -> Subquery:
-        if (
-            one.operand is not None
-            and one.value is not None
-            and not _are_alike(one.operand, one.value, known)
-        ):
-            one = replace(one, operand=exp.Paren(this=one.operand.copy()))
+        if one.operand is not None and one.value is not None:
+            operand, value = one.operand, one.value
+            if not _are_alike(operand, value, known):
+                one = replace(one, operand=exp.Paren(this=operand.copy()))
+            elif _are_same(operand, value, known):
+                one = replace(one, operand=_marked(operand))
         return replace(one, correlation=tuple(map(of_condition, one.correlation)))
 
     def change(part: Node) -> Node:
@@ -147,6 +154,80 @@ def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
     return change(node)
 
 
+def _refuse_mixed(node: Node, known: Mapping[str, str]) -> None:
+    """An expression over a column of a UNION is computed for each part, in the part's own type.
+
+    :raises CannotPlan: the parts have types in which it would be another value.
+    """
+    mixed: dict[str, str] = {}
+    for part in reversed(list(walk(node))):
+        match part:
+            case UnionAll():
+                mixed.update(_mixed(part.columns, part.children, known))
+            case SetOperation():
+                mixed.update(_mixed(part.columns, (part.left, part.right), known))
+        for expression in _expressions(part):
+            for found in expression.find_all(exp.Column):
+                if found.name in mixed and not _takes_any(found):
+                    raise CannotPlan(
+                        "unsupported",
+                        f"an expression over a column of a UNION whose parts have {mixed[found.name]}",
+                        "cast the column to one type in each part",
+                        line_of(expression),
+                    )
+        if isinstance(part, Project | Window):
+            carried = {
+                name: mixed[value.name]
+                for name, value in part.items
+                if isinstance(value, exp.Column) and value.name in mixed
+            }
+            mixed.update(carried)
+
+
+def _tells_types(node: Node) -> bool:
+    """Whether some function gives another value for the same number of another type."""
+    return any(
+        function_name(call) in _BY_TYPE
+        for part in walk(node)
+        for expression in _expressions(part)
+        for call in expression.walk()
+    )
+
+
+_WHOLE = frozenset(["tinyint", "smallint", "int"])
+_BY_TYPE = frozenset(["hash", "xxhash64", "typeof"])
+_COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
+_ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
+
+
+def _takes_any(column: exp.Column) -> bool:
+    """Whether it is the same whichever of the types the column has there."""
+    parent = column.parent
+    while isinstance(parent, exp.Paren | exp.Distinct):
+        parent = parent.parent
+    return parent is None or isinstance(parent, (*_COMPARES, *_ADDS_UP))
+
+
+def _expressions(node: Node) -> list[exp.Expression]:
+    match node:
+        case Aggregate():
+            return [value for _, value in (*node.groups, *node.aggregates)]
+        case Project() | Window():
+            return [value for _, value in node.items]
+        case Filter() | Join():
+            return list(node.conditions)
+    return []
+
+
+def _mixed(columns: Sequence[str], parts: Sequence[Node], known: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for place, name in enumerate(columns):
+        types = sorted({known[part.output[place]] for part in parts if part.output[place] in known})
+        if len(types) > 1:
+            found[name] = " and ".join(types)
+    return found
+
+
 def _are_alike(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:
     """Whether two plain columns are alike; what is no plain column is not taken for one anyway."""
     one, other = plain(left), plain(right)
@@ -154,6 +235,21 @@ def _are_alike(left: exp.Expression, right: exp.Expression, known: Mapping[str, 
         return True
     mine, theirs = known.get(one), known.get(other)
     return mine is not None and theirs is not None and are_alike(mine, theirs)
+
+
+def _are_same(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:
+    """Whether equal values of two plain columns are the same in all expressions. Zeros of a float are not."""
+    one, other = plain(left), plain(right)
+    if one is None or other is None:
+        return False
+    mine, theirs = known.get(one), known.get(other)
+    return mine is not None and mine == theirs and family(mine) != "float"
+
+
+def _marked(expression: exp.Expression) -> exp.Expression:
+    made = expression.copy()
+    made.meta[SAME_TYPE] = True
+    return made
 
 
 def _types(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:

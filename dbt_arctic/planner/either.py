@@ -121,7 +121,7 @@ def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     if node.kind != "inner":
         return None
     for side, other in ((left, right), (right, left)):
-        same = {theirs: mine for mine, theirs in equalities(node.conditions) if mine in side.output}
+        same = {theirs: mine for mine, theirs in equalities(node.conditions, True) if mine in side.output}
         values = {name: name if name in side.output else same.get(name) for name in wanted}
         if wanted and all(values.values()) and not _filters(other):
             needed = tuple(dict.fromkeys(str(value) for value in values.values()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dbt_arctic.planner.algebra import as_operand, is_whole_number
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggregate, kind_of
 from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
@@ -39,7 +40,23 @@ def said_alike(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Query:
     _intervals(made)
     _field_names(made, known)
     _parameters(made)
+    _constants(made)
     return made
+
+
+def _constants(tree: exp.Query) -> None:
+    """A number that something else names has the digits of its type, and not those that are written."""
+    for select in tree.find_all(exp.Select):
+        named = {
+            item.alias.lower(): item
+            for item in select.expressions
+            if isinstance(item, exp.Alias) and is_whole_number(item.this)
+        }
+        if named:
+            for found in select.find_all(exp.Column):
+                item = named.get(found.name.lower()) if not found.table else None
+                if item is not None and is_whole_number(item.this):
+                    item.set("this", as_operand(item.this))
 
 
 def _refused(what: str, fix: str, where: exp.Expr) -> CannotPlan:

@@ -6,10 +6,12 @@ once, and mean the same. Nothing is run to make them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
-from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
@@ -33,6 +35,8 @@ from dbt_arctic.refresh.state import (
     version_of,
 )
 
+_WIDER = re.compile(r"bigint$|double$|decimal\(")
+"""Types that a column may have got where it had a narrower one."""
 _ROW_LINEAGE = 3
 """The format version from which Iceberg tells the commit that last wrote a row."""
 
@@ -293,6 +297,9 @@ def _plain(
     lineage = int(state.properties.get("format-version", "0") or 0) >= _ROW_LINEAGE
     read_last = next(entry for entry in state.snapshots if entry.snapshot_id == before)
     lineage = lineage and not read_last.is_number_guessed
+    if not read_last.has_row_ids:
+        # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
+        lineage = lineage and not any(one.operation == "replace" for one in _since(state, before, now))
     if lineage and set(names) <= set(present) and only_appends(state, before, now):
         newer = f"{quote('_last_updated_sequence_number')} > {read_last.sequence_number}"
         plus = f"{new}\nWHERE {newer}"
@@ -303,6 +310,10 @@ def _plain(
     return made(True)
 
 
+def _since(state: TableState, before: int, now: int) -> list[Snapshot]:
+    return list(takewhile(lambda one: one.snapshot_id != before, state.history(now)))
+
+
 def _at(
     name: Name,
     wanted: tuple[str, ...],
@@ -310,11 +321,18 @@ def _at(
     snapshot: int | None,
     types: Mapping[str, str] | None = None,
 ) -> str:
-    """All rows at a snapshot. A column that was added later is NULL there."""
-    listed = ", ".join(
-        quote(column) if column in present else f"CAST(NULL AS {(types or {})[column]}) AS {quote(column)}"
-        for column in wanted
-    )
+    """All rows at a snapshot. A column that was added later is NULL there, and one that was made wider later
+    has its own type there: what is computed of it may be another value.
+    """
+
+    def item(column: str) -> str:
+        type_ = (types or {}).get(column, "")
+        if column not in present:
+            return f"CAST(NULL AS {type_}) AS {quote(column)}"
+        value = quote(column)
+        return f"CAST({value} AS {type_}) AS {value}" if _WIDER.match(type_) else value
+
+    listed = ", ".join(map(item, wanted))
     if snapshot is None:
         return f"SELECT {listed}\nFROM {name.sql}\nWHERE false"
     return f"SELECT {listed}\nFROM {name.at(snapshot)}"

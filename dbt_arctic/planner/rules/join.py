@@ -41,7 +41,7 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     if not facts.changed(node.left):
         return NOTHING
     left = frozenset(node.left.output)
-    same = {theirs: mine for mine, theirs in equalities(node.conditions) if mine in left}
+    same = {theirs: mine for mine, theirs in equalities(node.conditions, same_type=True) if mine in left}
     values = {name: name if name in left else same.get(name, "") for name in wanted}
     if wanted and all(value in left for value in values.values()):
         # What is wanted of the right side equals a column of the left: the join is not needed.
@@ -91,7 +91,7 @@ def _null_side(node: Join, wanted: Wanted, facts: Facts) -> Touched:
         return NOTHING
     left = frozenset(node.left.output)
     # A left row that meets a right one has the same value there.
-    same = {mine: theirs for mine, theirs in equalities(node.conditions) if theirs in met.output}
+    same = {mine: theirs for mine, theirs in equalities(node.conditions, True) if theirs in met.output}
     if wanted and all(name in left and name in same for name in wanted):
         found = Project(met, tuple((name, column(same[name])) for name in wanted))
         return Touched((found,), (found,))

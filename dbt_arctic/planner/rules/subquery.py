@@ -61,7 +61,7 @@ def restricted_subqueries(subqueries: Sequence[Subquery], pairs: Pairs, keys: No
 
 
 def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wanted, facts: Facts) -> Touched:
-    same = {mine: theirs for mine, theirs in equalities(links) if theirs in met.output}
+    same = {mine: theirs for mine, theirs in equalities(links, same_type=True) if theirs in met.output}
     if wanted and all(name in same for name in wanted):
         # What identifies the outer row is in the changed inner row already.
         renamed = Project(met, tuple((name, column(same[name])) for name in wanted))

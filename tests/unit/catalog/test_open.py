@@ -94,6 +94,7 @@ def test_rest_properties_pass_with_spark_s_own_left_out() -> None:
     }
     assert pyiceberg_properties(spark) == {
         "type": "rest",
+        "snapshot-loading-mode": "all",
         "uri": "https://host/catalog",
         "warehouse": "main",
         "credential": "id:secret",

@@ -1,0 +1,113 @@
+"""Values that are equal and of two types are not the same in an expression: a text, a hash, a quotient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.spark.keyed.auto import Model
+from tests.spark.keyed.conftest import Orders
+
+TYPES = {"id": "bigint", "k": "int", "amount": "decimal(10,2)"}
+
+
+@pytest.fixture
+def orders(shop: Any) -> Orders:
+    made: Orders = shop.table(types=TYPES)
+    made.build([row(number) for number in range(6)])
+    return made
+
+
+def row(number: int, amount: str = "200.00") -> dict[str, Any]:
+    return {"id": number, "k": number % 3, "amount": amount}
+
+
+def follows(model: Model) -> str:
+    """Refreshes, compares with the query, and tells how."""
+    choice = model.refresh()
+    assert model.rows() == model.rows(model.sql)
+    return choice
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, amount / months AS monthly FROM (SELECT id, amount, 12 AS months FROM {0}) AS t",
+        "SELECT id, amount / months AS monthly FROM (SELECT id, amount, -7 AS months FROM {0}) AS t",
+        "WITH t AS (SELECT id, amount, 12 AS months FROM {0}) SELECT id, amount / months AS monthly FROM t",
+        "SELECT id, 12 AS months, amount / months AS monthly FROM {0}",
+    ],
+    ids=["subquery", "negative", "cte", "lateral"],
+)
+def test_a_number_that_a_column_stands_for_has_the_digits_of_its_type(orders: Orders, sql: str) -> None:
+    model = Model(orders, "id", sql.format(orders.name.sql))
+    model.refresh()
+    orders.upsert([row(1, "100.01"), row(9, "77.77")])
+    assert follows(model).startswith("INCREMENTAL")
+
+
+@pytest.mark.parametrize("key", ["md5(cast(c.id AS string))", "hash(c.id)"])
+def test_a_column_does_not_stand_for_one_of_another_type(shop: Any, orders: Orders, key: str) -> None:
+    other = shop.table("profiles", {"cust": "decimal(38,10)", "plan": "int"}, unique_key="cust", buckets=2)
+    other.build([{"cust": f"{number}", "plan": number} for number in range(6)])
+    join = f"FROM {orders.name.sql} AS c JOIN {other.name.sql} AS p ON p.cust = c.id"
+    model = Model(orders, "k", f"SELECT {key} AS k, p.plan AS plan {join}")
+    model.refresh()
+    other.upsert([{"cust": "5", "plan": 50}, {"cust": "9", "plan": 90}])
+    assert follows(model).startswith("INCREMENTAL")
+    other.delete([{"cust": "3"}])
+    follows(model)
+
+
+PARTS = "(SELECT k, id AS x FROM {0} UNION ALL SELECT k, amount AS x FROM {0}) AS u"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT k, sum(x / 3) AS s, count(*) AS n FROM {PARTS} GROUP BY k",
+        f"SELECT cast(x AS string) AS k, count(*) AS n FROM {PARTS} GROUP BY 1",
+    ],
+    ids=["sums", "keys"],
+)
+def test_an_expression_over_a_union_of_two_types_is_not_computed_by_part(orders: Orders, sql: str) -> None:
+    model = Model(orders, "k", sql.format(orders.name.sql))
+    model.refresh()
+    orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
+    assert follows(model).startswith("FULL")
+
+
+def test_plain_columns_of_such_a_union_are(orders: Orders) -> None:
+    summed = f"SELECT k, sum(x) AS s, max(x) AS m, count(x) AS n FROM {PARTS} WHERE x > 1 GROUP BY k"
+    model = Model(orders, "k", summed.format(orders.name.sql))
+    model.refresh()
+    orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
+    assert follows(model).startswith("INCREMENTAL")
+
+
+def test_a_column_that_was_made_wider_and_nothing_written_since(shop: Any, orders: Orders) -> None:
+    name = f"{orders.name.schema}.measured"
+    orders.session.query(f"CREATE TABLE lake.{name} (id INT, f FLOAT) USING iceberg")
+    orders.session.query(f"INSERT INTO lake.{name} VALUES (1, 0.1), (2, 0.5)")
+    model = Model(orders, "id", f"SELECT id, cast(f AS string) AS s FROM lake.{name}")
+    model.refresh()
+    orders.session.query(f"ALTER TABLE lake.{name} ALTER COLUMN f TYPE double")
+    follows(model)
+    orders.session.query(f"INSERT INTO lake.{name} VALUES (3, 0.1)")
+    follows(model)
+
+
+def test_rows_that_were_rewritten_before_the_upgrade_to_version_3_are_not_new(orders: Orders) -> None:
+    name = f"{orders.name.schema}.events"
+    query = orders.session.query
+    query(f"CREATE TABLE lake.{name} (id INT, v INT) USING iceberg TBLPROPERTIES ('format-version' = '2')")
+    query(f"INSERT INTO lake.{name} VALUES (1, 10), (2, 20)")
+    query(f"INSERT INTO lake.{name} VALUES (3, 30)")
+    model = Model(orders, "k", f"SELECT id % 2 AS k, sum(v) AS s, count(*) AS n FROM lake.{name} GROUP BY 1")
+    model.refresh()
+    query(f"INSERT INTO lake.{name} VALUES (4, 40)")
+    query(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
+    query(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('format-version' = '3')")
+    query(f"INSERT INTO lake.{name} VALUES (5, 50)")
+    follows(model)
