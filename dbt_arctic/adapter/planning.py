@@ -6,7 +6,10 @@ except that models which stand before one in the same run have not been refreshe
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 
 from dbt.cli.main import dbtRunner
@@ -67,15 +70,16 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
 
 
 def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[type-arg]
-    # With a selection dbt prints the compiled SQL, --quiet or not.
-    arguments = ["compile", "--quiet", "--log-level", "error"]
-    arguments += ["--project-dir", str(target.project_root), "--target", target.name]
+    arguments = ["compile", "--quiet", "--project-dir", str(target.project_root), "--target", target.name]
     if target.profiles_dir is not None:
         arguments += ["--profiles-dir", str(target.profiles_dir)]
     if select:
         arguments += ["--select", *select]
-    outcome = dbtRunner().invoke(arguments)
+    # With a selection dbt prints the compiled SQL, --quiet or not.
+    with redirect_stdout(io.StringIO()) as told:
+        outcome = dbtRunner().invoke(arguments)
     if not outcome.success:
+        sys.stderr.write(told.getvalue())
         raise ConfigError(
             "the project could not be compiled",
             where=str(target.project_root),
