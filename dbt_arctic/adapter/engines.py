@@ -11,7 +11,7 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.by_sql import Run, SqlCatalog
 from dbt_arctic.catalog.open import open_catalog
-from dbt_arctic.catalog.translate import sqlite_file
+from dbt_arctic.catalog.translate import names_a_kind, sqlite_file
 from dbt_arctic.engine import server
 from dbt_arctic.engine.api import Engine
 from dbt_arctic.engine.connect import ConnectEngine
@@ -46,7 +46,7 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
     properties = credentials.iceberg_properties
     if credentials.method == "connect":
         file = sqlite_file(properties.get("uri", ""))
-        if not {"type", "catalog-impl"} & set(properties) or (file and not Path(file).exists()):
+        if not names_a_kind(properties) or (file and not Path(file).exists()):
             return SqlCatalog(credentials.database, run)
         return open_catalog(credentials.database, credentials.warehouse or "", properties, run)
     settings = credentials.spark_settings(project_root)

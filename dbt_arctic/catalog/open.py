@@ -10,7 +10,7 @@ from dbt_arctic.catalog.by_sql import Run, SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.catalog.remote import RemoteCatalog
-from dbt_arctic.catalog.translate import catalog_kind, pyiceberg_properties, sqlite_file
+from dbt_arctic.catalog.translate import catalog_kind, names_a_kind, pyiceberg_properties, sqlite_file
 
 
 def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str], run: Run) -> CatalogReader:
@@ -21,7 +21,7 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
         nor ``catalog-impl`` the catalog is the embedded one.
     :param run: executes a statement on Spark; called only for what nothing else can read.
     """
-    named = {"type", "catalog-impl"} & set(properties)
+    named = names_a_kind(properties)
     # SQLite is read directly in either case: pyiceberg would want SQLAlchemy and know no views.
     file = sqlite_file(properties.get("uri", "")) if not named or catalog_kind(properties) == "jdbc" else None
     if file or not named:

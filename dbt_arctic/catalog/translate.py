@@ -31,6 +31,10 @@ _DRIVERS = {
 }
 
 
+def names_a_kind(properties: Mapping[str, str]) -> bool:
+    return bool({"type", "catalog-impl"} & set(properties))
+
+
 def catalog_kind(properties: Mapping[str, str]) -> str:
     """``rest``, ``hive``, ``glue``, ``jdbc``, or what the properties name (``hadoop``, a class)."""
     named = properties.get("catalog-impl") or properties.get("type") or "hive"  # Iceberg's default

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed.log import PROPERTY_TXN, merged_transactions, newest_merge_ms
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publish, staged
@@ -136,8 +136,7 @@ def _to_note(
     edge: Edge, table: KeyedTable, change: TableState, history: Sequence[Snapshot], before_ms: int | None
 ) -> compact.NothingToTrim | None:
     """That of what was merged until then nothing is to be trimmed, unless it says so already."""
-    merges = [one.timestamp_ms for one in history if one.summary.get(PROPERTY_MERGED, "[]") != "[]"]
-    merged_ms = max((at for at in merges if before_ms is None or at <= before_ms), default=None)
+    merged_ms = newest_merge_ms(history, before_ms)
     if table.sequence_by is None or merged_ms is None:
         return None
     known, now_ms = compact.NothingToTrim.of(change.properties), edge.now_ms()

@@ -26,7 +26,7 @@ from dbt_arctic.compaction.metrics import (
     sum_files,
 )
 from dbt_arctic.keyed import compact, create
-from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_MERGED, PROPERTY_TXN, merged_transactions
+from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_TXN, merged_transactions, newest_merge_ms
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.leftovers import txn_age_ms
@@ -277,8 +277,7 @@ def _trim_due(
 
     With a sequence, deletes stay in the change table: a trim that has left them has no more to do.
     """
-    merged_ms = [one.timestamp_ms for one in merges if one.summary.get(PROPERTY_MERGED, "[]") != "[]"]
-    settled_ms = max((at for at in merged_ms if at <= now_ms - grace_ms), default=None)
+    settled_ms = newest_merge_ms(merges, now_ms - grace_ms)
     if settled_ms is None:
         return False
     nothing = compact.NothingToTrim.of(change.properties)

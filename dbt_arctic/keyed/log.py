@@ -142,6 +142,12 @@ def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike 
     return None
 
 
+def newest_merge_ms(history: Iterable[SnapshotLike], until_ms: int | None = None) -> int | None:
+    """When commits of the base table have merged something last; with ``until_ms``, by then."""
+    times = (one.timestamp_ms for one in history if one.summary.get(PROPERTY_MERGED, "[]") != "[]")
+    return max((at for at in times if until_ms is None or at <= until_ms), default=None)
+
+
 def merged_transactions(history: Iterable[SnapshotLike], before_ms: int | None = None) -> frozenset[int]:
     """Transactions that commits of the base table merged; with ``before_ms``, only by older commits."""
     merged: set[int] = set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed.log import versions_to_carry
 from dbt_arctic.keyed.names import Name
@@ -43,6 +42,7 @@ def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current"
         )
     version = resolve(edge.catalog, table, text, name.dotted)
     generation = generation_of(edge.catalog, table, version.generation)
+    _note_consumed(edge, generation, version.change_snapshot)
     for side, snapshot in (
         (generation.base, version.base_snapshot),
         (generation.change, version.change_snapshot),
@@ -51,13 +51,14 @@ def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current"
         if state is not None and tag in state.tags:
             edge.run("drop_tag", drop_tag(side, savepoint), generation)
         edge.run("create_tag", create_tag(side, savepoint, snapshot), generation)
-    # Looked up now: before there was the tag, another savepoint could be dropped, and its note with it.
-    _note_consumed(edge, generation, load_change(edge.catalog, generation), version.change_snapshot)
+    # Before there was the tag, another savepoint could be dropped, and the note with it.
+    _note_consumed(edge, generation, version.change_snapshot)
     return version
 
 
-def _note_consumed(edge: Edge, table: KeyedTable, change: TableState, snapshot_id: int) -> None:
+def _note_consumed(edge: Edge, table: KeyedTable, snapshot_id: int) -> None:
     """So that a rollback knows it when the commits before the savepoint have expired."""
+    change = load_change(edge.catalog, table)
     history = change.history(snapshot_id)
     if not history or PROPERTY_CONSUMED in history[0].summary or consumed_at(change.properties, snapshot_id):
         return

@@ -149,13 +149,7 @@ def has_replayed_nothing(catalog: TableReader, table: KeyedTable, view: ViewStat
     """Whether nothing that is replayed has landed in the generation before since this one began: that is to
     be remembered. What was computed there, or pulled, is not replayed.
     """
-    retired = retired_by(catalog, table, view)
-    if retired is None:
-        return True
-    state = _own(catalog, retired.table)
-    if state is None or _log(state, retired.since) is None:
-        return False
-    return not find_late(_since(state, retired.since), ()).replay
+    return not _may_be_late(catalog, table, view, ())
 
 
 def has_rows_to_replay(
@@ -168,11 +162,19 @@ def has_rows_to_replay(
     switch = view.properties.get(PROPERTY_SWITCH, "")
     if any(switch and one.summary.get(PROPERTY_SETTLED) == switch for one in history):
         return False
+    return _may_be_late(catalog, table, view, history)
+
+
+def _may_be_late(
+    catalog: TableReader, table: KeyedTable, view: ViewState, history: Sequence[Snapshot]
+) -> bool:
     retired = retired_by(catalog, table, view)
-    state = None if retired is None else _own(catalog, retired.table)
-    if retired is None or state is None:
+    if retired is None:
         return False
-    return _log(state, retired.since) is None or bool(find_late(_since(state, retired.since), history).replay)
+    state = _own(catalog, retired.table)
+    if state is None or _log(state, retired.since) is None:
+        return True
+    return bool(find_late(_since(state, retired.since), history).replay)
 
 
 def follow(edge: Edge, table: KeyedTable, txn: int, where: str) -> None:

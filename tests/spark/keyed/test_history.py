@@ -159,8 +159,10 @@ def test_a_savepoint_knows_what_it_was_computed_from_when_all_before_it_expired(
     middle.run()
     name, edge, then, rows = middle.orders.name, shop.main.edge, middle.expected, middle.rows()
     middle.orders.compact()  # its newest commit trims, and says nothing of upstreams
-    for savepoint in ("kept", "again"):
-        make_savepoint(edge, name, savepoint)
+    steps = [shop.main.log_of(lambda: make_savepoint(edge, name, "kept"))]
+    steps.append(shop.main.log_of(lambda: make_savepoint(edge, name, "again")))
+    noted_first = ["note_consumed", "create_tag", "create_tag"]
+    assert steps == [noted_first, noted_first[1:]], "cut off in between, no savepoint lacks it"
     source.upsert([{"id": 7, "amount": 7}])
     middle.run()
     middle.orders.compact()
