@@ -5,44 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timezone
 from typing import Any
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
-from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter import elsewhere
 from dbt_arctic.adapter.advice import advice_for, is_automatic, told
 from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
-from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.readers import read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Traffic
-from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.edge import Outcome
 from dbt_arctic.refresh.reading import Reading
-
-_OF_SPEED = tuple(
-    f"spark.sql.{name}"
-    for name in (
-        *("adaptive.", "autoBroadcast", "broadcastTimeout", "catalog.", "cbo.", "codegen.", "execution."),
-        *("extensions", "files.", "iceberg.", "inMemoryColumnarStorage.", "join.", "optimizer.", "parquet."),
-        *("requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics.", "ui.", "warehouse."),
-    )
-)
-"""Settings of how a query is run. Any other may be one of what it means."""
-
+from dbt_arctic.refresh.state import find_keyed
 
 _log = AdapterLogger("Arctic")
 
@@ -71,10 +57,13 @@ class AutoApi(ModelApi):
         sql: str,
         rebuild: bool,
         graph: Mapping[str, Any] | None = None,
+        partial: Any = None,
     ) -> ArcticResponse:
         """One run of an automatic model.
 
         :param graph: dbt's. A model that another automatic one reads keeps its before-images, unless it says.
+        :param partial: the query reads a part of its upstreams (``--empty``, ``--sample``). Rows that it does
+            not give are not gone then: a model that is there stays as it is.
         """
         unique_id = model["unique_id"]
         edge = self.edge(self._run_id(unique_id))
@@ -87,6 +76,16 @@ class AutoApi(ModelApi):
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
             config, sql = self._auto_config(model, unpinned(sql))
+            if partial and not rebuild and find_keyed(edge.catalog, this.name_parts) is not None:
+                edge.query_schema(sql)
+                message = "SKIP (--empty and --sample read a part)"
+                return AutoResponse(
+                    _message=message,
+                    code="SKIP",
+                    statement=f"-- {message}",
+                    strategy="skip",
+                    reason="partial",
+                )
             if config.before_images is None:
                 config = replace(config, before_images=unique_id in self._read_by_automatic(graph or {}))
             with self._handle().noting() as statements:
@@ -97,9 +96,9 @@ class AutoApi(ModelApi):
                     sql,
                     edge.query_schema,
                     rebuild=rebuild,
-                    settings=settings_of_meaning(self.config.credentials),
+                    settings=settings_of_meaning(self.config.credentials, model["config"]),
                     until=self._pinned_version,
-                    now=time_of_invocation(self.config.credentials),
+                    now=time_of_invocation(self.config.credentials, model["config"]),
                 )
                 outcome = run_refresh(
                     edge,
@@ -144,25 +143,6 @@ def _is_compiled(node: Any) -> bool:
     """Whether it is a model in SQL that dbt has compiled."""
     is_sql = getattr(node, "resource_type", "") == "model" and node.language == "sql"
     return is_sql and bool(node.compiled_code)
-
-
-def time_of_invocation(credentials: ArcticCredentials) -> Clock:
-    """What functions of time tell all automatic models of a dbt invocation: when it began."""
-    began = get_invocation_started_at().replace(tzinfo=timezone.utc)
-    return Clock.at(began, _conf(credentials)["spark.sql.session.timeZone"])
-
-
-def _conf(credentials: ArcticCredentials) -> dict[str, str]:
-    return {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
-
-
-def settings_of_meaning(credentials: ArcticCredentials) -> str:
-    """The session's settings on which the result of a query depends, as the profile has them."""
-    conf = _conf(credentials)
-    names = (
-        name for name in sorted(conf) if name.startswith("spark.sql.") and not name.startswith(_OF_SPEED)
-    )
-    return ";".join(f"{name}={conf[name]}" for name in names)
 
 
 def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:

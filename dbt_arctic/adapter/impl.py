@@ -286,7 +286,10 @@ class ArcticAdapter(
         ours = self.config.credentials.database
         database = information_schema.database or ours
         with as_dbt_errors():
-            for schema in sorted(schemas) if is_of(database, ours) else ():
+            # dbt asks for them in small letters.
+            listed = self.catalog.list_schemas() if is_of(database, ours) else []
+            wanted = {schema.lower() for schema in schemas}
+            for schema in sorted(one for one in listed if one.lower() in wanted):
                 for entry in visible(self.catalog.list_relations(schema)):
                     rows.extend(self._catalog_rows(database, entry))
         names = ["table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner"]

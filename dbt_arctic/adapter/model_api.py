@@ -30,6 +30,18 @@ from dbt_arctic.refresh.docs import describe
 
 
 class ModelApi(KeyedApi):
+    def execute_macro(self, macro_name: str, *arguments: Any, **options: Any) -> Any:
+        """As dbt's own. ``dbt show`` puts a ``sql_header`` before its query: statements of it are run before,
+        as by a materialization.
+        """
+        shown = options.get("kwargs") or {}
+        if macro_name == "get_show_sql" and shown.get("sql_header"):
+            statements, rest = self.split_header(shown["sql_header"])
+            for statement in statements:
+                self.execute(statement)
+            options = {**options, "kwargs": {**shown, "sql_header": rest or None}}
+        return super().execute_macro(macro_name, *arguments, **options)
+
     @available.parse(lambda *a, **k: None)
     def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
         """:raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.

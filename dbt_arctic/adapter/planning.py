@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import advice_for, is_automatic
-from dbt_arctic.adapter.auto_api import settings_of_meaning, time_of_invocation
+from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ConfigError
@@ -46,7 +46,6 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     :raises ConfigError: dbt could not compile the project.
     """
     compiled = _compile(target, select)
-    settings, now = settings_of_meaning(target.credentials), time_of_invocation(target.credentials)
     automatic = {}
     for node in compiled:
         if is_automatic(node.config.to_dict()):
@@ -54,9 +53,15 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     plans = []
     for unique_id, node in automatic.items():
         name = Name(target.credentials.database, node.schema, node.alias)
-        config = parse_config(node.name, node.config.to_dict())
+        settings = node.config.to_dict()
         plan = plan_refresh(
-            operator.catalog, name, config, node.compiled_code, None, settings=settings, now=now
+            operator.catalog,
+            name,
+            parse_config(node.name, settings),
+            node.compiled_code,
+            None,
+            settings=settings_of_meaning(target.credentials, settings),
+            now=time_of_invocation(target.credentials, settings),
         )
         before = tuple(
             other.name

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
 from dbt_arctic.adapter import elsewhere
@@ -76,6 +76,13 @@ class ArcticRelation(BaseRelation):
             return self.read_as
         rendered = super().render()
         return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
+
+    def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
+        """As dbt's own, which quotes a column as other databases do; in Spark that would be a text."""
+        name = event_time_filter.field_name
+        if len(name) > 1 and name[0] == name[-1] == '"':
+            event_time_filter = replace(event_time_filter, field_name=quote(name[1:-1]))
+        return super()._render_event_time_filtered(event_time_filter)
 
     @property
     def name_parts(self) -> Name:

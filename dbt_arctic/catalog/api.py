@@ -172,8 +172,9 @@ class CatalogReader(Protocol):
         """``None`` when there is no view of that name."""
         ...
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
-        """The names of the columns that a table had when a snapshot was committed."""
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
+        """The columns of a table that it had when a snapshot was committed: by their names of today, the
+        names of that time. A catalog that is read by SQL does not know of other names."""
         ...
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:

@@ -83,7 +83,7 @@ class EmbeddedCatalog:
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self._load(schema, name, "view", self._view)
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
         metadata = self._load(schema, name, "table", self._table)
         return snapshot_columns(self._name, schema, name, metadata, snapshot_id)
 

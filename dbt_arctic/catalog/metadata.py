@@ -25,8 +25,8 @@ class TableMetadata:
     """Snapshot id to the location of its manifest list."""
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
-    columns_at: dict[int, tuple[str, ...]]
-    """Snapshot id to the names of the columns that the table had then."""
+    columns_at: dict[int, dict[str, str]]
+    """Snapshot id to the columns that the table had then: current name to the name of that time."""
 
 
 def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:
@@ -89,16 +89,17 @@ def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
     return list(document["schema"]["fields"])  # format version 1 may have the single schema only
 
 
-def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, tuple[str, ...]]:
-    ids = {field["name"]: field["id"] for field in current}
+def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, dict[str, str]]:
+    # By number: a column that was renamed is the same one, and one that was dropped and added again is
+    # another, which older rows do not have.
+    known = {field["id"]: field["name"] for field in current}
     names = {
-        # A column that was dropped and added again is another one, which older rows do not have.
-        schema["schema-id"]: tuple(
-            field["name"] for field in schema["fields"] if ids.get(field["name"], field["id"]) == field["id"]
-        )
+        schema["schema-id"]: {
+            known[field["id"]]: field["name"] for field in schema["fields"] if field["id"] in known
+        }
         for schema in document.get("schemas") or []
     }
-    now = tuple(field["name"] for field in current)
+    now = {name: name for name in known.values()}
     # Format version 1 may not say which schema a snapshot had; Iceberg takes the current one then.
     return {
         snapshot["snapshot-id"]: names.get(snapshot.get("schema-id"), now)

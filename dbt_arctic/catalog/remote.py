@@ -130,7 +130,7 @@ class RemoteCatalog:
             return self._by_sql.load_view(schema, name)
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
         try:
             table = self._table(schema, name)
         except _BeyondPyiceberg:

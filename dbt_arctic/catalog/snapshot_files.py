@@ -106,8 +106,8 @@ def _reading(
 
 def snapshot_columns(
     catalog: str, schema: str, name: str, metadata: TableMetadata | None, snapshot_id: int
-) -> list[str]:
-    """The names of the columns that a table had at ``snapshot_id``.
+) -> dict[str, str]:
+    """The columns that a table had at ``snapshot_id``: by their names of today, the names that they had.
 
     :raises UnknownRelation: there is no such table.
     :raises VersionUnavailable: the snapshot was expired.
@@ -117,7 +117,7 @@ def snapshot_columns(
         raise no_table(relation)
     if snapshot_id not in metadata.columns_at:
         raise no_snapshot(relation, snapshot_id)
-    return list(metadata.columns_at[snapshot_id])
+    return dict(metadata.columns_at[snapshot_id])
 
 
 def _field_id(metadata: TableMetadata, column: str) -> int | None:

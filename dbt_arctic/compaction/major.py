@@ -261,7 +261,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
             with ExitStack() as settings:  # each of them, whatever becomes of the others
                 for setting in reversed(compact.settings_after_merge(table)):
                     settings.callback(edge.run, "set_after_merge", setting, table)
-        return rows if publish(edge, table.base, branch, table) else None
+        return rows if publish(edge, table.base, branch, table, plan.base_snapshot) else None
 
 
 def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:

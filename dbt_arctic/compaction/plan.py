@@ -15,10 +15,10 @@ from dbt_arctic.compaction.metrics import (
     OPEN_COST_BYTES,
     BucketMetrics,
     SideMetrics,
+    change_cost_bytes,
     fresh_cost_bytes,
     read_amplification,
     read_cost_bytes,
-    share_of,
 )
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
@@ -110,7 +110,7 @@ def plan_table(
         return _plan_plain(status, buckets, trigger, settings)
     operations = []
     if status.pending.trim_due:
-        gain = read_cost_bytes(SideMetrics(), share_of(status.change, status.pending.waiting_rows))
+        gain = _of_changes(status, status.change) - _of_changes(status, status.pending_side)
         operations.append(_made("trim", status, "merged rows are still read", 0, gain, settings))
     now = _plan_changes(status, buckets, trigger, settings)
     if now is not None:
@@ -143,7 +143,7 @@ def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> 
         "minor": changes / WRITE_BYTES_PER_S,
         "major": status.size_bytes / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S,
     }.get(kind, status.base.size_bytes / READ_BYTES_PER_S + status.base.size_bytes / WRITE_BYTES_PER_S)
-    saved = read_cost_bytes(SideMetrics(), status.change) if kind in ("trim", "minor", "major") else 0.0
+    saved = _of_changes(status, status.change) if kind in ("trim", "minor", "major") else 0.0
     return _made(kind, status, "asked for", seconds, saved, settings)
 
 
@@ -177,14 +177,13 @@ def _plan_changes(
     assert table is not None, "a table without a key has no changes"
     if not status.change.files:
         return None
-    gain = read_cost_bytes(SideMetrics(), status.change)
     touched = status.base.size_bytes
     if buckets is not None:
         touched = sum(bucket.base.size_bytes for bucket in buckets if bucket.pending_rows)
     changes = status.pending_side.size_bytes
     seconds = (touched + changes) / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S
     # What is merged already, a trim takes away.
-    saved = read_cost_bytes(SideMetrics(), status.pending_side)
+    saved = _of_changes(status, status.pending_side)
     major = _made("major", status, "", seconds, saved, settings)
     why = _why_major(status, trigger)
     is_slow = pending.rows and status.pending_amplification >= trigger.read_amplification
@@ -201,10 +200,14 @@ def _plan_changes(
         kept = places if status.change.live_rows else 0
         size = round(status.change.size_bytes * (1 - status.change.delete_ratio))
         left = SideMetrics(files=kept, size_bytes=size, rows=status.change.live_rows)
-        saved = gain - read_cost_bytes(SideMetrics(), left)
+        saved = _of_changes(status, status.change) - _of_changes(status, left)
         seconds = status.change.size_bytes / WRITE_BYTES_PER_S
         return _made("minor", status, why, seconds, saved, settings)
     return None
+
+
+def _of_changes(status: TableStatus, change: SideMetrics) -> float:
+    return change_cost_bytes(status.base, change)
 
 
 def _places(table: KeyedTable, buckets: Sequence[BucketMetrics]) -> int:

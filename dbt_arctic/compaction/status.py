@@ -16,11 +16,11 @@ from dbt_arctic.compaction.metrics import (
     BucketMetrics,
     SideMetrics,
     bucket_metrics,
+    change_cost_bytes,
     fresh_cost_bytes,
     ideal_files,
     newest,
     read_amplification,
-    read_cost_bytes,
     share_of,
     side_metrics,
     sum_files,
@@ -107,7 +107,7 @@ class TableStatus:
         the more there might be pending.
         """
         fresh = fresh_cost_bytes(self.base, self.ideal_files)
-        return 1 + read_cost_bytes(SideMetrics(), self.pending_side) / fresh if fresh else 1.0
+        return 1 + change_cost_bytes(self.base, self.pending_side) / fresh if fresh else 1.0
 
 
 def measure_keyed(

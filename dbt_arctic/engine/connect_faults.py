@@ -12,6 +12,8 @@ from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable
 _QUERIES = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
 _LOST_CONDITIONS = ("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "INVALID_CURSOR")
 _LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
+_BROKEN_OFF_CODES = {"INTERNAL", "UNKNOWN", "CANCELLED", "ABORTED"}
+"""A stream that was cut, as a proxy or the transport tells it. Spark's own failures say more than a code."""
 _REFUSED_CODES = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
 _CAUSED_BY = re.compile(r"^Caused by: ", re.MULTILINE)
 
@@ -27,6 +29,16 @@ def is_lost(error: Exception) -> bool:
     return condition.startswith(_LOST_CONDITIONS) or _grpc_code(error) in _LOST_CODES
 
 
+def _is_broken_off(error: Exception) -> bool:
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    if _grpc_code(error) not in _BROKEN_OFF_CODES:
+        return False
+    # The class of what came with nothing but a code and a text.
+    return type(error) is SparkConnectGrpcException or not isinstance(error, PySparkException)
+
+
 def connect_fault(
     error: Exception, statement: Statement, endpoint: str, *, repeatable: bool, is_opening: bool = False
 ) -> Fault | None:
@@ -39,8 +51,9 @@ def connect_fault(
 
     if isinstance(error, ArcticError):
         return Fault(error)
-    if _grpc_code(error) == "UNAUTHENTICATED" and not is_opening and statement.verb not in _QUERIES:
-        # A token that ran out while the statement ran: on the server it goes on.
+    is_write = not is_opening and statement.verb not in _QUERIES
+    # A token may have run out while the statement ran: on the server it goes on.
+    if is_write and (_grpc_code(error) == "UNAUTHENTICATED" or _is_broken_off(error)):
         return _lost(error, statement, endpoint, repeatable)
     if _grpc_code(error) in _REFUSED_CODES:
         return Fault(

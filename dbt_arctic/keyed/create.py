@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.keyed.names import Name, literal, quote
@@ -15,6 +16,7 @@ from dbt_arctic.keyed.table import (
     PROPERTY_TOMBSTONES,
     TXN,
     Column,
+    Generation,
     KeyedTable,
 )
 
@@ -164,6 +166,11 @@ def drop_table(table: Name) -> str:
 def forget_previous(table: KeyedTable) -> str:
     """Let the view no longer name the generation before: first, so that it never names what is gone."""
     return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
+
+
+def name_previous(view: Name, generation: Generation) -> str:
+    value = json.dumps(generation.to_list())
+    return f"ALTER VIEW {view.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = {literal(value)})"
 
 
 def announce_drop(table: Name, run_id: str) -> str:

@@ -22,17 +22,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """By the dotted name of what was read.
+    """By the id of what was read, which it keeps under another name.
 
     :param unknown: what cannot be read, and why: nobody can say what it still needs.
     """
 
-    by_upstream: dict[str, list[Claim]] = field(default_factory=dict)
+    by_id: dict[str, list[Claim]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
-    def of(self, upstream: str, released: frozenset[str] = frozenset()) -> list[Claim]:
+    def of(self, table_id: str, released: frozenset[str] = frozenset()) -> list[Claim]:
         """:param released: consumers whose claims do not count any more."""
-        return [one for one in self.by_upstream.get(upstream, []) if one.consumer not in released]
+        return [one for one in self.by_id.get(table_id, []) if one.consumer not in released]
 
 
 def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
@@ -40,8 +40,8 @@ def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
     found = Claims()
     for schema in catalog.list_schemas():
         inventory = take_inventory(catalog, catalog_name, schema)
-        for consumer, upstream, consumed in _in_schema(inventory):
-            found.by_upstream.setdefault(upstream, []).append(Claim(consumer, consumed))
+        for claim in _in_schema(inventory):
+            found.by_id.setdefault(claim.consumed.table_id, []).append(claim)
         for name, error in {**inventory.damaged_tables, **inventory.damaged_views}.items():
             found.unknown[inventory.name(name).dotted] = error.why or error.what
         for name, strange in inventory.strange.items():
@@ -49,12 +49,12 @@ def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
     return found
 
 
-def _in_schema(inventory: Inventory) -> Iterator[tuple[str, str, Consumed]]:
+def _in_schema(inventory: Inventory) -> Iterator[Claim]:
     named = {side.identifier: table for table in inventory.keyed.values() for side in table.side_tables}
     for name, state in inventory.tables.items():
         owner = named.get(name)
         if owner is None and PROPERTY_OF in state.properties:
             continue  # a generation that no view names
         consumer = (inventory.name(name) if owner is None else owner.name).dotted
-        for upstream, consumed in consumed_versions(state.history()).items():
-            yield consumer, upstream, consumed
+        for consumed in consumed_versions(state.history()).values():
+            yield Claim(consumer, consumed)

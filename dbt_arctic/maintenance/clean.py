@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dbt_arctic.keyed import create, write
+from dbt_arctic.maintenance.drop import drop_side
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.maintenance.leftovers import Removal, Retention, find_leftovers
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.switch import forget_previous
 
 
 def clean(
@@ -56,28 +58,12 @@ def _remove(
         edge.run("drop_aside", create.drop_view(target), table)
     elif removal.kind in ("previous", "generation"):
         if removal.kind == "previous" and table is not None and table.name.identifier not in forgotten:
-            edge.run("forget_previous", create.forget_previous(table), table)
+            forget_previous(edge, table)
             forgotten.add(table.name.identifier)
-        return _remove_side(edge, catalog_name, removal)
+        return drop_side(edge, catalog_name, target, table)
     else:
         step = {"staging": "drop_staging", "set-aside": "drop_aside"}[removal.kind]
         edge.run(step, create.drop_table(target), table)
-    return True
-
-
-def _remove_side(edge: Edge, catalog_name: str, removal: Removal) -> bool:
-    """Drop a side table, unless somebody shows its generation again at this very moment.
-
-    The intention comes first, then the look at the views: who has shown it by then is seen; who shows it
-    later sees the intention, and takes it back.
-    """
-    target = removal.target
-    edge.run("announce_drop", create.announce_drop(target, edge.run_id), removal.table)
-    now = take_inventory(edge.catalog, catalog_name, target.schema)
-    if any(target in table.side_tables for table in now.keyed.values()):
-        edge.run("withdraw_drop", create.withdraw_drop(target), removal.table)
-        return False
-    edge.run("drop_side_table", create.drop_table(target), removal.table)
     return True
 
 

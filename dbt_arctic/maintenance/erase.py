@@ -35,12 +35,15 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, goes_on
-from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, side_columns
+from dbt_arctic.maintenance.drop import drop_side
+from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, find_in_the_way, side_columns
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept
 from dbt_arctic.refresh.branches import ATTEMPTS, publish, staged
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.lease import refuse_beside_build
 from dbt_arctic.refresh.replay import settle
 from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
+from dbt_arctic.refresh.switch import forget_previous
 
 _LONGEST_LOG = 1000
 """Commits that the log is carried on for: they are kept in the table's metadata."""
@@ -92,9 +95,7 @@ def erase(
         return Erased(plan, (), (), (), (), ())
     _refuse(plan, force)
     _settle(edge, plan)
-    for thing in plan.in_the_way:
-        for step, statement in thing.steps:
-            edge.run(step, statement, table)
+    _make_way(edge, plan)
     before = {side.name: _files(edge, side.name) for side in plan.sides}
     starts = {side.name: _start(edge, side.generation) for side in plan.sides}
     hidden = dict.fromkeys((side.name for side in plan.sides), 0)
@@ -142,6 +143,30 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
             why="a key is erased for good only if they go too; nothing was changed",
             fix="wait for runs at work to end, and give --force to remove the rest",
         )
+
+
+def _make_way(edge: Edge, plan: ErasePlan) -> None:
+    """Remove what was agreed to, as far as it still is in the way: a full refresh may have shown meanwhile
+    what no view showed, and a run have published its branch.
+
+    :raises ConcurrentRun: the table is being rebuilt, or was.
+    """
+    if not plan.in_the_way:
+        return
+    refuse_beside_build(edge, plan.table, "keys cannot be erased", plan.table.name.dotted)
+    _require_generation(edge, plan.table)
+    forgotten = False
+    still = {(thing.kind, thing.what) for thing in find_in_the_way(edge, plan.table)}
+    for thing in plan.in_the_way:
+        if (thing.kind, thing.what) not in still:
+            continue
+        for step, statement in thing.steps:
+            edge.run(step, statement, plan.table)
+        if thing.forget and not forgotten:  # before the first of its two tables goes
+            forget_previous(edge, plan.table)
+            forgotten = True
+        for side in thing.sides:
+            drop_side(edge, plan.table.name.catalog, side, plan.table)
 
 
 def _settle(edge: Edge, plan: ErasePlan) -> None:
@@ -210,14 +235,21 @@ def _carry_on(edge: Edge, side: Side, start: _Start) -> int:
             properties = {PROPERTY_RUN: edge.run_id, **carried}
             statement = sql.carry_on(side.name, side_columns(side), properties)
             edge.run("carry_on", statement, side.generation)
-            snapshot = _state(edge, side).branches.get(sql.BRANCH)
-            if snapshot is not None and publish(edge, side.name, sql.BRANCH, side.generation):
-                return snapshot
+            made = _carried(_state(edge, side))
+            if made is not None and publish(edge, side.name, sql.BRANCH, side.generation, head(state)):
+                return made
     raise ConcurrentRun(
         f"other commits to {side.name} got in between {ATTEMPTS} times",
         where=side.name.dotted,
         fix="erase again when fewer writers are at work",
     )
+
+
+def _carried(state: TableState) -> int | None:
+    """The commit on the branch. Of two erasures at once, the other may have made the branch without it."""
+    at = state.branches.get(sql.BRANCH)
+    one = next((one for one in state.snapshots if one.snapshot_id == at), None)
+    return at if one is not None and one.summary.get(sql.PROPERTY_ERASE) == sql.CARRIED else None
 
 
 def _state(edge: Edge, side: Side) -> TableState:

@@ -45,12 +45,15 @@ class InTheWay:
     """Something that keeps copies, and goes only when that is asked for.
 
     :param steps: the statements that remove it, each with its name.
+    :param sides: side tables that go with it, and :param forget: whether the view names them.
     """
 
     kind: str
     what: str
     why: str
-    steps: tuple[tuple[str, str], ...]
+    steps: tuple[tuple[str, str], ...] = ()
+    sides: tuple[Name, ...] = ()
+    forget: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def _plan(edge: Edge, table: KeyedTable, condition: str, keys: int) -> ErasePlan
         condition=condition,
         keys=keys,
         sides=tuple(sides),
-        in_the_way=tuple(_in_the_way(edge, table, generations)),
+        in_the_way=find_in_the_way(edge, table),
         consumers=tuple(find_consumers(edge.catalog, table.name)),
     )
 
@@ -160,22 +163,22 @@ def _generations(edge: Edge, table: KeyedTable) -> list[KeyedTable]:
     return found
 
 
+def find_in_the_way(edge: Edge, table: KeyedTable) -> tuple[InTheWay, ...]:
+    """What keeps copies of a table's rows."""
+    return tuple(_in_the_way(edge, table, _generations(edge, table)))
+
+
 def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
     inventory = take_inventory(edge.catalog, table.name.catalog, table.name.schema)
     sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
-    forget = [("forget_previous", create.forget_previous(table))]
     for identifier, state in sorted(inventory.tables.items()):
         name = inventory.name(identifier)
         if identifier in sides:
             yield from _refs(name, state)
         elif state.properties.get(PROPERTY_OF) == table.made_as.dotted:
-            steps = [("drop_side_table", create.drop_table(name))]
-            why = "no view shows it"
-            if name in table.side_tables:
-                why = "the generation before had another key"
-                steps = [*forget, *steps]  # before the first of its two tables goes
-                forget = []
-            yield InTheWay("generation", identifier, why, tuple(steps))
+            forget = name in table.side_tables
+            why = "the generation before had another key" if forget else "no view shows it"
+            yield InTheWay("generation", identifier, why, sides=(name,), forget=forget)
         elif staging_of(identifier) == table.name.identifier:
             yield InTheWay(
                 "staging",

@@ -101,7 +101,7 @@ def _say_again(edge: Edge, table: KeyedTable, said: dict[str, str]) -> None:
         with staged(edge, table.change, head(state), branch, table):
             properties = {PROPERTY_RUN: edge.run_id, **newest}
             edge.run("carry_on", carry_on(table.change, branch, columns, properties), table)
-            if publish(edge, table.change, branch, table):
+            if publish(edge, table.change, branch, table, head(state)):
                 return
     raise ConcurrentRun(
         f"other commits to {table.change} got in between {ATTEMPTS} times",

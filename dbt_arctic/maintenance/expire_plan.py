@@ -7,6 +7,7 @@ on from one reads all that came after it.
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -15,11 +16,11 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.compaction.major import pending_transactions
 from dbt_arctic.keyed.log import carried_log, versions_to_carry
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.replay import PROPERTY_SETTLED
+from dbt_arctic.keyed.replay import PROPERTY_REPLAYS, PROPERTY_SETTLED, replayed
 from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
-from dbt_arctic.maintenance.claims import Claim, Claims
+from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.maintenance.pairs import merged_by
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build
@@ -134,9 +135,11 @@ def _kept(
     holds = _savepoints(base)
     from_change = _last_until(changes, before_ms)
     needed: list[Snapshot | None] = []
-    for claim in claims.of(table.name.dotted, released):
-        if claim.consumed.table_id != table.generation.change_id or not is_token(claim.consumed.version):
-            continue  # of another generation, or of before the table was keyed
+    # Who read it before it was keyed goes on from a snapshot of what is its base now.
+    for claim in claims.of(base.location, released):
+        if not is_token(claim.consumed.version):
+            needed.append(_by_id(bases, int(claim.consumed.version)))
+    for claim in claims.of(table.generation.change_id, released):
         version = Version.parse(claim.consumed.version)
         if any(snapshot_id == version.change_snapshot for snapshot_id, _ in carried_log(changes)):
             from_change = None
@@ -162,20 +165,14 @@ def plan_plain(
     if claims.unknown:
         return ExpirePlan(name, None, (_everything(name, state),), (_unknown(claims),))
     table_id = plain_id(state)
-    for claim in claims.of(name.dotted, released):
-        wanted = _consumed_of_plain(history, claim, table_id)
+    for claim in claims.of(table_id, released):
+        wanted = None if is_token(claim.consumed.version) else _by_id(history, int(claim.consumed.version))
         if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
             keep = wanted
             holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
     telling = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
     keep = None if keep is None else _older(keep, telling)
     return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
-
-
-def _consumed_of_plain(history: Sequence[Snapshot], claim: Claim, table_id: str) -> Snapshot | None:
-    if claim.consumed.table_id != table_id or is_token(claim.consumed.version):
-        return None
-    return _by_id(history, int(claim.consumed.version))
 
 
 def _untouchable(edge: Edge, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
@@ -208,8 +205,12 @@ def _to_carry(changes: Sequence[Snapshot], keep: Snapshot | None) -> dict[str, s
     if keep is None:
         return {}
     kept = [one for one in changes if one.sequence_number >= keep.sequence_number]
-    names = (PROPERTY_CONSUMED, PROPERTY_SETTLED)
-    return said_last(changes, [name for name in names if not any(name in one.summary for one in kept)])
+    names = [PROPERTY_CONSUMED, PROPERTY_SETTLED]
+    names = [name for name in names if not any(name in one.summary for one in kept)]
+    # A late writer of the generation before looks for what of it was brought along.
+    if replayed(changes) - replayed(kept):
+        names.append(PROPERTY_REPLAYS)
+    return said_last(changes, names)
 
 
 def said_last(history: Sequence[Snapshot], names: Iterable[str]) -> dict[str, str]:
@@ -220,6 +221,8 @@ def said_last(history: Sequence[Snapshot], names: Iterable[str]) -> dict[str, st
     said = {name: value for name, value in found.items() if value is not None}
     if PROPERTY_CONSUMED in said:
         said[PROPERTY_CONSUMED] = encode_consumed(versions_to_carry(history))
+    if PROPERTY_REPLAYS in said:
+        said[PROPERTY_REPLAYS] = json.dumps(sorted(replayed(history)))
     return said
 
 

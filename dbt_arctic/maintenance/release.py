@@ -14,6 +14,7 @@ from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
 from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
 from dbt_arctic.maintenance.generations import generation_numbers, load_generation, load_sides
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.replay import settle
 from dbt_arctic.refresh.state import find_keyed, head, load_change
 
 
@@ -24,7 +25,8 @@ def release(edge: Edge, name: Name) -> None:
     the keyed table again.
 
     :raises ConfigError: changes are not merged yet, or it has a savepoint.
-    :raises ConcurrentRun: somebody wrote to it meanwhile; it is the keyed table that it was.
+    :raises ConcurrentRun: somebody wrote to it meanwhile; it is the keyed table that it was. Or rows landed
+        beside a full refresh that it cannot take.
     """
     finish_adoption(edge, name)
     table = find_keyed(edge.catalog, name)
@@ -46,6 +48,9 @@ def release(edge: Edge, name: Name) -> None:
 def _unname(edge: Edge, table: KeyedTable) -> None:
     base, change = load_sides(edge.catalog, table)
     _refuse_savepoints(edge, table)
+    # What landed beside its last full refresh, and waits, would go with the generation before.
+    settle(edge, table, table.name.dotted)
+    change = load_change(edge.catalog, table)
     pending = pending_transactions(edge, table, head(change)) - merged_transactions(base.history())
     if pending:
         raise ConfigError(

@@ -32,6 +32,7 @@ from dbt_arctic.maintenance.versions import resolve, state_at
 from dbt_arctic.refresh.build import begin
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.replay import settle
 from dbt_arctic.refresh.state import columns_at, current_version, load_change, load_keyed
 from dbt_arctic.refresh.switch import require_unmoved
 
@@ -92,6 +93,8 @@ def _build(edge: Edge, name: Name, text: str) -> RolledBack:
     """With a sequence: what lands from here on is in the new generation, where its sequence decides."""
     beginning = begin(edge, name)
     table = load_keyed(edge.catalog, name)
+    # The generation before goes with this build, and with it what landed there and still waits.
+    settle(edge, table, name.dotted)
     try:
         to = resolve(edge.catalog, table, text, name.dotted)
         _require_same_meaning(edge.catalog, table, to)

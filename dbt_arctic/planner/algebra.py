@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
 
+from dbt_arctic.planner.dialect import Suffixed
+
 State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys"]
 """What a scan reads of its upstream: all rows now, all rows as last consumed, the rows of the old state
 that changed since, those of the new state, both of these, both with ``SIGN_OF_ROW``, or their keys."""
@@ -34,6 +36,7 @@ class SubqueryRef(exp.Expression):
         return int(self.this)
 
 
+_WHOLE_SUFFIXES = frozenset(["L", "S", "Y"])
 SAME_TYPE = "same_type"
 """In the ``meta`` of an equality of two columns: values that are equal are the same in every way."""
 
@@ -304,17 +307,30 @@ def as_operand(value: exp.Expression) -> exp.Expression:
     """A value where a column stood. Beside a decimal, Spark gives a whole number that is written the digits
     that it has, and a column those of its type.
     """
-    if is_whole_number(value):
-        bits = abs(int(value.name if isinstance(value, exp.Literal) else value.this.name)).bit_length()
+    if not is_whole_number(value):
+        return value.copy() if isinstance(value, exp.Literal) else exp.Paren(this=value.copy())
+    number = _unsigned(value)
+    if isinstance(number, exp.Literal):
+        bits = int(number.name).bit_length()
         return exp.cast(value.copy(), "INT" if bits < 32 else "BIGINT", dialect="spark")
-    return value.copy() if isinstance(value, exp.Literal) else exp.Paren(this=value.copy())
+    made = exp.Paren(this=value.copy())
+    for found in list(made.find_all(Suffixed)):
+        found.replace(exp.Cast(this=found.this, to=found.to))
+    return made
 
 
 def is_whole_number(value: exp.Expr | None) -> bool:
-    """Whether something is written as ``12`` or ``-12``."""
-    if isinstance(value, exp.Neg):
+    """Whether something is written as ``12``, ``-12``, ``(12)`` or ``12L``."""
+    number = None if value is None else _unsigned(value)
+    if isinstance(number, Suffixed) and number.args["suffix"] in _WHOLE_SUFFIXES:
+        number = number.this
+    return isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit()
+
+
+def _unsigned(value: exp.Expr) -> exp.Expr:
+    while isinstance(value, exp.Neg | exp.Paren):
         value = value.this
-    return isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit()
+    return value
 
 
 def equalities(conditions: Iterable[exp.Expression], same_type: bool = False) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ left to Spark: it is put in parentheses, so that no rule takes it for one of two
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,14 +31,17 @@ from dbt_arctic.planner.algebra import (
     plain,
     walk,
 )
+from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
 """Digits of numbers that Spark compares as decimals, where their type does not tell."""
 _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
+_WHOLE = frozenset(["tinyint", "smallint", "int"])
+_BY_TYPE = frozenset(["hash", "xxhash64", "typeof"])
 _STRINGS = frozenset(["string", "varchar", "char"])
 _OF_STRINGS = frozenset(
     [
@@ -119,11 +122,9 @@ def _digits(type_: str) -> tuple[int, int]:
 
 def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
     """:param types: of the columns of scans."""
-    known = _types(node, types)
-    if not _tells_types(node):
-        # Of whole numbers nothing else depends on whether they have 32 bits or 64.
+    known = types_of_columns(node, types)
+    if tells_no_widths(node, types):
         known = {name: "bigint" if type_ in _WHOLE else type_ for name, type_ in known.items()}
-    _refuse_mixed(node, known)
 
     def of_condition(condition: exp.Expression) -> exp.Expression:
         if not isinstance(condition, exp.EQ):
@@ -154,78 +155,27 @@ def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
     return change(node)
 
 
-def _refuse_mixed(node: Node, known: Mapping[str, str]) -> None:
-    """An expression over a column of a UNION is computed for each part, in the part's own type.
-
-    :raises CannotPlan: the parts have types in which it would be another value.
-    """
-    mixed: dict[str, str] = {}
-    for part in reversed(list(walk(node))):
-        match part:
-            case UnionAll():
-                mixed.update(_mixed(part.columns, part.children, known))
-            case SetOperation():
-                mixed.update(_mixed(part.columns, (part.left, part.right), known))
-        for expression in _expressions(part):
-            for found in expression.find_all(exp.Column):
-                if found.name in mixed and not _takes_any(found):
-                    raise CannotPlan(
-                        "unsupported",
-                        f"an expression over a column of a UNION whose parts have {mixed[found.name]}",
-                        "cast the column to one type in each part",
-                        line_of(expression),
-                    )
-        if isinstance(part, Project | Window):
-            carried = {
-                name: mixed[value.name]
-                for name, value in part.items
-                if isinstance(value, exp.Column) and value.name in mixed
-            }
-            mixed.update(carried)
-
-
-def _tells_types(node: Node) -> bool:
+def tells_types(node: Node) -> bool:
     """Whether some function gives another value for the same number of another type."""
-    return any(
-        function_name(call) in _BY_TYPE
-        for part in walk(node)
-        for expression in _expressions(part)
-        for call in expression.walk()
+    return any(function_name(call) in _BY_TYPE for call in _parts(node))
+
+
+def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
+    """Whether nothing depends on whether a whole number has 32 bits or 64, as it does beside a decimal.
+
+    :param types: of the columns of scans.
+    """
+    fractions = (one for one in _parts(node) if isinstance(one, exp.Literal) and not one.is_string)
+    return not (
+        tells_types(node)
+        or any("decimal" in type_ for type_ in types.values())
+        or any(not one.name.isdigit() for one in fractions)
+        or any(one.to.this == exp.DataType.Type.DECIMAL for one in _parts(node) if isinstance(one, exp.Cast))
     )
 
 
-_WHOLE = frozenset(["tinyint", "smallint", "int"])
-_BY_TYPE = frozenset(["hash", "xxhash64", "typeof"])
-_COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
-_ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
-
-
-def _takes_any(column: exp.Column) -> bool:
-    """Whether it is the same whichever of the types the column has there."""
-    parent = column.parent
-    while isinstance(parent, exp.Paren | exp.Distinct):
-        parent = parent.parent
-    return parent is None or isinstance(parent, (*_COMPARES, *_ADDS_UP))
-
-
-def _expressions(node: Node) -> list[exp.Expression]:
-    match node:
-        case Aggregate():
-            return [value for _, value in (*node.groups, *node.aggregates)]
-        case Project() | Window():
-            return [value for _, value in node.items]
-        case Filter() | Join():
-            return list(node.conditions)
-    return []
-
-
-def _mixed(columns: Sequence[str], parts: Sequence[Node], known: Mapping[str, str]) -> dict[str, str]:
-    found = {}
-    for place, name in enumerate(columns):
-        types = sorted({known[part.output[place]] for part in parts if part.output[place] in known})
-        if len(types) > 1:
-            found[name] = " and ".join(types)
-    return found
+def _parts(node: Node) -> Iterator[exp.Expr]:
+    return (found for part in walk(node) for one in expressions(part) for found in one.walk())
 
 
 def _are_alike(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:
@@ -252,7 +202,7 @@ def _marked(expression: exp.Expression) -> exp.Expression:
     return made
 
 
-def _types(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
+def types_of_columns(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
     """The type of every column in a tree whose type its text tells.
 
     :raises CannotPlan: parts of a set operation have columns that are not alike.
@@ -267,7 +217,7 @@ def _types(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
         if isinstance(value, exp.Paren):
             return of_value(value.this)
         if isinstance(value, exp.Cast):
-            return str(value.to.sql(dialect="spark")).lower()
+            return str(value.to.sql(dialect="spark")).lower().replace(", ", ",")
         if (isinstance(value, exp.Literal) and value.is_string) or function_name(value) in _OF_STRINGS:
             # With a collation somewhere inside, it is not known what equal means.
             return None if value.find(exp.Collate) is not None else "string"

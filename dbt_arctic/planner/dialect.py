@@ -15,6 +15,8 @@ from sqlglot.dialects.spark import Spark
 AGGREGATES = ("sum", "count", "min", "max", "avg")
 """Aggregate functions that keep a class of their own; their text survives."""
 
+_SUFFIX = "suffix"
+"""In the ``meta`` of a type: it is the suffix of a number, and not written out."""
 _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SUBSTRING")
 
 
@@ -25,6 +27,12 @@ class Moment(exp.Expression):
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "before": True, "call": True}
+
+
+class Suffixed(exp.Cast):
+    """A number with its type, as ``12L``."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "suffix": True}
 
 
 class VerbatimSpark(Spark):
@@ -43,6 +51,14 @@ class VerbatimSpark(Spark):
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
 
+        def _parse_dcolon(self) -> exp.Expr | None:
+            # `12L` is read as `12::BIGINT`, which beside a decimal has other digits.
+            suffix = self._curr.text.upper()
+            found: exp.Expr | None = super()._parse_dcolon()
+            if found is not None and suffix in self.dialect.tokenizer_class.NUMERIC_LITERALS:
+                found.meta[_SUFFIX] = suffix
+            return found
+
     class Generator(Spark.Generator):  # type: ignore[misc,valid-type]
         # Spark has a type TIME since 4.1; sqlglot makes a TIMESTAMP of it, which is something else.
         TYPE_MAPPING: ClassVar[dict[Any, Any]] = {
@@ -52,6 +68,7 @@ class VerbatimSpark(Spark):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **Spark.Generator.TRANSFORMS,
             Moment: lambda self, moment: moment.this,
+            Suffixed: lambda self, number: f"{self.sql(number, 'this')}{number.args['suffix']}",
         }
 
         def datatype_sql(self, expression: exp.DataType) -> str:
@@ -64,6 +81,14 @@ class VerbatimSpark(Spark):
             if expression.to.this == exp.DataType.Type.TIME and expression.this.is_string:
                 return f"TIME {self.sql(expression, 'this')}"
             return str(super().cast_sql(expression, safe_prefix))
+
+
+def with_suffixes(tree: exp.Query) -> None:
+    """``12L`` is read as a cast of 12, which it is not beside a decimal, or beside such a cast."""
+    for cast in list(tree.find_all(exp.Cast)):
+        suffix = cast.to.meta.get(_SUFFIX)
+        if suffix is not None:
+            cast.replace(Suffixed(this=cast.this, to=cast.to, suffix=suffix))
 
 
 def to_sql(expression: exp.Expression) -> str:

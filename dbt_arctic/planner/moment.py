@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Protocol
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import exp
 
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra import Node, walk
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
@@ -27,6 +28,8 @@ OF_TODAY = re.compile(r"T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
 """Texts that Spark takes for a time of today when it makes a TIMESTAMP of them."""
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 
 DATE = frozenset(["current_date", "curdate"])
 KNOWN = DATE | {"current_timestamp", "now"}
@@ -46,11 +49,35 @@ class Clock:
     @classmethod
     def at(cls, moment: datetime, zone: str) -> Clock:
         """:param moment: with its time zone. :param zone: the session's."""
-        instant = moment.astimezone(ZoneInfo("UTC"))
-        return cls(moment.astimezone(ZoneInfo(zone)).date().isoformat(), f"{instant:%Y-%m-%d %H:%M:%S.%f}Z")
+        instant = moment.astimezone(timezone.utc)
+        return cls(moment.astimezone(zone_of(zone)).date().isoformat(), f"{instant:%Y-%m-%d %H:%M:%S.%f}Z")
 
     def literal(self, function: str) -> str:
         return f"DATE '{self.date}'" if function in DATE else f"TIMESTAMP_LTZ '{self.instant}'"
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone as Spark names it: a region, or an offset.
+
+    >>> zone_of("+02:00").utcoffset(None), zone_of("GMT-3").utcoffset(None) == timedelta(hours=-3)
+    (datetime.timedelta(seconds=7200), True)
+
+    :raises ConfigError: it is none.
+    """
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
+        size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(-size if offset[1] == "-" else size)
+    try:
+        return timezone.utc if name == "Z" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ConfigError(
+            f"the session's time zone {name} is not known",
+            where="spark.sql.session.timeZone",
+            why="the day of an automatic model's refresh depends on it",
+            fix="name a region or an offset: 'Europe/Berlin', '+02:00'",
+        ) from error
 
 
 class Time(Protocol):

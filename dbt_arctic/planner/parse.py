@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
-from dbt_arctic.planner.dialect import VerbatimSpark
+from dbt_arctic.planner.dialect import VerbatimSpark, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.reasons import CannotPlan
@@ -42,6 +42,7 @@ def parse(sql: str) -> exp.Query:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise CannotPlan("not-a-query", f"a {tree.key.upper()} statement is not a query")
+    with_suffixes(tree)
     _name_values(tree)
     _name_units(tree)
     return tree
@@ -203,7 +204,9 @@ def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Whether a name is that of a common table expression. One of these sees those before it only."""
+    """Whether a name is that of a common table expression. One of these sees those before it only, and itself
+    where it is recursive.
+    """
     if table.db:
         return False
     name = table.name.lower()
@@ -211,8 +214,9 @@ def is_cte(table: exp.Table) -> bool:
     inside: exp.Expr | None = None
     while node is not None:
         with_ = node.args.get("with_") or node.args.get("with")
+        is_recursive = with_ is not None and with_.args.get("recursive")
         for cte in with_.expressions if with_ is not None else ():
-            if cte is inside:
+            if cte is inside and not is_recursive:
                 break
             if cte.alias.lower() == name:
                 return True

@@ -32,6 +32,7 @@ from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.scope import Built
 from dbt_arctic.planner.tidy import tidied
 from dbt_arctic.planner.touched import touched, union_of
+from dbt_arctic.planner.unions import refuse_mixed, with_typed_nulls
 from dbt_arctic.planner.unique import unique_keys
 
 AFFECTED = "affected_keys"
@@ -126,7 +127,9 @@ def understand(
         if mine.lower() != name.lower() and mine.lower() in known:
             raise CannotPlan("not-resolved", f"Spark gives the columns in another order: {mine}, not {name}")
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
-    return Query(tidied(with_true_equalities(built.node, builder.types)), columns, builder.types)
+    node = with_typed_nulls(built.node, builder.types)
+    refuse_mixed(node, builder.types)
+    return Query(tidied(with_true_equalities(node, builder.types)), columns, builder.types)
 
 
 def plan_incremental(

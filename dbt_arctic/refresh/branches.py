@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from dbt_arctic.catalog.api import TableState
+from dbt_arctic.catalog.api import CatalogColumn, TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.names import Name
@@ -15,6 +15,7 @@ from dbt_arctic.refresh.leftovers import branch_name, is_abandoned_branch
 
 __all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"]
 
+_GONE = -1
 ATTEMPTS = 5
 """How often a write on a branch starts again when other commits get in between."""
 
@@ -41,8 +42,22 @@ def drop_stale_branches(edge: Edge, target: Name, state: TableState, table: Keye
             edge.run("drop_branch", write.drop_branch(target, branch), table)
 
 
-def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> bool:
-    """Fast-forward main to a branch; ``False`` when main moved since the branch was made."""
+def publish(
+    edge: Edge,
+    target: Name,
+    branch: str,
+    table: KeyedTable | None,
+    since: int | None,
+    columns: Sequence[CatalogColumn] = (),
+) -> bool:
+    """Fast-forward main to a branch; ``False`` when main moved since the branch was made.
+
+    :param since: the snapshot at which it was made.
+    :param columns: those with which its rows were written, where it matters that they are still the same.
+    """
+    state = edge.catalog.load_table(target.schema, target.identifier)
+    if state is None or _begins_at(state, branch) != since or not _has(state, columns):
+        return False
     for left in reversed(range(ATTEMPTS)):
         try:
             edge.run("fast_forward", write.fast_forward(target, branch), table)
@@ -61,6 +76,25 @@ def publish(edge: Edge, target: Name, branch: str, table: KeyedTable | None) -> 
             continue
         return True
     return False
+
+
+def _begins_at(state: TableState, branch: str) -> int | None:
+    """The snapshot of main that a branch goes on from.
+
+    A branch that was dropped under a statement is made again by that statement's commit, and then from where
+    main is: its rows were computed without what main has got meanwhile, and a fast-forward would not tell.
+    """
+    main = {one.snapshot_id for one in state.history()}
+    at = state.branches.get(branch)
+    if at is None:
+        return _GONE
+    return next((one.snapshot_id for one in state.history(at) if one.snapshot_id in main), None)
+
+
+def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
+    """A column that was dropped and added again has none of the values that were written before."""
+    numbers = {column.name: column.field_id for column in state.columns}
+    return all(numbers.get(column.name, _GONE) == column.field_id for column in columns)
 
 
 def _landed(edge: Edge, target: Name, branch: str) -> bool:

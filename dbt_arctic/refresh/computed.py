@@ -120,11 +120,13 @@ def write_computed(
             if rows == 0 and not publish_empty:
                 return Written(rows, sql, attempt)
             with turn(table.change):
-                published = publish(edge, table.change, attempt.branch, table)
+                pinned = attempt.change
+                published = publish(edge, table.change, attempt.branch, table, head(pinned), pinned.columns)
             if published:
-                _require_generation(edge, table, purpose)
+                # A build that ends between the two looks is seen by the second.
                 if not purpose.pulls:
                     _require_no_switch(edge, table, purpose)
+                _require_generation(edge, table, purpose)
                 return Written(rows, sql, attempt)
             previous = attempt
     raise ConcurrentRun(

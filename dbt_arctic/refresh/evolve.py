@@ -188,6 +188,25 @@ def relax(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
     return relaxed
 
 
+def require_same_fields(
+    edge: Edge, config: KeyedConfig, table: KeyedTable, written: Sequence[CatalogColumn]
+) -> None:
+    """After a write with new columns: another run that adds the same ones may have taken them for what a run
+    that was cut off has left, and made them anew.
+
+    :param written: the change table's columns before the write.
+    :raises ConcurrentRun: what was written to them is gone.
+    """
+    there = {column.name: column.field_id for column in _columns_of(edge, table.change)}
+    if any(there.get(column.name, -1) != column.field_id for column in written):
+        raise ConcurrentRun(
+            f"another run made new columns of {table.name} again while this one wrote to them",
+            where=config.model,
+            why="it began with the same change of the model's columns; they are NULL in the rows of this run",
+            fix="run the model again",
+        )
+
+
 def _drop_leftovers(
     edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, leftovers: Sequence[CatalogColumn]
 ) -> None:

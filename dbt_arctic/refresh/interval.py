@@ -18,8 +18,6 @@ _LITERALS: Mapping[str, Callable[[datetime], str]] = {
     "timestamp": lambda at: f"TIMESTAMP {literal(str(at))}",
     "timestamp_ntz": lambda at: f"TIMESTAMP_NTZ {literal(str(at.replace(tzinfo=None)))}",
     "date": lambda at: f"DATE {literal(str(at.date()))}",
-    # As text, exactly as dbt writes it into the filter of what the model reads.
-    "string": lambda at: literal(str(at)),
 }
 
 

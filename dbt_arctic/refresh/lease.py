@@ -124,7 +124,7 @@ def build_at_work(
     if base is None or lease is None or not is_living(base.properties, now_ms):
         return None
     finished = change is not None and create.is_finished(change.properties)
-    if finished and change is not None and not _may_still_be_shown(change, lease, now_ms):
+    if finished and change is not None and not _may_still_be_shown(base, change, lease, now_ms):
         return None
     return Build(number, lease, finished)
 
@@ -148,9 +148,13 @@ def _side(edge: Edge, name: Name, role: str, number: int) -> TableState | None:
     return state if state is not None and state.properties.get(PROPERTY_OF) == name.dotted else None
 
 
-def _may_still_be_shown(change: TableState, lease: Lease, now_ms: int) -> bool:
-    """To show a finished generation takes a moment. One that waits for longer has lost its view since."""
-    return any(now_ms - one.timestamp_ms <= lease.timeout_s * 1000 for one in change.snapshots[-1:])
+def _may_still_be_shown(base: TableState, change: TableState, lease: Lease, now_ms: int) -> bool:
+    """To show a finished generation takes a moment, and what it replays before that takes as long as its
+    lease is renewed. One that waits for longer has lost its view since.
+    """
+    renewed = int(base.properties.get(PROPERTY_RENEWED) or 0)
+    last = max((renewed, *(one.timestamp_ms for one in change.snapshots[-1:])))
+    return now_ms - last <= lease.timeout_s * 1000
 
 
 def refuse_beside_build(edge: Edge, table: KeyedTable, what: str, where: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import UnknownRelation
 from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log
@@ -25,7 +27,9 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
     name = origin(catalog, name)
     state = catalog.load_table(name.schema, name.identifier)
     if state is not None:
-        return next((entry.timestamp_ms for entry in state.history() if _changed_rows(entry)), None)
+        history = state.history()
+        told = next((entry.timestamp_ms for entry in history if _changed_rows(entry)), None)
+        return _before_what_is_left(history) if told is None else told
     keyed = find_keyed(catalog, name)
     if keyed is not None:
         return _of_change_table(load_change(catalog, keyed))
@@ -51,10 +55,16 @@ def _of_change_table(change: TableState) -> int | None:
     carried = next((txn for _, txn in carried_log(history) if txn), None)
     if carried is not None:
         return txn_ms(carried)
-    if history and history[-1].parent_id is not None:
-        return history[-1].timestamp_ms  # what changed them was expired: it was no later
+    left = _before_what_is_left(history)
+    if left is not None:
+        return left
     created = change.properties.get(PROPERTY_CREATED)
     return None if created is None else int(created)
+
+
+def _before_what_is_left(history: Sequence[Snapshot]) -> int | None:
+    """What changed the rows was expired: it was no later than the oldest snapshot that is left."""
+    return history[-1].timestamp_ms if history and history[-1].parent_id is not None else None
 
 
 def _changed_rows(entry: Snapshot) -> bool:

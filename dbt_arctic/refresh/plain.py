@@ -85,7 +85,7 @@ def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]
         drop_stale_branches(edge, write.target, state, None)
         with staged(edge, write.target, state.current_snapshot_id, write.branch):
             rows = _with_properties(edge, {**write.expected, **write.consumed}, statements)
-            if publish(edge, write.target, write.branch, None):
+            if publish(edge, write.target, write.branch, None, state.current_snapshot_id):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(
         f"other commits to {write.target} got in between {ATTEMPTS} times",

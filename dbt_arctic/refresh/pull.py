@@ -13,6 +13,7 @@ from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import Generation, KeyedTable, stored_key
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.refresh.consumption import has_read_further, not_before
+from dbt_arctic.refresh.plain_state import plain_at
 from dbt_arctic.refresh.state import (
     columns_at,
     find_keyed,
@@ -262,15 +263,17 @@ def _pull_plain(
     staging: Name | None,
 ) -> Pull:
     table_id = plain_id(state)
-    columns = tuple(column.name for column in state.columns)
+    types = {column.name: column.type for column in state.columns}
+    columns = tuple(types)
     if state.current_snapshot_id is None:
         if last is not None and last.version != "0":
             raise _made_anew(upstream, model)
-        sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {upstream.sql}\nWHERE false", columns)
+        sql = read.everything(plain_at(upstream, types, {}, None), columns)
         return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
     now = state.current_snapshot_id if pin is None else int(pin.version)
     consumed = Consumed(table_id, str(now))
-    state_now = f"SELECT {quote_all(columns)}\nFROM {upstream.at(now)}"
+    there = catalog.columns_at(upstream.schema, upstream.identifier, now)
+    state_now = plain_at(upstream, types, there, now)
     if last is None or last.version == "0":
         return Pull(upstream, read.everything(state_now, columns), consumed, True)
     if last.table_id != table_id:
@@ -290,14 +293,8 @@ def _pull_plain(
             why="it was expired since this model last read the table",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
-    present = frozenset(catalog.columns_at(upstream.schema, upstream.identifier, before))
-    selected = ", ".join(
-        quote(column.name)
-        if column.name in present
-        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
-        for column in state.columns
-    )
-    state_before = f"SELECT {selected}\nFROM {upstream.at(before)}"
+    present = catalog.columns_at(upstream.schema, upstream.identifier, before)
+    state_before = plain_at(upstream, types, present, before)
     if appended:
         sql = read.everything(f"{state_now}\nEXCEPT ALL\n{state_before}", columns)
         return Pull(upstream, sql, consumed, True)
@@ -308,7 +305,6 @@ def _pull_plain(
             why="without a key, an updated row cannot be told from a new one",
             fix="name the key: incremental_pull(..., unique_key='...')",
         )
-    types = {column.name: column.type for column in state.columns}
     sql = read.difference(state_before, state_now, key, types, images)
     return Pull(upstream, sql, consumed, True, images)
 

@@ -6,13 +6,13 @@ Nothing is run to find out.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
 from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.parse import is_unseen, named, named_columns, parse, relations, spelled
@@ -22,9 +22,12 @@ from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 
-VERSION_OF_RULES = "5"
+VERSION_OF_RULES = "6"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
+_METADATA = frozenset(
+    ["_row_id", "_last_updated_sequence_number", "_file", "_pos", "_spec_id", "_partition", "_deleted"]
+)
 Until = Callable[[Name], Consumed | None]
 """The version at which a relation is read; ``None``: the newest."""
 
@@ -115,6 +118,9 @@ def read(
         tree = follow(parse(sql), target)
     except CannotPlan as error:
         return Reading(upstreams, views, trees, None, error.reason)
+    metadata = next((one for part in (tree, *trees.values()) for one in _of_metadata(part, upstreams)), None)
+    if metadata is not None:
+        return Reading(upstreams, views, trees, None, metadata)
     known = expected.get(ASKED_AT)
     last = Clock(known.table_id, known.version) if known is not None else None
     found = Reading(upstreams, views, trees, tree, now=now, last=last)
@@ -126,6 +132,17 @@ def read(
         calls=frozenset(called),
         may_depend_on_time=any(map(may_depend_on_time, (tree, *trees.values()))),
     )
+
+
+def _of_metadata(tree: exp.Query, upstreams: Mapping[str, Upstream]) -> Iterator[Reason]:
+    """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them."""
+    stored = {name.lower() for upstream in upstreams.values() for name, _ in upstream.columns}
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() in _METADATA - stored:
+            fix = "copy it into a column of a table first"
+            yield Reason(
+                "unsupported", f"{column.name}, a column of Iceberg's metadata", fix, line_of(column)
+            )
 
 
 def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
@@ -191,13 +208,27 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
             key = full_name(written, home).dotted.lower()
             if key in reading.views:
                 view = reading.views[key]
-                names = ", ".join(quote(name) for name, _ in view.columns)
+                names = quote_all([name for name, _ in view.columns] + _more(reading, key))
                 return f"SELECT * FROM (\n{made(view.sql, view.home)}\n) AS _view({names})"
             return reading.upstreams[key].states["new"]
 
         return with_relations(text, text_of, reading.now, named_columns(parse(text), reading.names))
 
     return made(sql, target)
+
+
+def _more(reading: Reading, key: str) -> list[str]:
+    """Names for columns that a view's text has and the view has not: the table of a ``SELECT *`` got them."""
+    view, tree = reading.views[key], reading.trees[key]
+    if tree.find(exp.Star) is None:
+        return []
+    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
+    schemas |= {name: other.columns for name, other in reading.views.items()}
+    try:
+        text = understand(tree, schemas, None, reading.trees, reading.now)
+    except CannotPlan:
+        return []
+    return [f"_more_{place}" for place in range(len(view.columns), len(text.columns))]
 
 
 def fingerprint_of(sql: str, reading: Reading, unique_key: Sequence[str], settings: str) -> str:

@@ -243,7 +243,7 @@ def _replay(
     )
     with staged(edge, table.change, head(target), branch, table):
         edge.run("replay", statement, table)
-        return txn if publish(edge, table.change, branch, table) else -1
+        return txn if publish(edge, table.change, branch, table, head(target), target.columns) else -1
 
 
 def _newer(target: TableState, since: int | None) -> LogRange:

@@ -85,12 +85,11 @@ def show(
         raise
     last = require_unmoved(edge, table, before, where)
     retired = None if retired is None else replace(retired, target_head=mine)
-    named = {
-        **(properties or {}),
-        PROPERTY_SWITCH: switch,
-        PROPERTY_RETIRED: "" if retired is None else retired.to_property(),
-        _SHOWN + switch: json.dumps(table.generation.to_list()),
-    }
+    named = {**(properties or {}), _SHOWN + switch: json.dumps(table.generation.to_list())}
+    if last.generation != table.generation:
+        # Of the same generation, what may have to be replayed from the one before is as it was.
+        named[PROPERTY_SWITCH] = switch
+        named[PROPERTY_RETIRED] = "" if retired is None else retired.to_property()
     try:
         _publish(edge, table, comment, named, _SHOWN + switch)
     except StatementError:
@@ -141,7 +140,7 @@ def show_again(
     if table.previous is not None:
         found = as_generation(edge.catalog, table, table.previous)
         if edge.catalog.load_table(found.base.schema, found.base.identifier) is None:
-            edge.run("forget_previous", create.forget_previous(table), table)
+            forget_previous(edge, table)
     after = look(edge, table.name)
     others = {
         number: generation
@@ -163,6 +162,21 @@ def show_again(
             raise _altered(table, where)
     if len(after.altered) > 2 * _KEEP_ALTERED:
         _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
+
+
+def forget_previous(edge: Edge, table: KeyedTable) -> None:
+    """Let the view no longer name the generation before, if it still is the one that ``table`` tells of.
+
+    The statement changes whatever view is there: a full refresh that was shown right before it has named what
+    it retired, and that name is put back.
+    """
+    seen = look(edge, table.name)
+    if (seen.generation, seen.previous) != (table.generation, table.previous):
+        return
+    edge.run("forget_previous", create.forget_previous(table), table)
+    after = look(edge, table.name)
+    if after.generation not in (None, table.generation) and after.previous is None:
+        edge.run("name_previous", create.name_previous(table.name, table.generation), table)
 
 
 def require_unmoved(edge: Edge, table: KeyedTable, before: Seen, where: str) -> Seen:

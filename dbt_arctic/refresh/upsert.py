@@ -19,7 +19,7 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.evolve import evolve, relax
+from dbt_arctic.refresh.evolve import evolve, relax, require_same_fields
 from dbt_arctic.refresh.partial import updated_columns, with_kept_columns
 from dbt_arctic.refresh.replay import follow, settle
 from dbt_arctic.refresh.rows import counted, rows_written
@@ -33,7 +33,8 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     """
     if config.is_partial:
         return computed_upsert(edge, name, config, sql, Consumption())
-    table, batch = prepare(edge, name, config, sql)
+    table, batch, has_new = _prepare(edge, name, config, sql)
+    written = load_change(edge.catalog, table).columns if has_new else ()
     txn = edge.new_txn()
     properties = {PROPERTY_RUN: edge.run_id, PROPERTY_BLIND: "true"}
     properties |= settle(edge, table, config.model)
@@ -46,6 +47,8 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
         if landed is None:
             raise
         rows = int(landed.summary.get("added-records", "0"))
+    if written:
+        require_same_fields(edge, config, table, written)
     follow(edge, table, txn, config.model)
     return Outcome(counted("UPSERT", rows), rows, statement)
 
@@ -131,6 +134,13 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
 
 
 def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
+    """The table as the batch needs it, and the batch."""
+    table, batch, _ = _prepare(edge, name, config, sql)
+    return table, batch
+
+
+def _prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch, bool]:
+    """The same, and whether the table got other columns for it."""
     table = load_keyed(edge.catalog, name)
     change = load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
@@ -145,11 +155,13 @@ def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[Keye
     produced = model_columns(config, schema)
     if config.is_partial:
         produced = with_kept_columns(config, table, produced)
-    table = relax(edge, config, evolve(edge, config, table, produced))
+    evolved = evolve(edge, config, table, produced)
+    has_new = evolved.columns != table.columns
+    table = relax(edge, config, evolved)
     if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
         table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
         edge.run("set_retention", create.set_retention(table), table)
-    return laid_out(table, change), make_batch(config, sql, schema, existing=table)
+    return laid_out(table, change), make_batch(config, sql, schema, existing=table), has_new
 
 
 def _show(value: object) -> str:

@@ -6,7 +6,6 @@ once, and mean the same. Nothing is run to make them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -14,6 +13,7 @@ from itertools import takewhile
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
+from dbt_arctic.keyed.compare import comparable
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
@@ -23,6 +23,7 @@ from dbt_arctic.planner.algebra import SIGN_OF_ROW, State
 from dbt_arctic.refresh.consumption import has_read_further, not_before
 from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
+from dbt_arctic.refresh.plain_state import plain_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
 from dbt_arctic.refresh.state import (
@@ -35,8 +36,7 @@ from dbt_arctic.refresh.state import (
     version_of,
 )
 
-_WIDER = re.compile(r"bigint$|double$|decimal\(")
-"""Types that a column may have got where it had a narrower one."""
+_SIGN = quote("_arctic_sign")
 _ROW_LINEAGE = 3
 """The format version from which Iceberg tells the commit that last wrote a row."""
 
@@ -155,7 +155,7 @@ def _keyed(
             old = retired_state(catalog, table, before, last, table.name.identifier)
         except VersionUnavailable as error:
             return made(True, error.what)
-        states.update(_compared(old, states["new"], table.column_names, table.key))
+        states.update(_compared(old, states["new"], table.types, table.key))
         return made(True)
     log = log_range(change.history(now.change_snapshot), before.change_snapshot)
     # What a log was carried on from may be gone, though the log is not.
@@ -223,16 +223,32 @@ def _logged(
     }
 
 
-def _compared(old: str, new: str, columns: tuple[str, ...], key: tuple[str, ...]) -> dict[State, str]:
+def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]) -> dict[State, str]:
     """The states where nothing but the two states themselves is known."""
-    listed = quote_all(columns)
-    minus = f"SELECT {listed} FROM (\n{old}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{new}\n)"
-    plus = f"SELECT {listed} FROM (\n{new}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{old}\n)"
+    minus, plus = _without(old, new, types), _without(new, old, types)
     changed = f"({minus})\nUNION ALL\n({plus})"
     found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed}
     if key:
         found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
     return found
+
+
+def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
+    """The rows that are not among others, each as often as it is there more often."""
+    listed = quote_all(types)
+    compared = [comparable(quote(name), type_) for name, type_ in types.items()]
+    if compared == [quote(name) for name in types]:
+        return f"SELECT {listed} FROM (\n{rows}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{others}\n)"
+    # Spark has no set operation for maps and variants.
+    kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in types)
+    return (
+        f"SELECT {listed}\nFROM (\n"
+        f"  SELECT {kept}, sum({_SIGN}) AS {_SIGN}\n"
+        f"  FROM (\nSELECT {listed}, 1 AS {_SIGN} FROM (\n{rows}\n)\n"
+        f"UNION ALL\nSELECT {listed}, -1 AS {_SIGN} FROM (\n{others}\n)\n  )\n"
+        f"  GROUP BY {', '.join(compared)}\n  HAVING sum({_SIGN}) > 0\n)\n"
+        f"LATERAL VIEW explode(sequence(1L, {_SIGN})) _copies AS _copy"
+    )
 
 
 def _require_same(name: Name, table_id: str, until: Consumed) -> None:
@@ -247,8 +263,8 @@ def _require_same(name: Name, table_id: str, until: Consumed) -> None:
 def _plain(
     catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None, until: Consumed | None
 ) -> Upstream:
-    columns = tuple((column.name, column.type) for column in state.columns)
-    names = tuple(column for column, _ in columns)
+    types = {column.name: column.type for column in state.columns}
+    columns = tuple(types.items())
     table_id = plain_id(state)
     now = state.current_snapshot_id
     if until is not None:
@@ -258,8 +274,8 @@ def _plain(
             before = int(last.version)
             now = before if has_read_further(state.history(), before, now) else now
     consumed = Consumed(table_id, str(now or 0))
-    there = names if now is None else tuple(catalog.columns_at(name.schema, name.identifier, now))
-    new = _at(name, names, there, now, dict(columns))
+    there = {} if now is None else catalog.columns_at(name.schema, name.identifier, now)
+    new = plain_at(name, types, there, now)
     states: dict[State, str] = {"new": new}
 
     def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
@@ -287,55 +303,36 @@ def _plain(
         return made(False)
     before = int(last.version)
     if before == 0:
-        states.update(_compared(_at(name, names, names, None), new, names, ()))
+        states.update(_compared(plain_at(name, types, {}, None), new, types, ()))
         return made(True)
     if not _has(state, before):
         return made(True, f"its snapshot {before} was expired")
-    present = tuple(catalog.columns_at(name.schema, name.identifier, before))
-    old = _at(name, names, present, before, dict(columns))
-    assert now is not None
-    lineage = int(state.properties.get("format-version", "0") or 0) >= _ROW_LINEAGE
-    read_last = next(entry for entry in state.snapshots if entry.snapshot_id == before)
-    lineage = lineage and not read_last.is_number_guessed
-    if not read_last.has_row_ids:
-        # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
-        lineage = lineage and not any(one.operation == "replace" for one in _since(state, before, now))
-    if lineage and set(names) <= set(present) and only_appends(state, before, now):
-        newer = f"{quote('_last_updated_sequence_number')} > {read_last.sequence_number}"
-        plus = f"{new}\nWHERE {newer}"
+    present = catalog.columns_at(name.schema, name.identifier, before)
+    old = plain_at(name, types, present, before)
+    if now is not None and types.keys() <= present.keys() and _tells_rows(state, before, now):
+        number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number
+        plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {number}"
         nothing = f"{new}\nWHERE false"
         states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus})
         return made(True)
-    states.update(_compared(old, new, names, ()))
+    states.update(_compared(old, new, types, ()))
     return made(True)
+
+
+def _tells_rows(state: TableState, before: int, now: int) -> bool:
+    """Whether rows were only added since, and tell by their numbers which ones."""
+    if int(state.properties.get("format-version", "0") or 0) < _ROW_LINEAGE:
+        return False
+    read_last = next(one for one in state.snapshots if one.snapshot_id == before)
+    # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
+    rewritten = any(one.operation == "replace" for one in _since(state, before, now))
+    if read_last.is_number_guessed or (rewritten and not read_last.has_row_ids):
+        return False
+    return only_appends(state, before, now)
 
 
 def _since(state: TableState, before: int, now: int) -> list[Snapshot]:
     return list(takewhile(lambda one: one.snapshot_id != before, state.history(now)))
-
-
-def _at(
-    name: Name,
-    wanted: tuple[str, ...],
-    present: tuple[str, ...],
-    snapshot: int | None,
-    types: Mapping[str, str] | None = None,
-) -> str:
-    """All rows at a snapshot. A column that was added later is NULL there, and one that was made wider later
-    has its own type there: what is computed of it may be another value.
-    """
-
-    def item(column: str) -> str:
-        type_ = (types or {}).get(column, "")
-        if column not in present:
-            return f"CAST(NULL AS {type_}) AS {quote(column)}"
-        value = quote(column)
-        return f"CAST({value} AS {type_}) AS {value}" if _WIDER.match(type_) else value
-
-    listed = ", ".join(map(item, wanted))
-    if snapshot is None:
-        return f"SELECT {listed}\nFROM {name.sql}\nWHERE false"
-    return f"SELECT {listed}\nFROM {name.at(snapshot)}"
 
 
 def _field_ids(state: TableState) -> dict[str, int]:

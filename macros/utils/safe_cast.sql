@@ -1,4 +1,5 @@
 {#
+  NULL where the value is none of that type; in ANSI mode a cast is an error then.
   Spark casts no text to an array, a map or a struct. So where a unit test gives text for one, as in
   {tags: "array('a', 'b')"}, the text is the expression itself.
 #}
@@ -6,5 +7,5 @@
   {%- if cast_from_string_unsupported_for(type) and field is string and field.startswith("'") -%}
     {%- set field = field[1:-1] | replace("\\'", "'") -%}
   {%- endif -%}
-  cast({{ field }} as {{ type }})
+  try_cast({{ field }} as {{ type }})
 {%- endmacro %}

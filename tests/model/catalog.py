@@ -60,8 +60,8 @@ class MemoryCatalog:
         columns = tuple(CatalogColumn(*column) for column in found.columns)
         return ViewState(schema, name, dict(found.properties), columns, found.sql, found.comment)
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
-        return [one.name for one in self._commit(schema, name, snapshot_id).fields]
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
+        return {one.name: one.name for one in self._commit(schema, name, snapshot_id).fields}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         commit = self._commit(schema, name, snapshot_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Literal
 
 from dbt_arctic.catalog.api import Snapshot
@@ -52,7 +53,7 @@ from dbt_arctic.refresh.upsert import pull_upsert, upsert
 from tests.model.oracle import Cell, GenerationLog, State, TableLog, apply, same_rows, visible
 from tests.model.world import Disturbance, Killed, Process, World
 
-DAYS = tuple(f"2026-01-0{number} 00:00:00+00:00" for number in range(1, 4))
+DAYS = tuple(date(2026, 1, number) for number in range(1, 4))
 GRACE_S = 600
 PLAIN = "plain"
 """A table without a key, where there is one."""
@@ -151,7 +152,7 @@ class Story:
 
     def model(self, batch: Sequence[Change]) -> str:
         """A model's SQL that produces a batch."""
-        types = {"id": "BIGINT", "amount": "INT", "day": "STRING", "version": "BIGINT", "extra": "STRING"}
+        types = {"id": "BIGINT", "amount": "INT", "day": "DATE", "version": "BIGINT", "extra": "STRING"}
         names = ["id", *self.columns]
         lines = []
         for change in batch or [Change(0, 0)]:
@@ -215,9 +216,8 @@ class Story:
         """A batch of a microbatch model: the rows of a day are replaced."""
         rows = [Change(one.key, one.amount, day) for one in batch if one.amount is not None]
         extra, sql, config = self.extra, self.model(rows), self.config
-        start = DAYS[day]
-        end = DAYS[day + 1] if day + 1 < len(DAYS) else "2026-02-01 00:00:00+00:00"
-        interval = Interval.of("day", start, end)
+        end = DAYS[day + 1] if day + 1 < len(DAYS) else date(2026, 2, 1)
+        interval = Interval.of("day", DAYS[day].isoformat(), end.isoformat())
 
         def effect(log: TableLog, state: State, commit: Any) -> State:
             gone = {key: Cell(None, None) for key, one in visible(state).items() if one["day"] == DAYS[day]}

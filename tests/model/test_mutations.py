@@ -77,7 +77,7 @@ def publish_without_compare_and_swap(patch: Patch, story: Story) -> None:
     assert isinstance(story.world, MemoryWorld)
     lake = story.world.lake
 
-    def mistaken(edge: Any, target: Name, branch: str, table: Any) -> bool:
+    def mistaken(edge: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
         found = lake.table(target.schema, target.identifier)
         found.branches["main"] = found.branches[branch]
         found.changes += 1
@@ -107,8 +107,8 @@ def ignore_the_offset(patch: Patch, story: Story) -> None:
 def cherry_pick(patch: Patch, story: Story) -> None:
     right = computed.publish
 
-    def mistaken(edge: Any, target: Name, branch: str, table: Any) -> bool:
-        if not right(edge, target, branch, table):
+    def mistaken(edge: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
+        if not right(edge, target, branch, table, *more):
             state = edge.catalog.load_table(target.schema, target.identifier)
             argument = target.procedure_argument()
             picked = f"snapshot_id => {state.branches[branch]}"

@@ -29,7 +29,7 @@ from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from tests.planner.random_queries import Case
-from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables
+from tests.planner.random_tables import KEYS, SCHEMAS, Row, Schemas, Tables, literal
 
 ATTEMPTS = 3
 """How many changes are tried until one changes the result."""
@@ -82,13 +82,16 @@ _STATES = {
 
 
 class Database:
-    def __init__(self) -> None:
+    """The random tables, of whole numbers or of other types."""
+
+    def __init__(self, schemas: Schemas = SCHEMAS) -> None:
+        self.schemas = schemas
         self.connection = duckdb.connect(
             ":memory:", config={"threads": 1, "default_null_order": "nulls_first_on_asc_last_on_desc"}
         )
         self.connection.execute("SET enable_progress_bar = false")
         self._loaded: dict[str, str] = {}
-        for table, columns in SCHEMAS.items():
+        for table, columns in schemas.items():
             self._store(table, [], [], [])
             listed = ", ".join(f'"{column}"' for column, _ in columns)
             for name, of_state in _STATES.items():
@@ -103,16 +106,18 @@ class Database:
             self._store(table, (before & after).elements(), minus, plus)
 
     def _store(self, table: str, same: Iterable[Row], minus: Iterable[Row], plus: Iterable[Row]) -> None:
-        columns = [*(column for column, _ in SCHEMAS[table]), "state"]
+        columns = [*self.schemas[table], ("state", "int")]
+        kinds = [kind for _, kind in columns]
         values = ", ".join(
-            "(" + ", ".join("NULL" if cell is None else str(cell) for cell in (*row, state)) + ")"
+            "(" + ", ".join(map(literal, (*row, state), kinds)) + ")"
             for state, rows in enumerate((same, minus, plus))
             for row in rows
         )
-        listed = ", ".join(f'"{column}"' for column in columns)
-        nothing = "SELECT " + ", ".join("NULL::INTEGER" for _ in columns) + " WHERE false"
-        body = f"{nothing} UNION ALL VALUES {values}" if values else nothing
-        text = f'CREATE OR REPLACE TABLE "{table}@rows" AS SELECT * FROM ({body}) AS v({listed})'
+        names = ", ".join(f'"{column}"' for column, _ in columns)
+        typed = ", ".join(f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in columns)
+        nothing = "SELECT " + ", ".join("NULL" for _ in columns) + " WHERE false"
+        body = f"VALUES {values}" if values else nothing
+        text = f'CREATE OR REPLACE TABLE "{table}@rows" AS SELECT {typed} FROM ({body}) AS v({names})'
         if self._loaded.get(table) != text:
             self.connection.execute(text)
             self._loaded[table] = text
@@ -165,7 +170,7 @@ def prepare(database: Database, case: Case) -> Prepared | Verdict:
             break
     changed = before != expected
     try:
-        query = understand(case.sql, SCHEMAS)
+        query = understand(case.sql, database.schemas)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:

@@ -90,9 +90,13 @@ class Relation:
 
 @dataclass
 class Drawing:
-    """Draws one query. ``operators`` collects what it has."""
+    """Draws one query. ``operators`` collects what it has.
+
+    :param typed: with expressions that tell equal values of two types apart.
+    """
 
     dice: random.Random
+    typed: bool = False
     operators: set[str] = field(default_factory=set)
     ctes: list[str] = field(default_factory=list)
     _known: list[tuple[str, Drawn]] = field(default_factory=list)
@@ -201,6 +205,10 @@ class Drawing:
 
     def value(self, columns: list[str]) -> str:
         column, other = self.dice.choice(columns), self.dice.choice(columns)
+        if self.typed and self.chance(0.2):
+            return self.dice.choice(
+                [f"length(CAST({column} AS STRING))", f"({column} / 4)", f"({column} * 1.5)"]
+            )
         return self.dice.choice(
             [
                 column,
@@ -438,12 +446,12 @@ _LONGEST = 600
 """A longer query costs DuckDB a lot and says no more."""
 
 
-def draw(seed: int) -> Case:
-    """The case of a seed."""
+def draw(seed: int, *, typed: bool = False) -> Case:
+    """The case of a seed. ``typed``: for tables of several types."""
     dice = random.Random(seed)
     sql = " " * (_LONGEST + 1)
     while len(sql) > _LONGEST:
-        drawing = Drawing(dice)
+        drawing = Drawing(dice, typed)
         drawn = drawing.query(dice.choice([0, 1, 1, 2, 2]))
         sql = (f"WITH {', '.join(drawing.ctes)} " if drawing.ctes else "") + drawn.sql
     read = [found.group(1) for found in _TABLE.finditer(sql)]

@@ -2,18 +2,27 @@
 
 ``a`` and ``b`` have a key; ``c`` has none and holds duplicates. Few values and many rows, so that joins meet
 and groups have members; NULLs everywhere but in keys. A change deletes, inserts, updates, moves keys,
-deletes and brings back, or empties a table.
+deletes and brings back, or empties a table. Cells are drawn as whole numbers; in a column of another
+type, each stands for a number of that type, of which some equal those of other types.
 """
 
 from __future__ import annotations
 
 import random
 
-SCHEMAS = {
+Schemas = dict[str, list[tuple[str, str]]]
+
+SCHEMAS: Schemas = {
     "a": [("id", "int"), ("x", "int"), ("y", "int"), ("z", "int")],
     "b": [("id", "int"), ("aid", "int"), ("v", "int"), ("w", "int")],
     "c": [("k", "int"), ("m", "int"), ("n", "int")],
 }
+TYPED: Schemas = {
+    "a": [("id", "bigint"), ("x", "decimal(6,2)"), ("y", "double"), ("z", "int")],
+    "b": [("id", "int"), ("aid", "decimal(4,1)"), ("v", "decimal(6,2)"), ("w", "double")],
+    "c": [("k", "double"), ("m", "bigint"), ("n", "decimal(6,2)")],
+}
+"""The same tables with columns of other types, so that equal values are of two types."""
 KEYS: dict[str, tuple[str, ...]] = {"a": ("id",), "b": ("id",), "c": ()}
 
 Row = tuple[int | None, ...]
@@ -24,6 +33,21 @@ _SIZES = [0, 2, 4, 5, 6, 7, 8]
 
 def _cell(dice: random.Random) -> int | None:
     return None if dice.random() < 0.12 else dice.randint(0, 3)
+
+
+_STANDS_FOR = {"decimal": ("0", "1", "1.5", "2"), "double": ("0", "1", "2", "2.5")}
+"""What fits into halves is summed up without an error, in any order."""
+
+
+def literal(cell: int | None, kind: str) -> str:
+    """
+    >>> literal(2, "int"), literal(2, "decimal(6,2)"), literal(3, "double"), literal(None, "int")
+    ('2', '1.5', '2.5', 'NULL')
+    """
+    if cell is None:
+        return "NULL"
+    known = _STANDS_FOR.get(kind.split("(")[0], ())
+    return known[cell] if 0 <= cell < len(known) else str(cell)
 
 
 def _rows(dice: random.Random, table: str, count: int) -> list[Row]:

@@ -16,6 +16,8 @@ from tests.planner.random_queries import OPERATORS
 from tests.planner.tally import Tally, tally
 
 _CHUNK = 250
+_OF_TYPES = 5
+"""Of so many chunks one is of columns of several types."""
 
 
 def soak(cases: int, seed: int, processes: int) -> Tally:
@@ -23,7 +25,7 @@ def soak(cases: int, seed: int, processes: int) -> Tally:
     chunks = [range(first, min(first + _CHUNK, seed + cases)) for first in range(seed, seed + cases, _CHUNK)]
     done, began, told = Tally(), time.monotonic(), 0.0
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for one in pool.imap_unordered(tally, chunks):
+        for one in pool.imap_unordered(_tally, enumerate(chunks)):
             done.add(one)
             for wrong in one.wrong:
                 _say(f"DIFFERENT: {wrong}\n")
@@ -32,6 +34,11 @@ def soak(cases: int, seed: int, processes: int) -> Tally:
                 told = now
                 _say(f"{done.cases} cases in {now:.0f} s, {len(done.wrong)} differences")
     return done
+
+
+def _tally(numbered: tuple[int, range]) -> Tally:
+    number, seeds = numbered
+    return tally(seeds, typed=number % _OF_TYPES == _OF_TYPES - 1)
 
 
 def _say(text: str) -> None:

@@ -10,6 +10,7 @@ import duckdb
 
 from tests.planner.oracle import Database, Verdict, judge
 from tests.planner.random_queries import OPERATORS, draw
+from tests.planner.random_tables import SCHEMAS, TYPED
 
 
 @dataclass
@@ -38,11 +39,11 @@ class Tally:
         return {name: self.operators[name] for name in OPERATORS if self.operators[name] < share * self.cases}
 
 
-def tally(seeds: Iterable[int]) -> Tally:
-    """Judge the cases of these seeds, all in one database."""
-    made, database = Tally(), Database()
+def tally(seeds: Iterable[int], *, typed: bool = False) -> Tally:
+    """Judge the cases of these seeds, all in one database; ``typed``: of columns of several types."""
+    made, database = Tally(), Database(TYPED if typed else SCHEMAS)
     for seed in seeds:
-        case = draw(seed)
+        case = draw(seed, typed=typed)
         try:
             verdict = judge(database, case)
         except (duckdb.NotImplementedException, duckdb.BinderException) as error:
@@ -62,7 +63,9 @@ def tally(seeds: Iterable[int]) -> Tally:
         elif verdict.outcome == "full":
             made.full[verdict.why] += 1
         elif verdict.outcome == "wrong":
-            made.wrong.append(f"seed {seed}, key {', '.join(case.key)}: {verdict.why}\n{case.sql}")
+            made.wrong.append(
+                f"seed {seed}{', typed' * typed}, key {', '.join(case.key)}: {verdict.why}\n{case.sql}"
+            )
         else:
             made.not_run[verdict.why] += 1
     return made

@@ -11,11 +11,17 @@ from tests.planner.random_queries import OPERATORS
 from tests.planner.tally import Tally, tally
 
 CASES = 1_500
+OF_TYPES = 400
 
 
 @pytest.fixture(scope="module")
 def total() -> Tally:
     return tally(range(CASES))
+
+
+@pytest.fixture(scope="module")
+def typed() -> Tally:
+    return tally(range(OF_TYPES), typed=True)
 
 
 def test_no_case_differs(total: Tally) -> None:
@@ -34,3 +40,7 @@ def test_each_operator_is_met(total: Tally) -> None:
     """In the long run a hundredth of the cases has each; in a short one chance says less."""
     assert set(total.operators) <= set(OPERATORS)
     assert not total.rare(0.004)
+
+
+def test_no_case_of_several_types_differs(typed: Tally) -> None:
+    assert not typed.wrong, "\n\n".join(typed.wrong[:3])

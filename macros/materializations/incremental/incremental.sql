@@ -68,7 +68,8 @@
   {%- endif -%}
   {%- do write(compiled_code) -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}
-    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph) -%}
+    {%- set partial = flags.EMPTY or invocation_args_dict.get('sample') -%}
+    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph, partial) -%}
   {%- else -%}
     {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
   {%- endif -%}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from dbt_arctic.adapter import auto_api
+from dbt_arctic.adapter import meaning
 from dbt_arctic.cli.main import main
 from tests.dbt.keyed.conftest import Shop
 
@@ -104,7 +104,7 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
 def test_nothing_changed_nothing_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the time either, where a model asks for it: the day on which dbt was started."""
     day = datetime(2026, 11, 21, 23, 50)
-    monkeypatch.setattr(auto_api, "get_invocation_started_at", lambda: day)
+    monkeypatch.setattr(meaning, "get_invocation_started_at", lambda: day)
     shop.model("until_today", UNTIL_TODAY)
     layered(shop)
     assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 21)), key=repr)
@@ -260,3 +260,23 @@ def test_a_run_that_ended_between_state_and_model_is_finished_by_the_next(shop: 
         assert shop.rows("by_customer") == expected(shop)
     # Before the state, in between, and after both
     assert {"INCREMENTAL (sums), 1 rows", "INCREMENTAL (state), 1 rows"} <= ended
+
+
+def test_what_a_header_sets_is_a_part_of_what_a_model_means(shop: Shop) -> None:
+    config = "config(materialized='incremental', incremental_strategy='auto', unique_key='id')"
+    text = f"{{{{ {config} }}}} select id, cast(at as date) as day from {{{{ source('raw', 'raw_orders') }}}}"
+    zone = "{% call set_sql_header(config) %} set spark.sql.session.timeZone=Asia/Tokyo; {% endcall %}"
+    shop.source("raw_orders", "SELECT id, timestamp'2026-01-01 20:00:00Z' AS at FROM range(3)")
+    shop.model("seen", text)
+    shop.dbt("run")
+    days = [str(day) for _, day in shop.rows("seen")]
+    assert days == ["2026-01-01"] * 3
+    shop.model("seen", text + zone)
+    results = shop.dbt("run").results
+    assert results[0].adapter_response["reason"] == "changed-sql"
+    assert [str(day) for _, day in shop.rows("seen")] == ["2026-01-02"] * 3
+    assert shop.dbt("run").results[0].adapter_response["strategy"] == "skip"
+    hook = config.replace("id')", "id', pre_hook='set spark.sql.session.timeZone=UTC')")
+    shop.model("seen", text.replace(config, hook))
+    shop.dbt("run")
+    assert [str(day) for _, day in shop.rows("seen")] == days

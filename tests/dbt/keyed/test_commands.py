@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import Any
 
@@ -59,6 +60,43 @@ def test_show_reads_the_merged_rows_and_commits_nothing(layers: Shop) -> None:
     # What the model's own next run would get: the change only.
     assert shown("--select", "doubled") == [(1, 22, "U")]
     assert len(shop.log("doubled")) == commits
+
+
+def test_show_runs_the_statements_of_a_header(shop: Shop) -> None:
+    shop.model(
+        "zoned",
+        """{% call set_sql_header(config) %} set spark.sql.session.timeZone=Asia/Tokyo; {% endcall %}
+        select cast(timestamp'2026-01-01 00:00:00Z' as string) as at""",
+    )
+    table = shop.dbt("show", "--select", "zoned").results[0].agate_table
+    assert [tuple(row.values()) for row in table.rows] == [("2026-01-01 09:00:00",)]
+
+
+def test_an_automatic_model_keeps_its_rows_with_empty(layers: Shop) -> None:
+    """What a part of the upstream's rows does not give is not gone."""
+    shop = layers
+    auto = "{{ config(materialized='incremental', unique_key='id', incremental_strategy='auto') }}"
+    shop.model("doubled", f"{auto} select id, amount * 2 as twice from {{{{ ref('orders') }}}}")
+    shop.dbt("run")
+    commits = len(shop.log("doubled"))
+    results = shop.dbt("run", "--empty", "--select", "doubled").results
+    assert results[0].adapter_response["_message"].startswith("SKIP")
+    shop.source("raw_orders", "select 1L id, 11 amount, false gone union all select 2L, 0, true")
+    shop.dbt("run", "--select", "orders")
+    shop.dbt("run", "--sample", "3 days", "--select", "doubled")
+    assert (len(shop.log("doubled")), shop.rows("doubled")) == (commits, [(1, 20), (2, 40)])
+    results = shop.dbt("run", "--select", "doubled").results
+    assert results[0].adapter_response["strategy"] == "incremental"
+    assert shop.rows("doubled") == [(1, 22)]
+
+
+def test_docs_have_the_tables_of_a_schema_with_capitals(shop: Shop) -> None:
+    loud = "config(materialized='table', schema='Loud')"
+    shop.model("loud", f"{{{{ {loud} }}}} select 1 as id")
+    shop.dbt("run")
+    shop.dbt("docs", "generate")
+    catalog = json.loads((shop.folder / "target" / "catalog.json").read_text())
+    assert "model.shop.loud" in catalog["nodes"]
 
 
 def test_a_first_build_with_empty_is_filled_by_the_next_run(layers: Shop) -> None:

@@ -54,6 +54,15 @@ def test_a_batch_replaces_its_interval_and_nothing_else(batches: Shop, more: str
     assert days(batches) == [(1, 1, 10), (2, 2, 22), (3, 3, 30), (4, 4, 40), (6, 2, 60)]
 
 
+def test_a_quoted_event_time_is_a_column(batches: Shop) -> None:
+    """dbt quotes it as other databases do; to Spark that would be a text."""
+    quoted = SOURCES + "        columns: [{{name: at, quote: true}}]\n"
+    batches.file("models/sources.yml", quoted.format(schema=batches.schema))
+    batches.model("m", MODEL.format(more=PLAIN))
+    batches.dbt("run", *FOUR_DAYS)
+    assert days(batches) == [(1, 1, 10), (2, 2, 20), (3, 3, 30), (4, 4, 40), (5, 2, 50)]
+
+
 def test_files_across_an_intervals_border_are_replaced_on_a_branch(batches: Shop) -> None:
     batches.model("m", MODEL.format(more=PLAIN))
     batches.dbt("run", *FOUR_DAYS)

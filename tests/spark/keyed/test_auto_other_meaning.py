@@ -121,6 +121,100 @@ def test_a_column_that_no_row_has_yet_is_null(orders: Orders) -> None:
     assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)"]
 
 
+def test_a_column_that_was_renamed_has_its_values_before_the_next_commit(orders: Orders) -> None:
+    session = orders.session
+    plain = orders.name.sibling("plain")
+    session.query(f"CREATE TABLE {plain.sql} (id BIGINT, x INT, y INT) USING iceberg")
+    session.query(f"INSERT INTO {plain.sql} VALUES (1, 10, 100), (2, 20, 200)")
+    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model.refresh()
+    session.query(f"ALTER TABLE {plain.sql} RENAME COLUMN x TO z")
+    model.sql = f"SELECT id, z AS x FROM {plain.sql}"
+    model.refresh()
+    assert model.rows() == [(1, 10), (2, 20)]
+    for old, new in (("y", "x"), ("z", "y"), ("x", "z")):
+        session.query(f"ALTER TABLE {plain.sql} RENAME COLUMN {old} TO {new}")
+    model.refresh()
+    assert model.rows() == [(1, 100), (2, 200)], "the name means another column by now"
+    session.query(f"UPDATE {plain.sql} SET z = 300 WHERE id = 2")
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == [(1, 100), (2, 300)]
+
+
+def test_a_recursive_query_that_is_called_like_its_model_reads_itself(orders: Orders) -> None:
+    session = orders.session
+    raw = orders.name.sibling("raw")
+    session.query(f"CREATE TABLE {raw.sql} (id BIGINT, parent BIGINT) USING iceberg")
+    session.query(f"INSERT INTO {raw.sql} VALUES (1, NULL), (2, 1)")
+    below = f"SELECT c.id, c.parent FROM {raw.sql} AS c JOIN model AS t ON c.parent = t.id"
+    top = f"SELECT id, parent FROM {raw.sql} WHERE parent IS NULL"
+    model = Model(orders, "id", f"WITH RECURSIVE model AS ({top} UNION ALL {below}) SELECT * FROM model")
+    for more in ("(3, 2), (4, 3)", "(5, NULL), (6, 5), (7, 6)"):
+        model.refresh()
+        session.query(f"INSERT INTO {raw.sql} VALUES {more}")
+    model.refresh()
+    assert sorted(key for key, _ in model.rows()) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_view_of_a_table_that_got_a_column_is_read_as_it_was_made(orders: Orders) -> None:
+    session = orders.session
+    raw, recent = orders.name.sibling("raw"), orders.name.sibling("recent")
+    session.query(f"CREATE TABLE {raw.sql} (id BIGINT, x INT) USING iceberg")
+    session.query(f"INSERT INTO {raw.sql} VALUES (1, 10)")
+    session.query(f"CREATE VIEW {recent.sql} AS SELECT * FROM {raw.sql}")
+    model = Model(orders, "id", f"SELECT id, x FROM {recent.sql}")
+    model.refresh()
+    session.query(f"ALTER TABLE {raw.sql} ADD COLUMN note STRING")
+    session.query(f"INSERT INTO {raw.sql} VALUES (2, 20, 'n')")
+    model.refresh()
+    assert model.rows() == [(1, 10), (2, 20)]
+
+
+def test_columns_of_icebergs_metadata_may_be_read(orders: Orders) -> None:
+    session = orders.session
+    raw = orders.name.sibling("raw")
+    session.query(f"CREATE TABLE {raw.sql} (x INT) USING iceberg TBLPROPERTIES ('format-version' = '3')")
+    session.query(f"INSERT INTO {raw.sql} VALUES (10)")
+    model = Model(orders, "id", f"SELECT _row_id AS id, x FROM {raw.sql}")
+    model.refresh()
+    session.query(f"INSERT INTO {raw.sql} VALUES (20)")
+    model.refresh()
+    assert [x for _, x in model.rows()] == [10, 20]
+
+
+def test_rows_with_maps_and_variants_are_compared(orders: Orders) -> None:
+    session = orders.session
+    raw = orders.name.sibling("raw")
+    session.query(
+        f"CREATE TABLE {raw.sql} (id BIGINT, m MAP<STRING, INT>, v VARIANT) USING iceberg "
+        "TBLPROPERTIES ('format-version' = '3')"
+    )
+    session.query(f"INSERT INTO {raw.sql} SELECT id, map('a', id, 'b', 2), parse_json('1') FROM range(4)")
+    model = Model(orders, "id", f"SELECT id, m['a'] AS a, count(*) AS n FROM {raw.sql} GROUP BY id, m['a']")
+    model.refresh()
+    session.query(f"UPDATE {raw.sql} SET m = map('b', 2, 'a', 70) WHERE id = 2")
+    session.query(f"DELETE FROM {raw.sql} WHERE id = 1")
+    session.query(f"INSERT INTO {raw.sql} SELECT id, m, v FROM {raw.sql} WHERE id = 3")
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == model.rows(model.sql)
+    assert model.rows() == [(0, 0, 1), (2, 70, 1), (3, 3, 2)]
+
+
+def test_a_table_that_was_created_again_without_rows_has_none(orders: Orders) -> None:
+    session = orders.session
+    plain = orders.name.sibling("plain")
+    session.query(f"CREATE TABLE {plain.sql} (id BIGINT, x INT) USING iceberg")
+    session.query(f"INSERT INTO {plain.sql} VALUES (1, 10), (2, 20)")
+    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model.refresh()
+    session.query(f"CREATE OR REPLACE TABLE {plain.sql} (id BIGINT, x INT) USING iceberg")
+    model.refresh()
+    assert model.rows() == []
+    session.query(f"INSERT INTO {plain.sql} VALUES (3, 30)")
+    model.refresh()
+    assert model.rows() == [(3, 30)]
+
+
 def test_a_plain_upstream_may_become_a_keyed_one(orders: Orders) -> None:
     session = orders.session
     source = orders.name.sibling("source")

@@ -37,8 +37,12 @@ def follows(model: Model) -> str:
         "SELECT id, amount / months AS monthly FROM (SELECT id, amount, -7 AS months FROM {0}) AS t",
         "WITH t AS (SELECT id, amount, 12 AS months FROM {0}) SELECT id, amount / months AS monthly FROM t",
         "SELECT id, 12 AS months, amount / months AS monthly FROM {0}",
+        "SELECT id, amount / months AS monthly FROM (SELECT id, amount, (12) AS months FROM {0}) AS t",
+        "SELECT id, amount / months AS monthly FROM (SELECT id, amount, 12L AS months FROM {0}) AS t",
+        "SELECT id, 12L AS months, amount / months AS monthly, amount / -12L AS less FROM {0}",
+        "SELECT id, sum(amount / 12L) AS s, sum(amount / cast(12 AS bigint)) AS t FROM {0} GROUP BY id",
     ],
-    ids=["subquery", "negative", "cte", "lateral"],
+    ids=["subquery", "negative", "cte", "lateral", "parentheses", "suffix", "lateral suffix", "sum"],
 )
 def test_a_number_that_a_column_stands_for_has_the_digits_of_its_type(orders: Orders, sql: str) -> None:
     model = Model(orders, "id", sql.format(orders.name.sql))
@@ -68,14 +72,34 @@ PARTS = "(SELECT k, id AS x FROM {0} UNION ALL SELECT k, amount AS x FROM {0}) A
     [
         f"SELECT k, sum(x / 3) AS s, count(*) AS n FROM {PARTS} GROUP BY k",
         f"SELECT cast(x AS string) AS k, count(*) AS n FROM {PARTS} GROUP BY 1",
+        "SELECT concat('v', x) AS k, 1 AS one "
+        "FROM (SELECT id AS x FROM {0} UNION SELECT amount AS x FROM {0}) AS u",
+        "SELECT k, sum(x / 3) AS s, count(*) AS n FROM (SELECT k, amount AS x FROM {0} "
+        "UNION ALL SELECT k, amount * 1.000 AS x FROM {0}) AS u GROUP BY k",
+        f"SELECT v AS k, count(*) AS n FROM {PARTS} LATERAL VIEW explode(array(cast(x AS string))) e AS v "
+        "GROUP BY 1",
+        f"SELECT o.k, count(*) AS n FROM {{0}} AS o WHERE EXISTS (SELECT 1 FROM {PARTS} "
+        "WHERE cast(u.x AS string) = concat(o.id, '.00')) GROUP BY o.k",
+        "SELECT k, sum(amount / n) AS s, count(*) AS c FROM (SELECT k, amount, 1 AS n FROM {0} "
+        "UNION ALL SELECT k, amount, id + 1 AS n FROM {0}) AS u GROUP BY k",
     ],
-    ids=["sums", "keys"],
+    ids=["sums", "keys", "distinct", "computed", "lateral", "exists", "divisor"],
 )
 def test_an_expression_over_a_union_of_two_types_is_not_computed_by_part(orders: Orders, sql: str) -> None:
     model = Model(orders, "k", sql.format(orders.name.sql))
     model.refresh()
     orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
     assert follows(model).startswith("FULL")
+
+
+def test_what_is_null_in_one_part_has_the_type_of_the_other(orders: Orders) -> None:
+    sold, back = "SELECT k, amount, NULL AS back FROM {0}", "SELECT k, NULL, amount FROM {0} WHERE id > 3"
+    values = "sum((coalesce(amount, 7) - coalesce(back, 0)) / 3) AS s, count(*) AS n"
+    sql = f"SELECT k, {values} FROM ({sold} UNION ALL {back}) AS u GROUP BY k"
+    model = Model(orders, "k", sql.format(orders.name.sql))
+    model.refresh()
+    orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
+    assert follows(model).startswith("INCREMENTAL")
 
 
 def test_plain_columns_of_such_a_union_are(orders: Orders) -> None:

@@ -15,7 +15,7 @@ from tests.spark.keyed.trouble import ROWS, amounts
 
 def claims_of(session: Any) -> Claims:
     # What other tests have left broken in this warehouse may be anybody's consumer, and nothing would expire.
-    return Claims(find_claims(session.catalog, "lake").by_upstream)
+    return Claims(find_claims(session.catalog, "lake").by_id)
 
 
 def snapshots(*tables: Any) -> list[int]:

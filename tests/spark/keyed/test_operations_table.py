@@ -25,7 +25,7 @@ HISTORY_S = 3 * 24 * 3600 - 3600
 def session(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(upkeep, "MOST_FILES", MOST_FILES)
     # What other tests have damaged in their schemas of this catalog would hold everything.
-    monkeypatch.setattr(upkeep, "find_claims", lambda *of: Claims(find_claims(*of).by_upstream))
+    monkeypatch.setattr(upkeep, "find_claims", lambda *of: Claims(find_claims(*of).by_id))
     return shop.main
 
 

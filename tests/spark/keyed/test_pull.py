@@ -207,6 +207,22 @@ def test_updates_and_deletes_of_a_plain_table_are_a_difference_by_key(shop: Any)
     assert consumer_rows(copy) == expected_rows(plain)
 
 
+def test_columns_of_a_plain_table_are_followed_before_the_next_commit(shop: Any) -> None:
+    """Renamed, added, made wider: its newest snapshot still has those of before."""
+    plain = Plain(shop.main, "plain")
+    plain.do("INSERT INTO {t} VALUES (1, 1), (2, 2)")
+    for change in ("RENAME COLUMN amount TO old", "ADD COLUMN amount INT", "ALTER COLUMN old TYPE BIGINT"):
+        plain.do(f"ALTER TABLE {{t}} {change}")
+    plain.do("ALTER TABLE {t} DROP COLUMN amount")
+    plain.do("ALTER TABLE {t} RENAME COLUMN old TO amount")
+    copy = shop.consumer("copy", plain.name)
+    copy.run()
+    assert consumer_rows(copy) == expected_rows(plain)
+    plain.do("UPDATE {t} SET amount = 20 WHERE id = 2")
+    copy.run()
+    assert consumer_rows(copy) == expected_rows(plain)
+
+
 def test_updates_of_a_plain_table_without_a_key_are_an_error(shop: Any) -> None:
     plain = Plain(shop.main, "plain")
     plain.do("INSERT INTO {t} VALUES (1, 1)")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from dbt_arctic.adapter.auto_api import settings_of_meaning
 from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.meaning import settings_of_meaning
 
 
 def told(**conf: str) -> str:
     names = {name.replace("__", "."): value for name, value in conf.items()}
-    return settings_of_meaning(ArcticCredentials(schema="shop", database="lake", spark_conf=names))
+    return settings_of_meaning(ArcticCredentials(schema="shop", database="lake", spark_conf=names), {})
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,23 @@ def test_these_change_what_sql_means(name: str, value: str) -> None:
 )
 def test_these_change_how_fast_it_is(name: str, value: str) -> None:
     assert told(**{name: value}) == told()
+
+
+def test_what_a_header_or_a_hook_sets_comes_after_the_profile() -> None:
+    credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
+    zone = "spark.sql.session.timeZone"
+
+    def told(**config: Any) -> dict[str, str]:
+        pairs = settings_of_meaning(credentials, config).split(";")
+        return dict(pair.split("=", 1) for pair in pairs)
+
+    plain = told()
+    assert told(sql_header=f"set {zone} = Asia/Tokyo;") == {**plain, zone: "Asia/Tokyo"}
+    assert told(sql_header="SET TIME ZONE '+02:00';")[zone] == "+02:00"
+    hooks = [{"sql": f"SET {zone}=Asia/Tokyo"}, {"sql": "insert into log values (1)"}]
+    assert told(**{"pre-hook": hooks}) == {**plain, zone: "Asia/Tokyo"}
+    assert told(**{"pre-hook": hooks}, sql_header=f"set {zone}=UTC;") == plain
+    assert told(sql_header="set spark.sql.shuffle.partitions=3;") == plain, "how it is run"
+    made = "create temporary function f as 'F';"
+    assert told(sql_header=made).keys() - plain.keys() == {"statement 0"}
+    assert told(sql_header="with x as (select 1)") == plain, "that is put before the SQL"

@@ -125,8 +125,8 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
         },
     )
     catalog = open_embedded(handmade)
-    assert catalog.columns_at("a", "t", 10) == ["old_name"]
-    assert catalog.columns_at("a", "t", 20) == ["id", "price"]
+    assert catalog.columns_at("a", "t", 10) == {"id": "old_name"}
+    assert catalog.columns_at("a", "t", 20) == {"id": "id", "price": "price"}
     table = catalog.load_table("a", "t")
     assert table is not None
     assert table.columns == (
@@ -167,7 +167,7 @@ def test_a_column_that_was_dropped_and_added_again_is_not_one_of_older_rows(
         ],
         refs={"main": {"snapshot-id": 10, "type": "branch"}},
     )
-    assert open_embedded(handmade).columns_at("a", "t", 10) == ["id", "gone"]
+    assert open_embedded(handmade).columns_at("a", "t", 10) == {"id": "id"}
 
 
 def test_a_table_without_snapshots_has_no_main(handmade: HandmadeWarehouse) -> None:
@@ -191,7 +191,7 @@ def test_a_table_of_format_version_1_is_read(handmade: HandmadeWarehouse) -> Non
     table = open_embedded(handmade).load_table("a", "t")
     assert table is not None
     assert table.branches == {"main": 5}
-    assert open_embedded(handmade).columns_at("a", "t", 5) == ["id"]
+    assert open_embedded(handmade).columns_at("a", "t", 5) == {"id": "id"}
     assert table.snapshots == (Snapshot(5, None, 0, 1, "", {}),)
 
 

@@ -196,7 +196,7 @@ def test_a_table_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: R
         SELECT_1=[(1,)],
         DESCRIBE_QUERY=[("id", "bigint", None), ("v", "variant", None)],
     )
-    assert reader.columns_at("a", "t", 7) == ["id", "v"]
+    assert reader.columns_at("a", "t", 7) == {"id": "id", "v": "v"}
 
 
 def test_a_view_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: RestServer) -> None:
@@ -224,7 +224,7 @@ def test_a_server_without_views_has_none(catalog: RemoteCatalog, rest: RestServe
 
 
 def test_columns_of_a_snapshot(catalog: RemoteCatalog) -> None:
-    assert catalog.columns_at("a", "t", 7) == ["id"]
+    assert catalog.columns_at("a", "t", 7) == {"id": "id"}
     with pytest.raises(VersionUnavailable):
         catalog.columns_at("a", "t", 8)
     with pytest.raises(UnknownRelation):

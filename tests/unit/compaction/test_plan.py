@@ -153,7 +153,7 @@ def test_change_files_are_counted_by_partition_too(orders: Orders) -> None:
 def test_reads_that_would_soon_pay_for_it_are_a_reason(orders: Orders) -> None:
     orders.upsert(60, rows=20, size=300 * MB)
     (due,) = plan_table(orders.status, None, DEFAULT)
-    assert (due.kind, due.why) == ("major", "for what is pending, a read costs 12.2 times as much")
+    assert (due.kind, due.why) == ("major", "for what is pending, a read costs 12.8 times as much")
 
 
 def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: Orders) -> None:
@@ -172,10 +172,10 @@ def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: 
 
 
 def test_a_base_of_many_small_files_is_no_reason_to_let_more_be_pending(orders: Orders) -> None:
-    orders.upsert(30, rows=50, files=20, size=MB)
+    orders.upsert(30, rows=50, files=80, size=MB)
     before = plan_table(orders.status, None, DEFAULT)
     assert [one.why for one in before] == ["for what is pending, a read costs 1.8 times as much"]
-    orders.base.commit(20, rows=100, files=18, size=MB)
+    orders.base.commit(20, rows=100, files=72, size=MB)
     assert plan_table(orders.status, None, CompactionSettings(Trigger(files=99)))[0].why == before[0].why
 
 
@@ -211,19 +211,20 @@ def test_only_the_buckets_that_need_it_are_rewritten(orders: Orders) -> None:
 
 def test_small_files_that_reads_would_soon_pay_for_are_a_reason(orders: Orders) -> None:
     """Far fewer than the trigger ``files``, where a bucket's rows are few."""
-    slow, tidy = bucket(0, files=8, delete_files=1, size_bytes=10 * MB), bucket(1)
-    assert not needs_buckets(orders.status, DEFAULT.trigger)
-    orders.base.commit(60, rows=100, files=10, size=MB)
-    assert needs_buckets(orders.status, DEFAULT.trigger)
-    (due,) = plan_table(orders.status, [slow, slow], DEFAULT)
-    assert (due.kind, due.why) == ("full", "a read of its files costs 3.3 times as much")
-    assert plan_table(orders.status, [slow, tidy], DEFAULT) == [], "one is not worth it"
+    slow, tidy = bucket(0, files=8, delete_files=1, size_bytes=2 * MB), bucket(1)
+    many = Trigger(files=99)
+    assert not needs_buckets(orders.status, many)
+    orders.base.commit(60, rows=100, files=40, size=MB)
+    assert needs_buckets(orders.status, many)
+    (due,) = plan_table(orders.status, [slow] * 8, DEFAULT)
+    assert (due.kind, due.why) == ("full", "a read of its files costs 3.7 times as much")
+    assert plan_table(orders.status, [slow] * 2 + [tidy] * 6, DEFAULT) == [], "two are not worth it"
     large = bucket(0, files=8, delete_files=1, size_bytes=500 * MB)
-    assert plan_table(orders.status, [large, large], DEFAULT) == [], "its files are opened, and then read"
+    assert plan_table(orders.status, [large] * 8, DEFAULT) == [], "its files are opened, and then read"
     few = bucket(0, files=4, delete_files=4, size_bytes=MB)
-    assert plan_table(orders.status, [few] * 8, DEFAULT) == [], "the next major adds another"
+    assert plan_table(orders.status, [few] * 99, DEFAULT) == [], "the next major adds another"
     calm = CompactionSettings(Trigger(read_amplification=9))
-    assert plan_table(orders.status, [slow, slow], calm) == []
+    assert plan_table(orders.status, [slow] * 8, calm) == []
 
 
 def test_a_bucket_is_told_by_its_files() -> None:

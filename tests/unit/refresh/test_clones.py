@@ -40,8 +40,8 @@ class Catalog:
         properties = self.views.get((schema, name))
         return None if properties is None else ViewState(schema, name, properties, (), "")
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> list[str]:
-        return ["id", "a`b"]
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
+        return {"id": "id", "a`b": "a`b"}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         return []

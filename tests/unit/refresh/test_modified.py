@@ -34,7 +34,7 @@ class Catalog:
     log: tuple[Snapshot, ...]
 
     def load_table(self, schema: str, name: str) -> TableState | None:
-        if name != KEYED.change.identifier:
+        if name not in (KEYED.change.identifier, "plain"):
             return None
         properties = {PROPERTY_ID: "change", PROPERTY_CREATED: str(BUILT)}
         head = self.log[-1].snapshot_id
@@ -81,6 +81,22 @@ MARKERS = commit(1, BUILT, added_records="2")
 )
 def test_a_keyed_table_changes_by_its_upserts(log: tuple[Snapshot, ...], modified: int) -> None:
     assert last_modified_ms(Catalog(log), ORDERS) == modified  # type: ignore[arg-type] # a part of a catalog
+
+
+@pytest.mark.parametrize(
+    ("log", "modified"),
+    [
+        ((commit(1, UPSERTED, added_records="2"), commit(2, LATER, "replace", added_records="2")), UPSERTED),
+        ((commit(2, LATER, "replace", added_records="2"),), LATER),
+        ((commit(1, LATER, added_records="0"),), None),
+    ],
+    ids=["appended", "expired", "never"],
+)
+def test_a_plain_table_changes_by_what_changed_its_rows(
+    log: tuple[Snapshot, ...], modified: int | None
+) -> None:
+    found = last_modified_ms(Catalog(log), ORDERS.sibling("plain"))  # type: ignore[arg-type]
+    assert found == modified
 
 
 @pytest.mark.parametrize(("name", "told"), [("view", "loaded_at_field"), ("missing", "does not exist")])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.branches import ATTEMPTS, publish
@@ -16,21 +17,30 @@ from dbt_arctic.refresh.edge import Edge
 TARGET = Name("lake", "shop", "orders__base_1")
 
 
+PARENTS: dict[int, int | None] = {1: None, 2: 1, 3: 2, 4: 1, 5: 4}
+"""Of each snapshot the one before: 2 and 3 were made on the branch that began at 1, or on main."""
+
+
 @dataclass
 class Catalog:
-    """One table, whose main and whose branch ``b`` are at these snapshots."""
+    """One table, whose main and whose branch ``b`` are at these snapshots when it is looked at again.
+
+    :param branch: ``None``: there is none.
+    :param first: main's snapshot at the first look.
+    """
 
     main: int = 1
-    branch: int = 2
-    below: int | None = None
-    """What main's snapshot came after."""
+    branch: int | None = 2
+    first: int = 1
+    columns: tuple[CatalogColumn, ...] = ()
+    looks: int = 0
 
     def load_table(self, schema: str, name: str) -> TableState:
-        branches = {"main": self.main, "b": self.branch}
-        snapshots = (Snapshot(self.main, self.below, 2, 2, "append", {}),)
-        if self.below is not None:
-            snapshots = (Snapshot(self.below, None, 1, 1, "append", {}), *snapshots)
-        return TableState(schema, name, "", {}, (), snapshots, self.main, branches)
+        main = self.main if self.looks else self.first
+        self.looks += 1
+        branches = {"main": main} | ({} if self.branch is None else {"b": self.branch})
+        snapshots = tuple(Snapshot(at, parent, at, at, "append", {}) for at, parent in PARENTS.items())
+        return TableState(schema, name, "", {}, self.columns, snapshots, main, branches)
 
 
 @dataclass
@@ -48,10 +58,12 @@ class Answers:
         return -1
 
 
-def publish_with(*answers: ArcticError | None, catalog: Catalog | None = None) -> tuple[bool, int]:
+def publish_with(
+    *answers: ArcticError | None, catalog: Catalog | None = None, columns: Sequence[CatalogColumn] = ()
+) -> tuple[bool, int]:
     run = Answers(list(answers))
     edge = Edge(catalog or Catalog(), run, lambda sql: [], lambda sql: [])  # type: ignore[arg-type] # a part of one
-    return publish(edge, TARGET, "b", None), len(run.asked)
+    return publish(edge, TARGET, "b", None, 1, columns), len(run.asked)
 
 
 MOVED = StatementError("Cannot fast-forward: main is not an ancestor of b")
@@ -66,7 +78,7 @@ def test_a_main_that_moved_is_no_error_but_a_no() -> None:
 
 def test_what_has_landed_below_what_came_then_has_landed() -> None:
     for answers in ([MOVED], [CONFLICT, MOVED], [UNKNOWN]):
-        assert publish_with(*answers, catalog=Catalog(main=3, branch=2, below=2)) == (True, len(answers))
+        assert publish_with(*answers, catalog=Catalog(main=3, branch=2)) == (True, len(answers))
 
 
 def test_any_other_refusal_is_an_error() -> None:
@@ -86,3 +98,19 @@ def test_without_an_answer_the_table_itself_tells() -> None:
     assert publish_with(UNKNOWN, catalog=Catalog(main=2, branch=2)) == (True, 1)
     with pytest.raises(CommitStateUnknown):
         publish_with(UNKNOWN, catalog=Catalog(main=1, branch=2))
+
+
+def test_a_branch_that_is_not_the_one_that_was_made_is_not_published() -> None:
+    """A statement's commit makes a branch anew that was dropped under it, from what main is by then."""
+    assert publish_with(None, catalog=Catalog(branch=3)) == (True, 1), "of two commits"
+    assert publish_with(catalog=Catalog(first=4, branch=5)) == (False, 0)
+    assert publish_with(catalog=Catalog(branch=None)) == (False, 0)
+
+
+def test_rows_whose_columns_were_made_anew_are_not_published() -> None:
+    then = [CatalogColumn("id", "int", field_id=1), CatalogColumn("x", "int", field_id=2)]
+    added = (*then, CatalogColumn("y", "int", field_id=3))
+    assert publish_with(None, catalog=Catalog(columns=added), columns=then) == (True, 1)
+    anew = (then[0], CatalogColumn("x", "int", field_id=4))
+    assert publish_with(catalog=Catalog(columns=anew), columns=then) == (False, 0)
+    assert publish_with(catalog=Catalog(columns=anew[:1]), columns=then) == (False, 0)

@@ -1,0 +1,71 @@
+"""What a model's result depends on besides its SQL and its upstreams: the session's settings, the time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timezone
+from typing import Any
+
+from dbt_common.invocation import get_invocation_started_at
+
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.engine.settings import SESSION_DEFAULTS
+from dbt_arctic.planner.moment import Clock
+
+_OF_SPEED = tuple(
+    f"spark.sql.{name}"
+    for name in (
+        *("adaptive.", "autoBroadcast", "broadcastTimeout", "catalog.", "cbo.", "codegen.", "execution."),
+        *("extensions", "files.", "iceberg.", "inMemoryColumnarStorage.", "join.", "optimizer.", "parquet."),
+        *("requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics.", "ui.", "warehouse."),
+    )
+)
+"""Settings of how a query is run. Any other may be one of what it means."""
+_ZONE = "spark.sql.session.timeZone"
+_SET_ZONE = re.compile(r"set\s+time\s+zone\s+'([^']*)'", re.IGNORECASE)
+_SET = re.compile(r"set\s+`?([\w.-]+)`?\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def time_of_invocation(credentials: ArcticCredentials, config: Mapping[str, Any]) -> Clock:
+    """What functions of time tell automatic models of a dbt invocation: when it began.
+
+    :param config: the model's.
+    """
+    began = get_invocation_started_at().replace(tzinfo=timezone.utc)
+    return Clock.at(began, _conf(credentials, config)[_ZONE])
+
+
+def settings_of_meaning(credentials: ArcticCredentials, config: Mapping[str, Any]) -> str:
+    """The session's settings on which the result of a model depends: those of the profile, and what is set in
+    the model's ``sql_header`` and ``pre-hook``.
+    """
+    conf = _conf(credentials, config)
+    names = (name for name in sorted(conf) if not name.startswith(_OF_SPEED))
+    return ";".join(f"{name}={conf[name]}" for name in names)
+
+
+def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str, str]:
+    profile = {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
+    found = {name: value for name, value in profile.items() if name.startswith("spark.sql.")}
+    statements, _ = ModelApi.split_header(config.get("sql_header"))
+    for place, statement in enumerate((*_sets_of_hooks(config), *statements)):
+        zone, setting = _SET_ZONE.fullmatch(statement), _SET.fullmatch(statement)
+        if zone is not None:
+            found[_ZONE] = zone[1]
+        elif setting is not None:
+            found[setting[1]] = setting[2].strip()
+        else:
+            # A function, a variable: whatever it is, the SQL may mean something else without.
+            found[f"statement {place}"] = " ".join(statement.split())
+    return found
+
+
+def _sets_of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
+    hooks = config.get("pre-hook") or config.get("pre_hook") or []
+    for hook in [hooks] if isinstance(hooks, str | dict) else hooks:
+        text = hook if isinstance(hook, str) else str(hook.get("sql") or "")
+        for statement in text.split(";"):
+            if statement.strip().lower().startswith("set "):
+                yield statement.strip()

@@ -1,0 +1,206 @@
+"""Columns of a UNION whose parts have other types.
+
+An expression over such a column is computed for each part by itself where rows of one part are looked for or
+added up, and then in the part's own type: a number has another text, and a quotient other digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    Scan,
+    SetOperation,
+    Subquery,
+    SubqueryRef,
+    UnionAll,
+    Window,
+    map_children,
+    walk,
+)
+from dbt_arctic.planner.alike import tells_types, types_of_columns
+from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.dialect import VerbatimSpark
+from dbt_arctic.planner.reasons import CannotPlan, line_of
+
+_WHOLE = frozenset(["tinyint", "smallint", "int", "bigint"])
+_WHOLE_OR_TEXT = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.TEXT)
+_COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
+_ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
+_UNKNOWN = "a type that is not known"
+_DIGIT = re.compile(r"\d")
+
+
+def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
+    """A NULL of one part of a UNION has the type of the others there.
+
+    :param types: of the columns of scans.
+    """
+    known = types_of_columns(node, types)
+
+    def typed(part: Node, columns: Mapping[int, str]) -> Node:
+        if not isinstance(part, Project):
+            return part
+        items = tuple(
+            (name, exp.cast(value, columns[place], dialect="spark"))
+            if isinstance(value, exp.Null) and place in columns
+            else (name, value)
+            for place, (name, value) in enumerate(part.items)
+        )
+        return replace(part, items=items) if items != part.items else part
+
+    def change(part: Node) -> Node:
+        part = map_children(part, change)
+        if not isinstance(part, UnionAll):
+            return part
+        columns = {}
+        for place in range(len(part.columns)):
+            types = {known[child.output[place]] for child in part.children if child.output[place] in known}
+            if len(types) == 1:
+                columns[place] = types.pop()
+        return replace(part, children=tuple(typed(child, columns) for child in part.children))
+
+    return change(node)
+
+
+def refuse_mixed(node: Node, types: Mapping[str, str]) -> None:
+    """:param types: of the columns of scans.
+    :raises CannotPlan: the parts have types in which it would be another value.
+    """
+    known = types_of_columns(node, types)
+    mixed: dict[str, tuple[str, ...]] = {}
+    shapes = _shapes(node, known)
+    by_type = tells_types(node)
+    for part in reversed(list(walk(node))):
+        match part:
+            case UnionAll():
+                mixed.update(_mixed(part.columns, part.children, shapes))
+            case SetOperation():
+                mixed.update(_mixed(part.columns, (part.left, part.right), shapes))
+        for expression in _expressions(part):
+            for found in expression.find_all(exp.Column):
+                parts = mixed.get(found.name)
+                if parts is None or _takes_any(found):
+                    continue
+                # Of whole numbers nothing else depends on whether they have 32 bits or 64.
+                if not by_type and set(parts) <= _WHOLE and _is_of_whole(expression, known, mixed):
+                    continue
+                raise CannotPlan(
+                    "unsupported",
+                    f"an expression over a column of a UNION whose parts have {_told(parts, known)}",
+                    "cast the column to one type in each part",
+                    line_of(expression),
+                )
+        items = part.groups if isinstance(part, Aggregate) else ()
+        items = part.items if isinstance(part, Project | Window) else items
+        carried = {
+            name: mixed[value.name]
+            for name, value in items
+            if isinstance(value, exp.Column) and value.name in mixed
+        }
+        mixed.update(carried)
+
+
+def _told(types: Sequence[str], known: Mapping[str, str]) -> str:
+    told = sorted({one if one in known.values() else "a computed type" for one in types})
+    return " and ".join(told) if len(told) > 1 else "types that are not known to be the same"
+
+
+def _is_of_whole(
+    expression: exp.Expression, known: Mapping[str, str], mixed: Mapping[str, tuple[str, ...]]
+) -> bool:
+    """Whether there is nothing in it but whole numbers: beside a decimal, one of 64 bits has more digits."""
+    return all(
+        known.get(one.name, "") in _WHOLE or set(mixed.get(one.name, ("",))) <= _WHOLE
+        for one in expression.find_all(exp.Column)
+    ) and not any(
+        (isinstance(one, exp.Literal) and not one.is_string and not one.name.isdigit())
+        or (isinstance(one, exp.Cast) and one.to.this not in _WHOLE_OR_TEXT)
+        for one in expression.walk()
+    )
+
+
+def _takes_any(column: exp.Column) -> bool:
+    """Whether it is the same whichever of the types the column has there."""
+    parent = column.parent
+    while isinstance(parent, exp.Paren | exp.Distinct):
+        parent = parent.parent
+    return parent is None or isinstance(parent, (*_COMPARES, *_ADDS_UP))
+
+
+def _expressions(node: Node) -> list[exp.Expression]:
+    subqueries = node.subqueries if isinstance(node, Project | Filter) else ()
+    return [*expressions(node), *_of_subqueries(subqueries)]
+
+
+def _of_subqueries(subqueries: Sequence[Subquery]) -> list[exp.Expression]:
+    return [
+        expression
+        for one in subqueries
+        for expression in (*one.correlation, one.value, one.operand)
+        if expression is not None
+    ]
+
+
+def _mixed(
+    columns: Sequence[str], parts: Sequence[Node], shapes: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for place, name in enumerate(columns):
+        types = sorted({shapes.get(part.output[place], _UNKNOWN) for part in parts})
+        if len(types) > 1 or _UNKNOWN in types:
+            found[name] = tuple(types)
+    return found
+
+
+def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
+    """What the type of every column follows from: the type itself, or how it is computed of columns with
+    their types. Two of one shape have one type.
+    """
+    shapes: dict[str, str] = {}
+
+    def of(value: exp.Expression) -> str:
+        columns = {one.name for one in value.find_all(exp.Column)}
+        if not columns <= shapes.keys() or value.find(SubqueryRef) is not None:
+            return _UNKNOWN
+
+        def swap(one: exp.Expr) -> exp.Expr:
+            if isinstance(one, exp.Column):
+                return exp.Var(this=shapes[one.name])
+            if isinstance(one, exp.Literal) and not one.is_string:
+                return exp.Var(this=_DIGIT.sub("0", one.name))
+            return one
+
+        return value.copy().transform(swap).sql(dialect=VerbatimSpark)
+
+    for part in reversed(list(walk(node))):
+        match part:
+            case Scan():
+                made = {name: known.get(name, _UNKNOWN) for name in part.output}
+            case Project() | Window() | Aggregate():
+                items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
+                made = {name: known.get(name) or of(value) for name, value in items}
+            case UnionAll():
+                made = _same_shape(part.columns, part.children, shapes)
+            case SetOperation():
+                made = _same_shape(part.columns, (part.left, part.right), shapes)
+            case _:
+                continue
+        shapes.update({name: shape for name, shape in made.items() if shape != _UNKNOWN})
+    return shapes
+
+
+def _same_shape(columns: Sequence[str], parts: Sequence[Node], shapes: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for place, name in enumerate(columns):
+        types = {shapes.get(part.output[place], _UNKNOWN) for part in parts}
+        found[name] = types.pop() if len(types) == 1 else _UNKNOWN
+    return found

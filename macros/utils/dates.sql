@@ -1,0 +1,18 @@
+{#-
+  dbt-spark's own count seconds since 1970: they lose fractions of them, take `n - 1` weeks for n - 7 days, and
+  round up what is not whole. These are Spark's functions.
+-#}
+{% macro arctic__dateadd(datepart, interval, from_date_or_timestamp) -%}
+  dateadd({{ datepart }}, cast(({{ interval }}) as bigint), cast({{ from_date_or_timestamp }} as timestamp))
+{%- endmacro %}
+
+{#- How many boundaries lie between the two; a week begins on Sunday, as dbt's other adapters have it -#}
+{% macro arctic__datediff(first_date, second_date, datepart) -%}
+  {%- set first, second = ('cast(' ~ first_date ~ ' as timestamp)', 'cast(' ~ second_date ~ ' as timestamp)') -%}
+  {%- if datepart | lower == 'week' -%}
+    {#- 4 January 1970 was one -#}
+    (floor(datediff({{ second }}, date'1970-01-04') / 7) - floor(datediff({{ first }}, date'1970-01-04') / 7))
+  {%- else -%}
+    timestampdiff({{ datepart }}, date_trunc('{{ datepart }}', {{ first }}), date_trunc('{{ datepart }}', {{ second }}))
+  {%- endif -%}
+{%- endmacro %}

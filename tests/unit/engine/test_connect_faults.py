@@ -1,0 +1,41 @@
+"""What became of a statement whose answer was lost is not known, whatever code the transport gives it."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
+
+from dbt_arctic.engine.connect_faults import connect_fault
+from dbt_arctic.engine.faults import Fault
+from dbt_arctic.engine.statement import Statement
+from dbt_arctic.errors import ConnectionLost, ServerUnreachable
+
+WRITE, QUERY = "INSERT INTO t VALUES (1)", "SELECT 1"
+CUT = ["INTERNAL", "UNKNOWN", "CANCELLED", "ABORTED"]
+
+
+def fault(error: Exception, sql: str, *, is_opening: bool = False) -> Fault:
+    statement = Statement(sql, Statement.cancel)
+    found = connect_fault(error, statement, "sc://x", repeatable=True, is_opening=is_opening)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED", "UNAUTHENTICATED", *CUT])
+def test_a_write_whose_answer_was_lost_may_have_landed(code: str) -> None:
+    lost = SparkConnectGrpcException("RST_STREAM", grpc_status_code=grpc.StatusCode[code])
+    assert isinstance(fault(lost, WRITE).error, ConnectionLost)
+
+
+def test_what_spark_says_is_no_lost_answer() -> None:
+    refused = AnalysisException(
+        "no such table", errorClass="TABLE_OR_VIEW_NOT_FOUND", grpc_status_code=grpc.StatusCode.INTERNAL
+    )
+    assert not isinstance(fault(refused, WRITE).error, ConnectionLost)
+
+
+def test_a_token_that_is_refused_is_told() -> None:
+    refused = SparkConnectGrpcException("no", grpc_status_code=grpc.StatusCode.UNAUTHENTICATED)
+    assert isinstance(fault(refused, QUERY).error, ServerUnreachable)
+    assert isinstance(fault(refused, WRITE, is_opening=True).error, ServerUnreachable)
