@@ -32,6 +32,7 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
@@ -42,6 +43,17 @@ _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _WHOLE = frozenset(["tinyint", "smallint", "int"])
 _BY_TYPE = frozenset(["hash", "xxhash64", "typeof"])
+_KEEP_TYPE = frozenset(
+    ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
+)
+"""Functions whose value has the type of their arguments."""
+_OF_DATES = frozenset(
+    [
+        *("add_months", "curdate", "current_date", "date", "date_add", "date_sub", "last_day"),
+        *("make_date", "next_day", "to_date", "trunc"),
+    ]
+)
+"""Functions whose value is a date."""
 _STRINGS = frozenset(["string", "varchar", "char"])
 _OF_STRINGS = frozenset(
     [
@@ -174,6 +186,20 @@ def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
     )
 
 
+def _of_its_type(value: exp.Expression) -> list[exp.Expression]:
+    """Expressions whose type something has, if they all have one."""
+    if isinstance(value, exp.Case | exp.If):
+        ifs = value.args["ifs"] if isinstance(value, exp.Case) else [value]
+        found = [one.args["true"] for one in ifs]
+        last = value.args.get("default" if isinstance(value, exp.Case) else "false")
+        found += [] if last is None else [last]
+        return [one for one in found if not isinstance(one, exp.Null)]
+    if function_name(value) in _KEEP_TYPE:
+        arguments = list(value.iter_expressions())
+        return [one for one in arguments if not isinstance(one, exp.Null)]
+    return []
+
+
 def _parts(node: Node) -> Iterator[exp.Expr]:
     return (found for part in walk(node) for one in expressions(part) for found in one.walk())
 
@@ -214,8 +240,14 @@ def types_of_columns(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
         name = plain(value)
         if name is not None:
             return known.get(name)
-        if isinstance(value, exp.Paren):
+        if isinstance(value, exp.Paren | exp.Neg | exp.Filter | exp.Window):
             return of_value(value.this)
+        is_moment = isinstance(value, Moment)
+        if (value.args["call"].removesuffix("()") if is_moment else function_name(value)) in _OF_DATES:
+            return "date"
+        types = {of_value(one) for one in _of_its_type(value)}
+        if len(types) == 1 and None not in types:
+            return types.pop()
         if isinstance(value, exp.Cast):
             return str(value.to.sql(dialect="spark")).lower().replace(", ", ",")
         if (isinstance(value, exp.Literal) and value.is_string) or function_name(value) in _OF_STRINGS:
