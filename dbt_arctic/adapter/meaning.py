@@ -52,7 +52,10 @@ def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str
     statements, _ = ModelApi.split_header(config.get("sql_header"))
     for place, statement in enumerate((*_sets_of_hooks(config), *statements)):
         zone, setting = _SET_ZONE.fullmatch(statement), _SET.fullmatch(statement)
-        if zone is not None:
+        if "{{" in statement or "{%" in statement:
+            # dbt renders hooks as they are run: what is set is not known here, and its text has to do.
+            found[f"statement {place}"] = " ".join(statement.split())
+        elif zone is not None:
             found[_ZONE] = zone[1]
         elif setting is not None:
             found[setting[1]] = setting[2].strip()

@@ -30,7 +30,7 @@ class Trigger:
     pending: float = 0.1
     files: int = 20
     age_s: int = 24 * 3600
-    read_amplification: float = 1.6
+    read_amplification: float = 1.3
     deleted: float = 0.2
 
 

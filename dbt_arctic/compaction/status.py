@@ -103,11 +103,12 @@ class TableStatus:
     def pending_amplification(self) -> float:
         """What a read would cost in fresh files and with what is pending, over what it would without.
 
+        The look-up of keys is left out: the first change brings it, and the next one would after each major.
         What is merged already, a trim takes away. Nor does it count what the base is like: the worse it is,
         the more there might be pending.
         """
         fresh = fresh_cost_bytes(self.base, self.ideal_files)
-        return 1 + change_cost_bytes(self.base, self.pending_side) / fresh if fresh else 1.0
+        return 1 + change_cost_bytes(SideMetrics(), self.pending_side) / fresh if fresh else 1.0
 
 
 def measure_keyed(

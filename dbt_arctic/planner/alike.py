@@ -47,6 +47,8 @@ _KEEP_TYPE = frozenset(
     ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
 )
 """Functions whose value has the type of their arguments."""
+_OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
+_OF_TIMES = frozenset(["current_timestamp", "now", "to_timestamp"])
 _OF_DATES = frozenset(
     [
         *("add_months", "curdate", "current_date", "date", "date_add", "date_sub", "last_day"),
@@ -57,9 +59,9 @@ _OF_DATES = frozenset(
 _STRINGS = frozenset(["string", "varchar", "char"])
 _OF_STRINGS = frozenset(
     [
-        "concat",
         "concat_ws",
         "date_format",
+        "get_json_object",
         "initcap",
         "lcase",
         "left",
@@ -70,7 +72,6 @@ _OF_STRINGS = frozenset(
         "regexp_extract",
         "regexp_replace",
         "replace",
-        "reverse",
         "right",
         "rpad",
         "rtrim",
@@ -228,9 +229,10 @@ def _marked(expression: exp.Expression) -> exp.Expression:
     return made
 
 
-def types_of_columns(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
+def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = False) -> dict[str, str]:
     """The type of every column in a tree whose type its text tells.
 
+    :param certain: without those of functions, of which it is known only that they are whole numbers.
     :raises CannotPlan: parts of a set operation have columns that are not alike.
     """
     numbers = sorts(node, scanned)
@@ -250,9 +252,18 @@ def types_of_columns(node: Node, scanned: Mapping[str, str]) -> dict[str, str]:
             return types.pop()
         if isinstance(value, exp.Cast):
             return str(value.to.sql(dialect="spark")).lower().replace(", ", ",")
-        if (isinstance(value, exp.Literal) and value.is_string) or function_name(value) in _OF_STRINGS:
+        if isinstance(value, exp.Boolean | exp.Predicate | exp.Not):
+            return "boolean"
+        if is_moment or function_name(value) in _OF_TIMES:
+            return "timestamp"
+        is_text = isinstance(value, exp.Literal) and value.is_string
+        if function_name(value) in _OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):
+            is_text = any(of_value(one) == "string" for one in value.iter_expressions())
+        if is_text or function_name(value) in _OF_STRINGS:
             # With a collation somewhere inside, it is not known what equal means.
             return None if value.find(exp.Collate) is not None else "string"
+        if certain and not isinstance(value, exp.Literal):
+            return None
         return {"whole": "int", "big": "bigint"}.get(sort_of(value, numbers))
 
     # What stands below comes later in a walk.

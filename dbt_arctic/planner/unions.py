@@ -36,6 +36,7 @@ _WHOLE_OR_TEXT = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.
 _COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
 _ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
 _UNKNOWN = "a type that is not known"
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _DIGIT = re.compile(r"\d")
 
 
@@ -44,9 +45,19 @@ def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
 
     :param types: of the columns of scans.
     """
-    known = types_of_columns(node, types)
 
     def typed(part: Node, columns: Mapping[int, str]) -> Node:
+        if isinstance(part, UnionAll):
+            return replace(part, children=tuple(typed(child, columns) for child in part.children))
+        if isinstance(part, Aggregate) and not part.aggregates:
+            # DISTINCT: groups of plain columns.
+            places = {value.name: place for place, (_, value) in enumerate(part.groups)}
+            below = {
+                place: columns[places[name]]
+                for place, name in enumerate(part.child.output)
+                if places.get(name) in columns
+            }
+            return replace(part, child=typed(part.child, below))
         if not isinstance(part, Project):
             return part
         items = tuple(
@@ -62,10 +73,11 @@ def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
         if not isinstance(part, UnionAll):
             return part
         columns = {}
+        known = types_of_columns(part, types, certain=True)
         for place in range(len(part.columns)):
-            types = {known[child.output[place]] for child in part.children if child.output[place] in known}
-            if len(types) == 1:
-                columns[place] = types.pop()
+            found = {known[child.output[place]] for child in part.children if child.output[place] in known}
+            if len(found) == 1:
+                columns[place] = found.pop()
         return replace(part, children=tuple(typed(child, columns) for child in part.children))
 
     return change(node)
@@ -175,7 +187,8 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
         def swap(one: exp.Expr) -> exp.Expr:
             if isinstance(one, exp.Column):
                 return exp.Var(this=shapes[one.name])
-            if isinstance(one, exp.Literal) and not one.is_string:
+            if isinstance(one, exp.Literal) and not one.is_string and isinstance(one.parent, _ARITHMETIC):
+                # Of these how many digits a number has decides, and of a function the number.
                 return exp.Var(this=_DIGIT.sub("0", one.name))
             return one
 

@@ -28,7 +28,6 @@ from dbt_arctic.keyed.table import (
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
 from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
-from dbt_arctic.refresh.branches import ATTEMPTS
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import stored_type
@@ -155,19 +154,12 @@ def build_generation(
                 "fill_tombstones", fill_tombstones(table, batch, txn, {PROPERTY_RUN: edge.run_id}), table
             )
         if retired is not None:
-            _carry_all(edge, retired, table, config.model)
+            carry_over(edge, retired, table, config.model, refuse_computed=True)
         retired = _publish(edge, table, comment, before, retired, config, build)
     if retired is not None:
         carry_over(edge, retired, table, config.model)
     _drop_abandoned(edge, table, found)
     return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
-
-
-def _carry_all(edge: Edge, retired: Retired, table: KeyedTable, where: str) -> None:
-    """Until a look finds nothing more, or almost nothing: a replay takes its time, and writers go on."""
-    for _ in range(ATTEMPTS):
-        if carry_over(edge, retired, table, where, refuse_computed=True) is None:
-            return
 
 
 def _layout_like(edge: Edge, table: KeyedTable) -> Layout:

@@ -91,6 +91,9 @@ class Consumption:
             return {}
         # Rows of a pull are of no query that an automatic model could go on from.
         kept = {} if self.forgets else of_relations(self.expected)
+        # What was read under another name before is the same table.
+        read = {one.table_id for one in self.consumed.values()}
+        kept = {name: one for name, one in kept.items() if one.table_id not in read}
         return {PROPERTY_CONSUMED: encode_consumed({**kept, **self.consumed})}
 
     def check(self, target: TableState, model: str, name: Name) -> None:

@@ -48,6 +48,9 @@ class Edge:
     cores: int | None = None
     """Of the machine that Spark runs on, if it is one; ``None`` for a cluster, or where nobody tells."""
 
+    only_told: bool = False
+    """Statements are told, and not run: nothing that they make is there."""
+
     def new_txn(self) -> int:
         """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""
         return (self.now_ms() << 20) | secrets.randbits(20)

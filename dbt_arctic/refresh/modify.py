@@ -64,7 +64,7 @@ def explain(edge: Edge, name: Name, parsed: ParsedModification) -> list[str]:
         return 1
 
     table = _load(edge, name)
-    _write(replace(edge, run=record), table, bind(edge, table, parsed))
+    _write(replace(edge, run=record, only_told=True), table, bind(edge, table, parsed))
     return ran
 
 

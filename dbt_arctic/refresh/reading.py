@@ -118,7 +118,8 @@ def read(
         tree = follow(parse(sql), target)
     except CannotPlan as error:
         return Reading(upstreams, views, trees, None, error.reason)
-    metadata = next((one for part in (tree, *trees.values()) for one in _of_metadata(part, upstreams)), None)
+    names = Reading(upstreams, views).names
+    metadata = next((one for part in (tree, *trees.values()) for one in _of_metadata(part, names)), None)
     if metadata is not None:
         return Reading(upstreams, views, trees, None, metadata)
     known = expected.get(ASKED_AT)
@@ -134,11 +135,11 @@ def read(
     )
 
 
-def _of_metadata(tree: exp.Query, upstreams: Mapping[str, Upstream]) -> Iterator[Reason]:
+def _of_metadata(tree: exp.Query, names: Sequence[str]) -> Iterator[Reason]:
     """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them."""
-    stored = {name.lower() for upstream in upstreams.values() for name, _ in upstream.columns}
-    for column in tree.find_all(exp.Column):
-        if column.name.lower() in _METADATA - stored:
+    hidden = _METADATA - named_columns(tree, names)
+    for column in tree.find_all(exp.Column) if hidden else ():
+        if column.name.lower() in hidden:
             fix = "copy it into a column of a table first"
             yield Reason(
                 "unsupported", f"{column.name}, a column of Iceberg's metadata", fix, line_of(column)
@@ -202,13 +203,16 @@ def full_name(written: str, home: Name) -> Name:
 
 def pinned_text(sql: str, target: Name, reading: Reading) -> str:
     """The model's own SQL, with consumed versions for relations, and the time for functions of time."""
+    more: dict[str, list[str]] = {}
 
     def made(text: str, home: Name) -> str:
         def text_of(written: str) -> str | None:
             key = full_name(written, home).dotted.lower()
             if key in reading.views:
                 view = reading.views[key]
-                names = quote_all([name for name, _ in view.columns] + _more(reading, key))
+                if key not in more:
+                    more[key] = _more(reading, key)
+                names = quote_all([name for name, _ in view.columns] + more[key])
                 return f"SELECT * FROM (\n{made(view.sql, view.home)}\n) AS _view({names})"
             return reading.upstreams[key].states["new"]
 
@@ -220,7 +224,7 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
 def _more(reading: Reading, key: str) -> list[str]:
     """Names for columns that a view's text has and the view has not: the table of a ``SELECT *`` got them."""
     view, tree = reading.views[key], reading.trees[key]
-    if tree.find(exp.Star) is None:
+    if not tree.is_star:
         return []
     schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
     schemas |= {name: other.columns for name, other in reading.views.items()}

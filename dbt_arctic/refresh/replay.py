@@ -111,6 +111,8 @@ def carry_over(
         if {name.lower() for name in retired.table.key} != {name.lower() for name in table.key}:
             raise _cannot(retired, table, where, "the key changed, and a delete is known by its key alone")
         if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:
+            if refuse_computed:
+                _refuse_computed(edge, retired, table, where)
             return txn
     raise ConcurrentRun(
         f"other commits to {table.name} got in between {ATTEMPTS} times",
@@ -118,6 +120,17 @@ def carry_over(
         why=f"what landed in {retired.table.change} since a full refresh began is to be replayed",
         fix="run again when fewer writers are at work: the next run replays it",
     )
+
+
+def _refuse_computed(edge: Edge, retired: Retired, table: KeyedTable, where: str) -> None:
+    """A replay takes its time. Rows that land meanwhile are replayed once the table is shown; what is
+    computed from the retired generation is not.
+    """
+    state = _own(edge.catalog, retired.table)
+    if state is not None:
+        late = find_late(_since(state, retired.since), load_change(edge.catalog, table).history())
+        if late.computed:
+            raise _computed(retired, table, late, where)
 
 
 def settle(edge: Edge, table: KeyedTable, where: str) -> dict[str, str]:

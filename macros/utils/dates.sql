@@ -1,9 +1,17 @@
 {#-
   dbt-spark's own count seconds since 1970: they lose fractions of them, take `n - 1` weeks for n - 7 days, and
-  round up what is not whole. These are Spark's functions.
+  round up what is not whole. These are Spark's functions; of hours and less, parts may be added.
 -#}
 {% macro arctic__dateadd(datepart, interval, from_date_or_timestamp) -%}
-  dateadd({{ datepart }}, cast(({{ interval }}) as bigint), cast({{ from_date_or_timestamp }} as timestamp))
+  {%- set unit = datepart | lower -%}
+  {%- set microseconds = {'hour': '3600000000L', 'minute': '60000000L', 'second': '1000000L', 'millisecond': '1000L'} -%}
+  {%- if unit in microseconds -%}
+    dateadd(microsecond, cast(({{ interval }}) * {{ microseconds[unit] }} as bigint), cast({{ from_date_or_timestamp }} as timestamp))
+  {%- elif unit == 'week' -%}
+    dateadd(day, cast(({{ interval }}) * 7 as bigint), cast({{ from_date_or_timestamp }} as timestamp))
+  {%- else -%}
+    dateadd({{ datepart }}, cast(({{ interval }}) as bigint), cast({{ from_date_or_timestamp }} as timestamp))
+  {%- endif -%}
 {%- endmacro %}
 
 {#- How many boundaries lie between the two; a week begins on Sunday, as dbt's other adapters have it -#}

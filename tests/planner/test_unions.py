@@ -35,6 +35,10 @@ def query(value: str, one: str, other: str, union: str = "UNION ALL") -> str:
         ("x + 1", "0", "CASE WHEN n > 1 THEN 1 ELSE 2 END"),
         ("year(x)", "at", "current_date()"),
         ("year(x)", "at", "date_add(at, 1)"),
+        ("CASE WHEN x THEN 1 ELSE 2 END", "true", "n > 3"),
+        ("lower(x)", "s", "s || '!'"),
+        ("lower(x)", "get_json_object(s, '$.a')", "get_json_object(s, '$.b')"),
+        ("date_trunc('day', x)", "current_timestamp()", "to_timestamp(s)"),
     ],
 )
 def test_parts_of_one_type(value: str, one: str, other: str) -> None:
@@ -53,6 +57,9 @@ def test_parts_of_one_type(value: str, one: str, other: str) -> None:
         ("x / 2.5", "n", "id"),
         ("hash(x)", "n", "id"),
         ("concat(x, '')", "amount", "CAST(amount AS decimal(12,3))"),
+        ("concat(x, '')", "round(amount, 1)", "round(amount, 2)"),
+        ("concat(x, '')", "CAST(s AS decimal(12,3)) * 1", "CAST(s AS decimal(14,5)) * 1"),
+        ("2.5 / x", "length(s)", "NULL"),
     ],
 )
 def test_parts_of_two_types(value: str, one: str, other: str) -> None:
@@ -60,6 +67,14 @@ def test_parts_of_two_types(value: str, one: str, other: str) -> None:
         with pytest.raises(CannotPlan, match="an expression over a column of a UNION"):
             understand(query(value, one, other, union), SCHEMAS, now=NOW)
         understand(query("max(x)", one, other, union) + " GROUP BY id", SCHEMAS, now=NOW)
+
+
+def test_a_null_has_the_type_of_the_others_in_unions_of_several() -> None:
+    nothing = "id, NULL AS x FROM o"
+    parts = ["SELECT id, amount AS x FROM o", f"SELECT {nothing}", f"SELECT DISTINCT {nothing}"]
+    for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)):
+        union = " UNION ALL ".join(parts[number] for number in order)
+        understand(f"SELECT id, coalesce(x, 7) / 3 AS v FROM ({union}) AS u", SCHEMAS)
 
 
 def test_a_number_with_a_suffix_is_not_a_cast() -> None:

@@ -35,6 +35,8 @@ def test_dates_are_added_to_as_spark_does(shop: Shop) -> None:
         "year": datetime(2026, 1, 31, 23, 59, 58, 250_000),
         "of a date": datetime(2024, 1, 15),
         "of a sum": at + timedelta(days=14),
+        "half an hour": at + timedelta(minutes=30),
+        "half a second": at + timedelta(milliseconds=500),
     }
     literal = f"\"timestamp'{at}'\""
     calls = {f"{unit} {n}": f"dbt.dateadd('{unit}', {n}, {literal})" for unit in whole for n in counts[:2]}
@@ -45,6 +47,8 @@ def test_dates_are_added_to_as_spark_does(shop: Shop) -> None:
         "year": f"dbt.dateadd('year', 2, {literal})",
         "of a date": "dbt.dateadd('week', 2, \"date'2024-01-01'\")",
         "of a sum": f"dbt.dateadd('week', '1 + 1', {literal})",
+        "half an hour": f"dbt.dateadd('hour', 0.5, {literal})",
+        "half a second": f"dbt.dateadd('second', '1.0 / 2', {literal})",
     }
     found = selected(shop, {name: f"cast({{{{ {call} }}}} as string)" for name, call in calls.items()})
     assert {name: datetime.fromisoformat(str(value)) for name, value in found.items()} == expected

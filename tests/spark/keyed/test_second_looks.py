@@ -205,3 +205,4 @@ def test_what_is_read_under_another_name_does_not_expire(shop: Any, orders: Any)
     renamed = type(copy)(copy.orders, (sold,))
     assert renamed.run() == "upserted"
     assert {row["id"]: row["amount"] for row in renamed.rows()} == {0: 0, 1: 100, 2: 2, 3: 3, 20: 20}
+    assert list(renamed.expected) == [sold.dotted], "what it had read by the old name holds nothing back"
