@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.log import consumed_versions, log_range
-from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.maintenance.inventory import take_inventory
@@ -31,13 +30,13 @@ class Consumer:
     why: str = ""
 
 
-def find_consumers(catalog: CatalogReader, of: Name) -> list[Consumer]:
-    """The consumers in every schema of the catalog, by name."""
+def find_consumers(catalog: CatalogReader, of: KeyedTable) -> list[Consumer]:
+    """The consumers in every schema of the catalog, by name: also of those that read it by another name."""
     found = {
         consumer.name: consumer
         for schema in catalog.list_schemas()
         for consumer in _in_schema(catalog, of, schema)
-        if consumer.name != of.dotted
+        if consumer.name != of.name.dotted
     }
     return [found[name] for name in sorted(found)]
 
@@ -55,8 +54,8 @@ def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bo
     return log_range(load_change(catalog, table).history(), before.change_snapshot) is not None
 
 
-def _in_schema(catalog: CatalogReader, of: Name, schema: str) -> Iterator[Consumer]:
-    inventory = take_inventory(catalog, of.catalog, schema)
+def _in_schema(catalog: CatalogReader, of: KeyedTable, schema: str) -> Iterator[Consumer]:
+    inventory = take_inventory(catalog, of.name.catalog, schema)
     shown = {
         side.identifier: table for table in inventory.keyed.values() for side in (table.base, table.change)
     }
@@ -68,7 +67,7 @@ def _in_schema(catalog: CatalogReader, of: Name, schema: str) -> Iterator[Consum
         if consumed is not None:
             yield Consumer((inventory.name(name) if owner is None else owner.name).dotted, consumed)
     for name, view in inventory.views.items():
-        if is_clone(view.properties) and began_as(view.properties) == of:
+        if is_clone(view.properties) and began_as(view.properties) == of.name:
             yield Consumer(inventory.name(name).dotted, is_clone=True)
     damaged: dict[str, CatalogUnavailable] = {**inventory.damaged_tables, **inventory.damaged_views}
     for name, error in damaged.items():
@@ -77,5 +76,7 @@ def _in_schema(catalog: CatalogReader, of: Name, schema: str) -> Iterator[Consum
         yield Consumer(inventory.name(name).dotted, why=f"it cannot be understood: {strange.what}")
 
 
-def _consumed(state: TableState, of: Name) -> Consumed | None:
-    return consumed_versions(state.history()).get(of.dotted)
+def _consumed(state: TableState, of: KeyedTable) -> Consumed | None:
+    read = consumed_versions(state.history())
+    ids = {made.change_id for made in (of.generation, of.previous) if made is not None}
+    return read.get(of.name.dotted) or next((one for one in read.values() if one.table_id in ids), None)

@@ -145,7 +145,7 @@ def _plan(edge: Edge, table: KeyedTable, condition: str, keys: int) -> ErasePlan
         keys=keys,
         sides=tuple(sides),
         in_the_way=find_in_the_way(edge, table),
-        consumers=tuple(find_consumers(edge.catalog, table.name)),
+        consumers=tuple(find_consumers(edge.catalog, table)),
     )
 
 

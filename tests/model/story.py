@@ -347,7 +347,7 @@ class Story:
 
         catalog, before_ms = self.world.catalog, self.world.now_ms() - age_ms
         shown = find_keyed(catalog, table.name)
-        consumers = find_consumers(catalog, table.name)
+        consumers = [] if shown is None else find_consumers(catalog, shown)
         going_on = [one for one in consumers if shown is not None and goes_on(catalog, shown, one)]
         readable = [] if table is not self.orders else self._readable_since(before_ms)
         done = self._attempt(f"let versions of {table.name.identifier} go", run, disturbance)

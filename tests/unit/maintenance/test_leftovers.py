@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -163,7 +164,8 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     removals = find_leftovers(before, NOW, retention).removals
     assert len(removals) == 3
     ran, told = Ran(), []
-    edge = Edge(None, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
+    there = SimpleNamespace(load_table=lambda schema, name: state(name))
+    edge = Edge(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
     forgotten = Orders(generation=2).inventory(*orders.sides(1, 2))
     looks = iter([after, forgotten, after])  # at the last look, somebody shows it again
