@@ -71,25 +71,16 @@ def check_project(
     keep: bool = False,
 ) -> Checked:
     """:param select: as in dbt; what the selection reads is built too.
-    :raises ConfigError: dbt failed on the copy.
+    :raises ConfigError: something would be written outside of the copy, or dbt failed on it.
     """
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
     catalog = target.credentials.database
     selection = ["--select", *(f"+{part}" for part in select or (AUTOMATIC,))]
     found = Checked()
+    with elsewhere(Elsewhere(schema)):
+        _refuse_writes_outside(target, Name(catalog, schema, ""), selection)
     with _schema(operator, Name(catalog, schema, ""), keep):
-        # What it lists would be printed in the middle of what the check tells.
-        listed = [
-            "--log-level",
-            "none",
-            "--resource-type",
-            "source",
-            "--output",
-            "json",
-            "--output-keys",
-            "unique_id",
-        ]
-        needed = {json.loads(line)["unique_id"] for line in _dbt(target, "ls", *listed, *selection).result}
+        needed = {node["unique_id"] for node in _list(target, ["source"], ["unique_id"], selection)}
         manifest = _dbt(target, "parse").result
         copies = {
             (node.schema.lower(), node.identifier.lower()): (node, f"source_{place}_{node.identifier}")
@@ -129,6 +120,41 @@ def check_project(
                 _compare(operator, catalog, built, number, found)
             found.rounds = rounds
     return found
+
+
+def _refuse_writes_outside(target: Target, copy: Name, selection: Sequence[str]) -> None:
+    """A project may name schemas as it likes: a check must not write to its tables, and change its seeds."""
+    written = ["model", "seed", "snapshot"]
+    for node in _list(
+        target, written, ["unique_id", "database", "schema", "alias", "config.materialized"], selection
+    ):
+        if node["config.materialized"] == "ephemeral":
+            continue
+        place = Name(node["database"], node["schema"], node["alias"])
+        if place.catalog != copy.catalog or not _is_of(place.schema, copy):
+            raise ConfigError(
+                f"{node['unique_id']} would be written to {place.dotted}",
+                where=str(target.project_root),
+                why="a check writes to schemas whose name begins with target.schema only; a macro "
+                "generate_schema_name, or a target_schema, puts this one elsewhere",
+                fix="let generate_schema_name begin with target.schema, or check models that do without it: "
+                "dbt-arctic check MODEL",
+            )
+
+
+def _is_of(schema: str, copy: Name) -> bool:
+    """Whether dbt by default makes this name of the copy's schema."""
+    return schema == copy.schema or schema.startswith(f"{copy.schema}_")
+
+
+def _list(
+    target: Target, types: Sequence[str], keys: Sequence[str], selection: Sequence[str]
+) -> list[dict[str, Any]]:
+    """What dbt selects: those keys of each node."""
+    chosen = [part for kind in types for part in ("--resource-type", kind)]
+    # What it lists would be printed in the middle of what the check tells.
+    quiet = ["--log-level", "none", "--output", "json", "--output-keys", *keys]
+    return [json.loads(line) for line in _dbt(target, "ls", *chosen, *quiet, *selection).result]
 
 
 def _compare(operator: Operator, catalog: str, built: Any, number: int, found: Checked) -> None:
@@ -208,7 +234,7 @@ def _schema(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
     finally:
         if not keep:
             for existing in operator.catalog.list_schemas():
-                if existing == name.schema or existing.startswith(f"{name.schema}_"):
+                if _is_of(existing, name):
                     _drop(operator, Name(name.catalog, existing, ""))
 
 
@@ -222,6 +248,8 @@ def _drop(operator: Operator, schema: Name) -> None:
 
 def _dbt(target: Target, *arguments: str) -> Any:
     places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
+    # The project's own artifacts tell of its last run, and of its own schemas.
+    places += ["--target-path", str(target.artifacts / "check")]
     if target.profiles_dir is not None:
         places += ["--profiles-dir", str(target.profiles_dir)]
     try:

@@ -94,6 +94,11 @@ class Operator:
         custom = {name for name in {model.schema for model in self.models} if name.startswith(f"{own}_")}
         return [schema for schema in existing if schema == own or schema in custom]
 
+    def other_schemas(self, chosen: Sequence[str]) -> list[str]:
+        """Schemas besides those, in which the project has tables: its ``generate_schema_name`` names them."""
+        named = {model.schema for model in self.models}
+        return [schema for schema in self.catalog.list_schemas() if schema in named and schema not in chosen]
+
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return self.read(sql)[1]
 
@@ -125,7 +130,7 @@ class Operator:
     @property
     def target_folder(self) -> Path:
         """Where dbt leaves its artifacts."""
-        return self._target.project_root / (os.environ.get("DBT_TARGET_PATH") or "target")
+        return self._target.artifacts
 
     @property
     def project(self) -> str:

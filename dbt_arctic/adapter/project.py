@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dbt_common.context import set_invocation_context
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.errors import ProfileError
+
+if TYPE_CHECKING:
+    from dbt.config.profile import Profile
 
 
 class Target(NamedTuple):
@@ -22,6 +25,8 @@ class Target(NamedTuple):
     credentials: ArcticCredentials
     profiles_dir: Path | None = None
     """Where the profile was found."""
+    artifacts: Path = Path("target")
+    """Where dbt leaves its manifest and its results."""
 
 
 def load_target(
@@ -61,4 +66,16 @@ def load_target(
             where=str(folder / "profiles.yml"),
             fix="name a target of type arctic: --target NAME",
         )
-    return Target(root, profile.target_name, profile.credentials, folder)
+    return Target(root, profile.target_name, profile.credentials, folder, _artifacts(root, profile))
+
+
+def _artifacts(root: Path, profile: Profile) -> Path:
+    """As dbt finds it without ``--target-path``."""
+    from dbt.config.project import load_raw_project
+    from dbt.config.renderer import DbtProjectYamlRenderer
+
+    for variable in ("DBT_ENGINE_TARGET_PATH", "DBT_TARGET_PATH"):
+        if chosen := os.environ.get(variable):
+            return root / chosen
+    said = load_raw_project(str(root)).get("target-path")
+    return root / str(DbtProjectYamlRenderer(profile).render_value(said) if said else "target")

@@ -6,7 +6,6 @@ of files is asked for, not before. What deletes rows (delete files, deletion vec
 
 from __future__ import annotations
 
-import datetime as dt
 import io
 import json
 from collections.abc import Iterator, Mapping
@@ -24,6 +23,7 @@ from pyiceberg.types import DateType, IcebergType, StructType
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
+from dbt_arctic.catalog.days import shown_day
 from dbt_arctic.catalog.files import Kept, read_bytes
 
 _DELETED = 2  # the status of a manifest entry whose file is gone since that manifest
@@ -155,7 +155,7 @@ def _shown(value: Any, type_: IcebergType) -> str:
     if value is None:
         return "NULL"
     if isinstance(type_, DateType) and isinstance(value, int):
-        return str(dt.date(1970, 1, 1) + dt.timedelta(days=value))
+        return shown_day(value)
     return str(value)
 
 

@@ -9,6 +9,7 @@ import click
 
 from dbt_arctic.cli.options import (
     asking_options,
+    chosen_schemas,
     duration_ms,
     json_option,
     project_options,
@@ -65,7 +66,7 @@ def clean(
         raise click.BadParameter("at least 24h: a younger file may belong to a commit that is still to come")
     retention = Retention(older_than, keep_previous, dropped)
     with operating(target, "clean") as operator:
-        chosen = operator.schemas(schemas, everything)
+        chosen = chosen_schemas(operator, schemas, everything)
         found = _find(operator, target.credentials.database, chosen, retention)
         if files:
             orphans, shared = find_orphans(

@@ -8,6 +8,7 @@ import click
 
 from dbt_arctic.cli.options import (
     asking_options,
+    chosen_schemas,
     duration_ms,
     json_option,
     project_options,
@@ -117,7 +118,7 @@ def _chosen(
         return names
     found: list[Name] = []
     catalog = operator.name("any").catalog
-    for schema in operator.schemas(schemas, everything):
+    for schema in chosen_schemas(operator, schemas, everything):
         inventory = take_inventory(operator.catalog, catalog, schema)
         found += [inventory.name(identifier) for identifier in inventory.keyed]
         plain = (inventory.name(identifier) for identifier in inventory.tables)

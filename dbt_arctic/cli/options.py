@@ -6,9 +6,12 @@ import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from dbt_arctic.adapter.operator import Operator
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -37,6 +40,21 @@ def schema_options(command: Callable[..., Any]) -> Callable[..., Any]:
     chosen = click.option("--schema", "schemas", multiple=True, help="A schema; may be given several times.")
     everything = click.option("--all", "everything", is_flag=True, help="Every schema of the catalog.")
     return chosen(everything(command))
+
+
+def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool) -> list[str]:
+    """The schemas that a command is about. Tells which of the project's are none of the target's.
+
+    :raises UnknownRelation: there is no schema of a name.
+    """
+    found = operator.schemas(chosen, everything)
+    if not chosen and not everything and (others := operator.other_schemas(found)):
+        click.echo(
+            f"left out: {', '.join(others)}, where the project has tables too; "
+            f"to look there: --schema {others[0]}, or --all",
+            err=True,
+        )
+    return found
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:

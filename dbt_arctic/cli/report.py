@@ -11,6 +11,7 @@ import click
 
 from dbt_arctic.catalog.once import Once
 from dbt_arctic.cli.options import (
+    chosen_schemas,
     duration_ms,
     json_option,
     project_options,
@@ -66,7 +67,7 @@ def report(
         found = gather(
             replace(operator.edge, catalog=Once(operator.catalog)),
             target.credentials.database,
-            operator.schemas(schemas, everything),
+            chosen_schemas(operator, schemas, everything),
             operator.name("any"),
             operator.edge.now_ms() - since,
             operator.compaction_of,

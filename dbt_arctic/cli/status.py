@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_arctic.catalog.once import Once
-from dbt_arctic.cli.options import json_option, project_options, table_options
+from dbt_arctic.cli.options import chosen_schemas, json_option, project_options, table_options
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
@@ -67,7 +67,7 @@ def look_at(
     :raises UnknownRelation: there is no table of a name.
     """
     names = [operator.name(text) for text in tables]
-    chosen = sorted({name.schema for name in names}) or operator.schemas(schemas, everything)
+    chosen = sorted({name.schema for name in names}) or chosen_schemas(operator, schemas, everything)
     catalog = operator.name("any").catalog
     only = frozenset(names) if names else None
     found = look(

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from dbt_arctic.cli.options import json_option, project_options, table_options
+from dbt_arctic.cli.options import chosen_schemas, json_option, project_options, table_options
 from dbt_arctic.cli.output import counted, print_json
 from dbt_arctic.cli.progress import counting, progress
 from dbt_arctic.maintenance.catalog_checks import check_catalog_file
@@ -57,7 +57,7 @@ def verify(
                 for schema in {name.schema for name in names}
             }
         else:
-            by_schema = dict.fromkeys(operator.schemas(schemas, everything))
+            by_schema = dict.fromkeys(chosen_schemas(operator, schemas, everything))
         with progress("verify", len(by_schema), as_json) as bar:
             for schema, only in sorted(by_schema.items()):
                 bar.now(f"verify {schema}")

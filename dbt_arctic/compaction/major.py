@@ -27,6 +27,9 @@ from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, l
 DEFAULT_TRIM_GRACE_SECONDS = 600
 """Longer than any statement's analysis and any foreign reader's catalog cache."""
 
+LISTED_AT_MOST = 200
+"""Of a longer list of values Iceberg does not ask the statistics of files: none would go whole."""
+
 MIXED_MEANWHILE = "some, but not all, rows match"
 """Iceberg's words where a file was to go whole, and would take rows with it that are to stay."""
 
@@ -42,10 +45,10 @@ class CompactionPlan:
     """In the change table."""
     merge: frozenset[int]
     """Of these, not yet in the base."""
-    trim: frozenset[int]
-    """Of these, merged for longer than the grace."""
-    forget: frozenset[int] = frozenset()
-    """With a sequence: merged for longer than deletes are kept, so that these go too."""
+    trim: tuple[int, ...]
+    """Of these, merged for longer than the grace; the oldest first."""
+    forget: tuple[int, ...] = ()
+    """With a sequence: merged for longer than deletes are kept, so that these go too; the oldest first."""
     note: compact.NothingToTrim | None = None
     """With a sequence: that there is nothing of either, for deletes have to stay. ``None``: noted already."""
 
@@ -69,14 +72,16 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
     pending = pending_transactions(edge, table, head(change))
     history = base.history()
     before_ms = edge.now_ms() - int(trim_grace_seconds * 1000)
-    settled = _settled(table, change, history, pending, before_ms)
-    trim, forget = _plan_trim(edge, table, history, head(change), settled)
+    merge = _unmerged(change, history, pending)
+    # What is merged once more stays until that has settled.
+    settled = _settled(table, change, history, pending, before_ms) - merge
+    trim, forget = _plan_trim(edge, table, change, history, settled)
     return CompactionPlan(
         table=table,
         base_snapshot=head(base),
         change_snapshot=head(change),
         pending=pending,
-        merge=_unmerged(change, history, pending),
+        merge=merge,
         trim=trim,
         forget=forget,
         note=None if trim or forget else _to_note(edge, table, change, history, before_ms),
@@ -157,21 +162,28 @@ def _commits(change: TableState) -> dict[int, Snapshot]:
 def _plan_trim(
     edge: Edge,
     table: KeyedTable,
+    change: TableState,
     history: Sequence[Snapshot],
-    change_snapshot: int,
     settled: frozenset[int],
-) -> tuple[frozenset[int], frozenset[int]]:
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Of what may be trimmed: what to trim, and of what to let go of the deletes as well."""
     if not table.sequence_by or not settled:
-        return settled, frozenset()
-    rows = edge.query(compact.list_kept_rows(table, change_snapshot))
+        return _oldest_first(change, settled), ()
+    rows = edge.query(compact.list_kept_rows(table, head(change)))
     with_upserts = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes} - {MARKER_TXN}
     # A row that came in time to lose against a delete needs the delete beside it for as long as it is here.
     now_ms = edge.now_ms()
     longest_here_ms = max((txn_age_ms(txn, now_ms) for txn in with_upserts - settled), default=0)
     expired_ms = now_ms - longest_here_ms - table.tombstone_retention_s * 1000
     forget = settled & merged_transactions(history, before_ms=expired_ms)
-    return (settled & with_upserts) - forget, forget
+    trim = (settled & with_upserts) - forget
+    return _oldest_first(change, trim), _oldest_first(change, forget)
+
+
+def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int, ...]:
+    """What the log does not have any more is older than all that it has."""
+    places = {transaction: -place for place, transaction in enumerate(_commits(change))}
+    return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(places)), txn)))
 
 
 def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
@@ -193,7 +205,7 @@ def compact_major(
     """Run one major compaction.
 
     Commits: one merge on a branch and its fast-forward when there is something to merge; one
-    metadata-only DELETE when there is something to trim.
+    metadata-only DELETE for each ``LISTED_AT_MOST`` transactions that there are to trim.
     """
     plan = plan_major(edge, name, trim_grace_seconds)
     rows = 0
@@ -223,16 +235,16 @@ def _trim(edge: Edge, plan: CompactionPlan) -> int:
     """How many transactions went."""
     keep_deletes = plan.table.sequence_by is not None
     for step, transactions, keep in (("trim", plan.trim, keep_deletes), ("forget", plan.forget, False)):
-        if not transactions:
-            continue
-        statement = compact.trim(plan.table, transactions, keep)
-        try:
-            edge.run(step, statement, plan.table)
-        except StatementError as error:
-            if MIXED_MEANWHILE not in str(error):
-                raise
-            # Planned as a removal of whole files, which a minor compaction has put together since.
-            edge.run(step, statement, plan.table)
+        # The oldest first: cut off in between, nothing comes out from under what was newer.
+        for start in range(0, len(transactions), LISTED_AT_MOST):
+            statement = compact.trim(plan.table, transactions[start : start + LISTED_AT_MOST], keep)
+            try:
+                edge.run(step, statement, plan.table)
+            except StatementError as error:
+                if MIXED_MEANWHILE not in str(error):
+                    raise
+                # Planned as a removal of whole files, which a minor compaction has put together since.
+                edge.run(step, statement, plan.table)
     if plan.note is not None:
         # Nobody's work fails for it: without the note, the next run looks once more.
         with suppress(ArcticError):
@@ -269,6 +281,6 @@ def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:
     history = load_base(edge.catalog, plan.table).history()
     change = load_change(edge.catalog, plan.table)
     settled = _settled(plan.table, change, history, plan.pending, None)
-    trim, forget = _plan_trim(edge, plan.table, history, plan.change_snapshot, settled)
+    trim, forget = _plan_trim(edge, plan.table, change, history, settled)
     note = None if trim or forget else _to_note(edge, plan.table, change, history, None)
     return replace(plan, trim=trim, forget=forget, note=note)

@@ -31,7 +31,7 @@ from dbt_arctic.planner.algebra import (
     plain,
     walk,
 )
-from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
@@ -195,6 +195,8 @@ def _of_its_type(value: exp.Expression) -> list[exp.Expression]:
         last = value.args.get("default" if isinstance(value, exp.Case) else "false")
         found += [] if last is None else [last]
         return [one for one in found if not isinstance(one, exp.Null)]
+    if function_name(value) == "nullif":
+        return list(value.iter_expressions())[:1]
     if function_name(value) in _KEEP_TYPE:
         arguments = list(value.iter_expressions())
         return [one for one in arguments if not isinstance(one, exp.Null)]
@@ -202,7 +204,7 @@ def _of_its_type(value: exp.Expression) -> list[exp.Expression]:
 
 
 def _parts(node: Node) -> Iterator[exp.Expr]:
-    return (found for part in walk(node) for one in expressions(part) for found in one.walk())
+    return (found for part in walk(node) for one in all_expressions(part) for found in one.walk())
 
 
 def _are_alike(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:

@@ -42,6 +42,14 @@ def expressions(node: Node) -> Iterator[exp.Expression]:
         yield from node.order
 
 
+def all_expressions(node: Node) -> Iterator[exp.Expression]:
+    """The expressions of an operator, and those of its subqueries that are not within their plans."""
+    yield from expressions(node)
+    if isinstance(node, Project | Filter):
+        for subquery in node.subqueries:
+            yield from (one for one in (*subquery.links, subquery.value) if one is not None)
+
+
 def check_columns(node: Node) -> None:
     """:raises CannotPlan: an expression names a column that its operator does not get."""
     for part in walk(node):

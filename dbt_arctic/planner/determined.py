@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, Filter, Limit, Node, Window, plain, walk
-from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.algebra import Filter, Limit, Node, Window, plain, walk
+from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
@@ -60,14 +60,13 @@ def check_determined(
             keys = unique_keys(part.child, facts)
             for _, item in part.items:
                 _refuse(_ties(item, part, keys), accept)
-        if isinstance(part, Aggregate | Window):
-            values = part.aggregates if isinstance(part, Aggregate) else part.items
-            for call in (call for _, value in values for call in value.find_all(exp.Expression)):
-                name = function_name(call)
-                if name not in SUMS:
-                    continue
-                known = sorts(node, types) if known is None else known
-                _refuse(_float_sum(call, str(name), known), accept)
+        # Also in the value of a subquery.
+        for call in (call for value in all_expressions(part) for call in value.find_all(exp.Expression)):
+            name = function_name(call)
+            if name not in SUMS:
+                continue
+            known = sorts(node, types) if known is None else known
+            _refuse(_float_sum(call, str(name), known), accept)
 
 
 def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
@@ -86,12 +85,12 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
     for part in walk(node):
         if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
             yield CannotPlan("ties", "a LIMIT whose ORDER BY leaves rows equal", f"{_UNIQUE}, or accept it")
-        moved = [one for one in _all_expressions(part) if moves(one)]
+        moved = [one for one in all_expressions(part) if moves(one)]
         if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
             call = next(moment for moment in moved[0].find_all(Moment))
             what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
             yield CannotPlan("time", what, "pass a date as a variable", line_of(moved[0]))
-        for expression in _all_expressions(part):
+        for expression in all_expressions(part):
             ordered_is_fine = isinstance(part, Window)
             for found in expression.walk():
                 name = function_name(found)
@@ -135,14 +134,6 @@ def _first_rows_are_known(node: Limit, facts: Facts) -> bool:
     named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
     keys = (*unique_keys(node.child, facts), frozenset(node.child.output))
     return any(key <= named for key in keys)
-
-
-def _all_expressions(node: Node) -> Iterator[exp.Expression]:
-    yield from expressions(node)
-    for subquery in getattr(node, "subqueries", ()):
-        yield from subquery.links
-        if subquery.value is not None:
-            yield subquery.value
 
 
 def _ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:

@@ -32,6 +32,7 @@ from dbt_arctic.planner.algebra import (
     substitute,
 )
 from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.scope import Identifiers
 
 
 class Sources(Protocol):
@@ -78,12 +79,12 @@ def _of(alias: str, name: str) -> exp.Column:
 
 @dataclass
 class Renderer:
-    """Renders trees for one statement; aliases are counted through all of it."""
+    """Renders trees for one statement, in all of which each alias stands for one relation."""
 
     sources: Sources
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Least and greatest value of key columns that are never NULL, as literals: sorted files are skipped."""
-    _counter: dict[str, int] = field(default_factory=dict)
+    _aliases: Identifiers = field(default_factory=lambda: Identifiers("_"))
 
     def query(self, node: Node, columns: Sequence[str] | None = None) -> str:
         """The SELECT of a tree, with the given columns (default: all) in that order."""
@@ -136,8 +137,8 @@ class Renderer:
         )
 
     def _alias(self, wish: str) -> str:
-        number = self._counter[wish] = self._counter.get(wish, 0) + 1
-        return wish if number == 1 else f"{wish}_{number}"
+        # Also none of the query's own: `o_2` may be one, and the second `o` comes first.
+        return self._aliases(wish)
 
     def _scan(self, node: Scan) -> Select:
         alias = self._alias(node.alias)

@@ -36,6 +36,8 @@ def in_subquery(
     if isinstance(tree.this, exp.Tuple):
         raise CannotPlan("unsupported", "IN with several columns", "use EXISTS", line_of(tree))
     operand = builder.expression(tree.this, scope, ctes, subqueries)
+    if operand.find(SubqueryRef) is not None:
+        raise CannotPlan("unsupported", "a subquery before IN", "join it, or use EXISTS", line_of(tree))
     made = subquery(builder, "in", tree.args["query"], scope, ctes)
     return reference(replace(made, operand=operand, negated=negated), subqueries)
 

@@ -14,28 +14,28 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
     Aggregate,
-    Filter,
     Node,
     Project,
     Scan,
     SetOperation,
-    Subquery,
     SubqueryRef,
     UnionAll,
     Window,
     map_children,
     walk,
 )
-from dbt_arctic.planner.alike import tells_types, types_of_columns
-from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.alike import family, tells_types, types_of_columns
+from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import VerbatimSpark
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.types import sorts
 
 _WHOLE = frozenset(["tinyint", "smallint", "int", "bigint"])
 _WHOLE_OR_TEXT = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.TEXT)
 _COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
 _ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
 _UNKNOWN = "a type that is not known"
+_NOTHING = "NULL"
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _DIGIT = re.compile(r"\d")
 
@@ -90,17 +90,25 @@ def refuse_mixed(node: Node, types: Mapping[str, str]) -> None:
     known = types_of_columns(node, types)
     mixed: dict[str, tuple[str, ...]] = {}
     shapes = _shapes(node, known)
+    families = _families(node, known, types)
     by_type = tells_types(node)
     for part in reversed(list(walk(node))):
         match part:
             case UnionAll():
                 mixed.update(_mixed(part.columns, part.children, shapes))
             case SetOperation():
-                mixed.update(_mixed(part.columns, (part.left, part.right), shapes))
-        for expression in _expressions(part):
+                made = _mixed(part.columns, (part.left, part.right), shapes)
+                for name in made.keys() - families.keys():
+                    raise _unlike(made[name], known)
+                mixed.update(made)
+        for expression in all_expressions(part):
             for found in expression.find_all(exp.Column):
                 parts = mixed.get(found.name)
-                if parts is None or _takes_any(found):
+                if parts is None:
+                    continue
+                if found.name not in families and _is_told_apart(found, part):
+                    raise _unlike(parts, known, line_of(expression))
+                if _takes_any(found):
                     continue
                 # Of whole numbers nothing else depends on whether they have 32 bits or 64.
                 if not by_type and set(parts) <= _WHOLE and _is_of_whole(expression, known, mixed):
@@ -119,6 +127,51 @@ def refuse_mixed(node: Node, types: Mapping[str, str]) -> None:
             if isinstance(value, exp.Column) and value.name in mixed
         }
         mixed.update(carried)
+
+
+def _unlike(parts: Sequence[str], known: Mapping[str, str], line: int = 0) -> CannotPlan:
+    """Spark compares the values of two parts in a third type, in which two of a part may be equal."""
+    what = f"a column of a UNION, INTERSECT or EXCEPT whose parts have {_told(parts, known)} is compared"
+    return CannotPlan("unsupported", what, "cast the column to one type in each part", line)
+
+
+def _is_told_apart(found: exp.Column, node: Node) -> bool:
+    """Whether a column is compared, grouped by, ordered by or added up."""
+    parent = found.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if parent is None:
+        return not isinstance(node, Project)
+    if isinstance(parent, exp.Is):
+        return not isinstance(parent.expression, exp.Null)
+    return not isinstance(parent, exp.Count)
+
+
+def _families(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]) -> dict[str, str]:
+    """How a column's values are compared, where that is known: alike in all parts of a UNION."""
+    numbers = sorts(node, scanned)
+    found: dict[str, str] = {}
+    for part in reversed(list(walk(node))):
+        if isinstance(part, UnionAll | SetOperation):
+            inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
+            for place, name in enumerate(part.columns):
+                of_parts = {found.get(one.output[place], _UNKNOWN) for one in inputs} - {_NOTHING}
+                if len(of_parts) == 1 and _UNKNOWN not in of_parts:
+                    found[name] = of_parts.pop()
+            continue
+        items = dict(part.items) if isinstance(part, Project | Window) else {}
+        items = dict((*part.groups, *part.aggregates)) if isinstance(part, Aggregate) else items
+        for name in part.output:
+            value = items.get(name)
+            if name in known:
+                found[name] = family(known[name])
+            elif isinstance(value, exp.Null):
+                found[name] = _NOTHING
+            elif isinstance(value, exp.Column) and value.name in found:
+                found[name] = found[value.name]
+            elif numbers.get(name) in ("whole", "big", "decimal"):
+                found[name] = "number"
+    return found
 
 
 def _told(types: Sequence[str], known: Mapping[str, str]) -> str:
@@ -146,20 +199,6 @@ def _takes_any(column: exp.Column) -> bool:
     while isinstance(parent, exp.Paren | exp.Distinct):
         parent = parent.parent
     return parent is None or isinstance(parent, (*_COMPARES, *_ADDS_UP))
-
-
-def _expressions(node: Node) -> list[exp.Expression]:
-    subqueries = node.subqueries if isinstance(node, Project | Filter) else ()
-    return [*expressions(node), *_of_subqueries(subqueries)]
-
-
-def _of_subqueries(subqueries: Sequence[Subquery]) -> list[exp.Expression]:
-    return [
-        expression
-        for one in subqueries
-        for expression in (*one.correlation, one.value, one.operand)
-        if expression is not None
-    ]
 
 
 def _mixed(

@@ -18,6 +18,7 @@ from dbt_arctic.refresh.state import (
     columns_at,
     find_keyed,
     load_keyed,
+    other_key_type,
     pinned_pair,
     plain_id,
     version_of,
@@ -224,6 +225,14 @@ def retired_state(
             why=f"it was {', '.join(retired.key)} when this model last read it, now {', '.join(table.key)}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
+    base = catalog.load_table(retired.base.schema, retired.base.identifier)
+    if base is not None and (column := other_key_type(table, base)):
+        raise VersionUnavailable(
+            f"{table.name} was rebuilt with another type of its key",
+            where=model,
+            why=f"two values of {column} that differed when this model last read them may be equal now",
+            fix=f"rebuild the model: dbt run --full-refresh --select {model}",
+        )
     return read.merge_on_read(retired, before, known)
 
 
@@ -265,11 +274,13 @@ def _pull_plain(
     table_id = plain_id(state)
     types = {column.name: column.type for column in state.columns}
     columns = tuple(types)
-    if state.current_snapshot_id is None:
-        if last is not None and last.version != "0":
-            raise _made_anew(upstream, model)
+    if state.current_snapshot_id is None or (pin is not None and pin.version == "0"):
         sql = read.everything(plain_at(upstream, types, {}, None), columns)
-        return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
+        if last is None or last.version == "0":
+            return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
+        if state.current_snapshot_id is None or last.table_id != table_id:
+            raise _made_anew(upstream, model)
+        return Pull(upstream, sql, last, False)
     now = state.current_snapshot_id if pin is None else int(pin.version)
     consumed = Consumed(table_id, str(now))
     there = catalog.columns_at(upstream.schema, upstream.identifier, now)

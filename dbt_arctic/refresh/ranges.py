@@ -17,6 +17,7 @@ Ranges = dict[str, tuple[str, str]]
 """Least and greatest value of a column, as SQL literals."""
 
 _EPOCH = dt.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = ((end - _EPOCH).days for end in (dt.date.min, dt.date.max))
 
 
 def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> Ranges:
@@ -43,7 +44,7 @@ def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> Rang
     return {
         name: (_literal(min(bounds), table.types[name]), _literal(max(bounds), table.types[name]))
         for name, bounds in found.items()
-        if bounds
+        if bounds and not _is_beyond_dates(bounds, table.types[name])
     }
 
 
@@ -51,6 +52,11 @@ def between(ranges: Ranges, alias: str) -> str:
     """A condition on the columns of ``alias``; empty where nothing is known."""
     parts = (f"{alias}.{quote(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items())
     return " AND ".join(parts)
+
+
+def _is_beyond_dates(days: list[int], type_: str) -> bool:
+    """Whether some are in a year that no literal of ours names."""
+    return type_ == "date" and not (min(days) >= _FIRST_DAY and max(days) <= _LAST_DAY)
 
 
 def _literal(value: int, type_: str) -> str:

@@ -30,6 +30,7 @@ from dbt_arctic.refresh.state import (
     head,
     keyed_from_view,
     load_change,
+    other_key_type,
     to_columns,
 )
 
@@ -110,6 +111,9 @@ def carry_over(
             return None
         if {name.lower() for name in retired.table.key} != {name.lower() for name in table.key}:
             raise _cannot(retired, table, where, "the key changed, and a delete is known by its key alone")
+        if column := other_key_type(table, state):
+            what = f"the type of {column} changed: two of its keys may be one now"
+            raise _cannot(retired, table, where, what)
         if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:
             if refuse_computed:
                 _refuse_computed(edge, retired, table, where)

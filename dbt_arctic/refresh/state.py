@@ -173,3 +173,14 @@ def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -
         snapshot: frozenset(catalog.columns_at(side.schema, side.identifier, snapshot))
         for snapshot in snapshots
     }
+
+
+def other_key_type(table: KeyedTable, earlier: TableState) -> str | None:
+    """A column of the key that Spark compares with its values in an earlier table after a cast."""
+    from dbt_arctic.planner.alike import are_alike  # imports sqlglot, which a state does without
+
+    then = {column.name.lower(): column.type for column in earlier.columns}
+    for name in table.key:
+        if name.lower() in then and not are_alike(table.types[name], then[name.lower()]):
+            return name
+    return None

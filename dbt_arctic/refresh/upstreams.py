@@ -270,9 +270,11 @@ def _plain(
     if until is not None:
         _require_same(name, table_id, until)
         now = int(until.version) or None
-        if last is not None and last.table_id == table_id and now is not None:
+        if last is not None and last.table_id == table_id:
             before = int(last.version)
-            now = before if has_read_further(state.history(), before, now) else now
+            # Where it had no rows then, whatever was read since is further.
+            if now is None or has_read_further(state.history(), before, now):
+                now = before or None
     consumed = Consumed(table_id, str(now or 0))
     there = {} if now is None else catalog.columns_at(name.schema, name.identifier, now)
     new = plain_at(name, types, there, now)

@@ -128,7 +128,7 @@ class Database:
 
 def at_old(sql: str) -> str:
     """The same query over the tables before the change."""
-    return re.sub(r"\b([abc]) AS (t\d+)", r"`\1@old` AS \2", sql)
+    return re.sub(r"\b([abc]) AS (t\d+|q_\d+)", r"`\1@old` AS \2", sql)
 
 
 def facts_of(old: Tables, new: Tables) -> Facts:

@@ -52,6 +52,25 @@ QUERIES = {
         "WHERE NOT (t1.x IN (SELECT t2.v FROM b AS t2 WHERE t2.w = 2) AND t1.y > 0) GROUP BY t1.x",
         "o1",
     ),
+    # A change has a sign, which is no column of the query, whatever that calls its own.
+    "a column called like ours": (
+        "WITH q AS (SELECT t1.id, t1.y - 2 AS _sign, t1.z AS _rows FROM a AS t1) "
+        "SELECT q.id AS o1, q._sign + 1 AS o2, q._rows AS o3 FROM q WHERE q._sign < 1",
+        "o1",
+    ),
+    # The second t2 is called t2_2 in our text.
+    "an alias called like ours": (
+        "SELECT t2.id AS o1, 1 AS o2 FROM a AS t2 WHERE t2.x > 1 "
+        "UNION ALL SELECT t2.id, 2 FROM a AS t2 "
+        "WHERE EXISTS (SELECT 1 FROM a AS t2_2 WHERE t2_2.x = t2.id)",
+        "o1 o2",
+    ),
+    "a subquery called like ours": (
+        "SELECT q.y AS o1, count(*) AS o2 FROM (SELECT t1.x, t1.y FROM a AS t1 WHERE t1.z > 0 "
+        "UNION ALL SELECT t2.v, t2.w FROM b AS t2) AS q "
+        "WHERE EXISTS (SELECT 1 FROM c AS q_2 WHERE q_2.k = q.x) GROUP BY q.y",
+        "o1",
+    ),
     "a number joined with a text": (
         "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 JOIN ("
         "SELECT t2.v, CASE WHEN t2.w > 1 THEN '0' ELSE '' END || CAST(t2.v AS STRING) AS k FROM b AS t2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.planner.algebra import SAME_TYPE, Join, walk
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
@@ -69,12 +70,52 @@ def test_parts_of_two_types(value: str, one: str, other: str) -> None:
         understand(query("max(x)", one, other, union) + " GROUP BY id", SCHEMAS, now=NOW)
 
 
+@pytest.mark.parametrize(
+    ("sql", "is_fine"),
+    [
+        ("SELECT x, count(*) AS n FROM {u} GROUP BY x", False),
+        ("SELECT DISTINCT x FROM {u}", False),
+        ("SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM {u}", False),
+        ("SELECT id FROM {u} WHERE x = '1'", False),
+        ("SELECT id, max(x) AS m FROM {u} GROUP BY id", False),
+        ("SELECT id, count(DISTINCT x) AS m FROM {u} GROUP BY id", False),
+        ("SELECT o.id FROM o WHERE o.s IN (SELECT x FROM {u})", False),
+        ("SELECT p.id FROM o AS p WHERE EXISTS (SELECT 1 FROM {u} WHERE u.x = p.s)", False),
+        ("SELECT n AS x FROM o INTERSECT SELECT st.k FROM o", False),
+        ("SELECT x, id FROM {u}", True),
+        ("SELECT id, count(x) AS n FROM {u} WHERE x IS NOT NULL GROUP BY id", True),
+    ],
+)
+def test_of_a_type_that_is_not_known_equal_values_may_be_others_in_a_union(sql: str, is_fine: bool) -> None:
+    schemas = {"o": [*SCHEMAS["o"], ("st", "struct<k:string>")]}
+    union = "(SELECT id, n AS x FROM o UNION ALL SELECT id, st.k FROM o) AS u"
+    text = sql.replace("{u}", union)
+    if is_fine:
+        understand(text, schemas)
+        return
+    with pytest.raises(CannotPlan, match=r"have .* is compared"):
+        understand(text, schemas)
+    understand(text.replace("st.k", "coalesce(n, 1)"), schemas)
+
+
 def test_a_null_has_the_type_of_the_others_in_unions_of_several() -> None:
     nothing = "id, NULL AS x FROM o"
     parts = ["SELECT id, amount AS x FROM o", f"SELECT {nothing}", f"SELECT DISTINCT {nothing}"]
     for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)):
         union = " UNION ALL ".join(parts[number] for number in order)
         understand(f"SELECT id, coalesce(x, 7) / 3 AS v FROM ({union}) AS u", SCHEMAS)
+
+
+def test_a_function_of_types_in_a_link_of_a_subquery_keeps_equal_numbers_apart() -> None:
+    linked = (
+        "SELECT o.id FROM o JOIN o AS p ON o.n = p.id WHERE EXISTS (SELECT 1 FROM o AS c WHERE c.id = {})"
+    )
+    schemas = {"o": [("id", "bigint"), ("n", "int")]}
+    for value, same in (("p.id", True), ("xxhash64(p.id)", False)):
+        joined = next(
+            part for part in walk(understand(linked.format(value), schemas).node) if isinstance(part, Join)
+        )
+        assert bool(joined.conditions[0].meta.get(SAME_TYPE)) is same
 
 
 def test_a_number_with_a_suffix_is_not_a_cast() -> None:

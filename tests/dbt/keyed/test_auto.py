@@ -199,6 +199,19 @@ def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -
     assert done.output.splitlines()[-1] == "check: 2 models, 2 incremental, 2 rounds, 0 differences"
     assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
     assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+    # What commands of ours know of the project is what dbt last did with it, not with its copy.
+    assert f"{shop.schema}_check" not in (shop.folder / "target" / "manifest.json").read_text("utf-8")
+
+
+def test_a_check_refuses_a_project_that_would_write_outside_of_the_copy(shop: Shop) -> None:
+    layered(shop)
+    before = shop.catalog.list_schemas()
+    named = "{{ '" + shop.schema + "' if node.name == 'orders' else target.schema }}"
+    shop.file("macros/schemas.sql", f"{{% macro generate_schema_name(name, node) %}}{named}{{% endmacro %}}")
+    done = checked(shop)
+    assert done.exit_code == 2, done.output
+    assert f"model.shop.orders would be written to lake.{shop.schema}.orders" in done.output
+    assert shop.catalog.list_schemas() == before
 
 
 def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: Shop) -> None:

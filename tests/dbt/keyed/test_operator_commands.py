@@ -89,6 +89,17 @@ def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
     assert type_in.json("verify", "--schema", shop.schema)["findings"] == []
 
 
+def test_schemas_that_the_project_names_by_itself_are_told(shop: Shop, type_in: Terminal) -> None:
+    shop.file("macros/schemas.sql", "{% macro generate_schema_name(name, node) %}{{ name }}{% endmacro %}")
+    shop.source("raw_orders", "select 1L id, 10 amount, false gone")
+    other = f"marts_of_{shop.schema}"
+    shop.model("orders", ORDERS.replace("config(", f"config(schema='{other}', "))
+    shop.dbt("run")
+    told = type_in("verify")
+    assert f"left out: {other}, where the project has tables too; to look there: --schema {other}, or" in told
+    assert "left out" not in type_in("verify", "--schema", other)
+
+
 def test_clean_shows_asks_and_removes(shop: Shop, type_in: Terminal) -> None:
     shop.source("raw_orders", "select 1L id, 10 amount, false gone")
     shop.model("orders", ORDERS)

@@ -61,8 +61,9 @@ def test_a_new_column_is_null_and_a_dropped_one_is_left_out(shop: Any, orders: A
     [
         ({"id": "bigint", "amount": "int"}, {}, "CANNOT_SAFELY_CAST"),
         ({"id": "bigint", "amount": "string"}, {"unique_key": "amount"}, "the key changed"),
+        ({"id": "string", "amount": "string"}, {}, "the type of id changed"),
     ],
-    ids=["type", "key"],
+    ids=["type", "key", "key-type"],
 )
 def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
     shop: Any, orders: Any, types: dict[str, str], config: dict[str, str], why: str

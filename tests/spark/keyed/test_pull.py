@@ -289,6 +289,26 @@ def test_a_run_that_began_before_another_reads_nothing_anew(shop: Any, plain: bo
     assert (found.changed, found.consumed) == (False, later)
 
 
+def test_a_plain_table_that_was_empty_when_a_run_began_takes_nothing_back(shop: Any) -> None:
+    table = Plain(shop.main, "plain_and_empty")
+    catalog = shop.main.catalog
+
+    def read(last: Consumed | None, pin: Consumed | None) -> Pull:
+        return plan_pull(catalog, table.name, last, model="m", key=("id",), pin=pin)
+
+    begun = read(None, None).consumed
+    assert begun.version == "0"
+    table.do("INSERT INTO {t} VALUES (1, 1)")
+    later = read(begun, None).consumed
+    again = read(later, begun)
+    assert (again.changed, again.consumed) == (False, later)
+    first = read(None, begun)
+    assert (first.consumed, shop.main.query(f"SELECT count(*) FROM ({first.sql})")) == (begun, [(0,)])
+    found = look_at(catalog, table.name, later, begun)
+    assert isinstance(found, Upstream)
+    assert (found.changed, found.consumed) == (False, later)
+
+
 def test_of_two_runs_at_once_the_second_writes_nothing(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -454,6 +474,17 @@ def test_a_generation_is_read_by_the_key_that_it_had(shop: Any) -> None:
     text = plan_merge_on_read(shop.main.catalog, orders.name, version.token, "test")
     assert shop.main.query(f"SELECT id, amount FROM ({text})") == [(1, 2)]
     with pytest.raises(VersionUnavailable, match="another key"):
+        consumer.run()
+
+
+def test_keys_of_another_type_are_not_compared_with_those_of_before(shop: Any) -> None:
+    """`'01'` and `'1'` were two keys, and are one number."""
+    orders = shop.table(types={"id": "string", "amount": "int"})
+    consumer = shop.consumer("copy", orders)
+    orders.build([{"id": "01", "amount": 1}])
+    consumer.run()
+    orders.with_types({"id": "int", "amount": "int"}).build([{"id": 1, "amount": 1}])
+    with pytest.raises(VersionUnavailable, match="another type of its key"):
         consumer.run()
 
 

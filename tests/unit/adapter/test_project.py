@@ -35,3 +35,15 @@ def test_a_variable_that_is_not_set_is_named(project: Path, monkeypatch: pytest.
     monkeypatch.delenv("LAKE", raising=False)
     with pytest.raises(ProfileError, match="LAKE"):
         outside_of_dbt(project)
+
+
+def test_artifacts_are_where_dbt_leaves_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE", "/lake")
+    monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
+    assert outside_of_dbt(project).artifacts == project / "target"
+    (project / "dbt_project.yml").write_text(
+        '{name: shop, profile: shop, target-path: "built/{{ target.name }}"}', encoding="utf-8"
+    )
+    assert outside_of_dbt(project).artifacts == project / "built" / "a"
+    monkeypatch.setenv("DBT_TARGET_PATH", "chosen")
+    assert outside_of_dbt(project).artifacts == project / "chosen"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from dbt_arctic.compaction.major import CompactionPlan
 from dbt_arctic.compaction.rewrite import OVERTAKEN, merge_small_files
 from dbt_arctic.errors import ArcticError, CommitConflict, StatementError
 from dbt_arctic.keyed.names import Name
-from tests.unit.compaction.conftest import Log, Orders
+from tests.unit.compaction.conftest import Log, Orders, txn
 
 MIXED = "Cannot delete file where some, but not all, rows match filter ref(name=_txn) in (7): data/a.parquet"
 GONE = "Missing required files to delete: data/a.parquet"
@@ -24,26 +25,45 @@ class Edge:
     def __init__(self, *failures: ArcticError) -> None:
         self.failures = list(failures)
         self.ran: list[str] = []
+        self.texts: list[str] = []
         log = Log("events")
         log.commit(60, rows=10, files=3)
         self.catalog = SimpleNamespace(load_table=lambda schema, name: log.state)
 
     def run(self, step: str, sql: str, table: Any = None) -> int:
         self.ran.append(step)
+        self.texts.append(sql)
         if self.failures:
             raise self.failures.pop(0)
         return -1
 
 
 def plan(orders: Orders) -> CompactionPlan:
-    seven = frozenset([7])
-    return CompactionPlan(orders.table, 1, 1, pending=seven, merge=frozenset(), trim=seven)
+    return CompactionPlan(orders.table, 1, 1, pending=frozenset([7]), merge=frozenset(), trim=(7,))
 
 
 def test_a_trim_of_files_that_were_put_together_meanwhile_is_planned_again(orders: Orders) -> None:
     edge: Any = Edge(StatementError(MIXED))
     assert major._trim(edge, plan(orders)) == 1
     assert edge.ran == ["trim", "trim"]
+
+
+def test_a_trim_of_many_commits_lists_no_more_than_iceberg_compares_with_files(orders: Orders) -> None:
+    """Of more than 200 values it does not look at the bounds of files, and none would go whole."""
+    edge: Any = Edge()
+    many = tuple(range(1000, 0, -2))
+    assert major._trim(edge, replace(plan(orders), trim=many)) == len(many)
+    listed = [[int(one) for one in text.split("IN (")[1].rstrip(")").split(", ")] for text in edge.texts]
+    assert [len(one) for one in listed] == [200, 200, 100]
+    # In the order of the log: a later statement takes nothing that is older.
+    assert [max(one) for one in listed] == [1000, 600, 200]
+
+
+def test_the_oldest_commits_are_trimmed_first(orders: Orders) -> None:
+    merged = [orders.upsert(minutes) for minutes in (90, 80, 70)]
+    late = txn(200)
+    orders.change.commit(60, rows=1, files=1, size=1, txn=str(late))
+    assert major._oldest_first(orders.change.state, frozenset([late, *merged])) == (*merged, late)
 
 
 def test_any_other_failure_of_a_trim_is_told(orders: Orders) -> None:
