@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from dbt_arctic.catalog.api import DataFile, PlacedFile, RelationEntry, StoredFile, TableState, ViewState
+from dbt_arctic.catalog.api import (
+    ColumnThen,
+    DataFile,
+    PlacedFile,
+    RelationEntry,
+    StoredFile,
+    TableState,
+    ViewState,
+)
 from dbt_arctic.catalog.damage import unreadable_metadata
 from dbt_arctic.catalog.files import Kept, read_bytes
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
@@ -83,7 +91,7 @@ class EmbeddedCatalog:
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self._load(schema, name, "view", self._view)
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
         metadata = self._load(schema, name, "table", self._table)
         return snapshot_columns(self._name, schema, name, metadata, snapshot_id)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogColumn, ColumnThen, Snapshot, TableState, ViewState
 from dbt_arctic.catalog.types import spark_type
 
 _OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
@@ -25,7 +25,7 @@ class TableMetadata:
     """Snapshot id to the location of its manifest list."""
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
-    columns_at: dict[int, dict[str, str]]
+    columns_at: dict[int, dict[str, ColumnThen]]
     """Snapshot id to the columns that the table had then: current name to the name of that time."""
 
 
@@ -89,20 +89,23 @@ def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
     return list(document["schema"]["fields"])  # format version 1 may have the single schema only
 
 
-def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, dict[str, str]]:
+def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, dict[str, ColumnThen]]:
     # By number: a column that was renamed is the same one, and one that was dropped and added again is
     # another, which older rows do not have.
     known = {field["id"]: field["name"] for field in current}
-    names = {
-        schema["schema-id"]: {
-            known[field["id"]]: field["name"] for field in schema["fields"] if field["id"] in known
+
+    def then(fields: list[dict[str, Any]]) -> dict[str, ColumnThen]:
+        return {
+            known[field["id"]]: ColumnThen(field["name"], spark_type(field["type"]))
+            for field in fields
+            if field["id"] in known
         }
-        for schema in document.get("schemas") or []
-    }
-    now = {name: name for name in known.values()}
+
+    columns = {schema["schema-id"]: then(schema["fields"]) for schema in document.get("schemas") or []}
+    now = then(current)
     # Format version 1 may not say which schema a snapshot had; Iceberg takes the current one then.
     return {
-        snapshot["snapshot-id"]: names.get(snapshot.get("schema-id"), now)
+        snapshot["snapshot-id"]: columns.get(snapshot.get("schema-id"), now)
         for snapshot in document.get("snapshots") or []
     }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dbt_arctic.catalog.api import (
     CatalogReader,
+    ColumnThen,
     DataFile,
     PlacedFile,
     RelationEntry,
@@ -60,7 +61,7 @@ class Once:
             self._views[schema, name] = self._catalog.load_view(schema, name)
         return self._views[schema, name]
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
         return self._catalog.columns_at(schema, name, snapshot_id)
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:

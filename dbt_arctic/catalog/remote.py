@@ -14,7 +14,15 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt_arctic import secret
-from dbt_arctic.catalog.api import DataFile, PlacedFile, RelationEntry, StoredFile, TableState, ViewState
+from dbt_arctic.catalog.api import (
+    ColumnThen,
+    DataFile,
+    PlacedFile,
+    RelationEntry,
+    StoredFile,
+    TableState,
+    ViewState,
+)
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.files import Kept
 from dbt_arctic.catalog.metadata import TableMetadata, read_table, read_view
@@ -130,7 +138,7 @@ class RemoteCatalog:
             return self._by_sql.load_view(schema, name)
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
         try:
             table = self._table(schema, name)
         except _BeyondPyiceberg:

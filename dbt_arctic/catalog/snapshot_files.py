@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
+from dbt_arctic.catalog.api import ColumnThen, DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.damage import unreadable_manifest
 from dbt_arctic.catalog.metadata import TableMetadata
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
@@ -106,8 +106,8 @@ def _reading(
 
 def snapshot_columns(
     catalog: str, schema: str, name: str, metadata: TableMetadata | None, snapshot_id: int
-) -> dict[str, str]:
-    """The columns that a table had at ``snapshot_id``: by their names of today, the names that they had.
+) -> dict[str, ColumnThen]:
+    """The columns that a table had at ``snapshot_id``, by their names of today.
 
     :raises UnknownRelation: there is no such table.
     :raises VersionUnavailable: the snapshot was expired.

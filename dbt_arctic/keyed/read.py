@@ -13,13 +13,13 @@ from typing import Literal
 from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
-from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, Column, KeyedTable
 from dbt_arctic.keyed.version import Version
 
 Images = Literal["after", "both"]
 
-ColumnsAt = Mapping[int, frozenset[str]]
-"""Which columns a snapshot has, by snapshot id. A snapshot that is not listed has all of them."""
+ColumnsAt = Mapping[int, Mapping[str, str]]
+"""Which columns a snapshot has, with their types, by snapshot id. One not listed has those of today."""
 
 Logged = Literal["nothing", "one", "several"]
 """What a change table has at a snapshot: bucket markers alone, changes of one commit, or of several."""
@@ -48,15 +48,19 @@ def key_equality(left: str, right: str, key: Sequence[str]) -> str:
 
 
 def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt, alias: str = "") -> str:
-    """The table's columns as of a snapshot: one that was added later is NULL there."""
+    """The table's columns as of a snapshot: one that was added later is NULL there, and one that was made
+    wider has its old type until the next commit.
+    """
     present = known.get(snapshot_id) if snapshot_id is not None else None
     prefix = f"{alias}." if alias else ""
-    return ", ".join(
-        prefix + quote(column.name)
-        if present is None or column.name in present
-        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
-        for column in table.columns
-    )
+
+    def selected(column: Column) -> str:
+        name = quote(column.name)
+        if present is None or present.get(column.name) == column.type:
+            return prefix + name
+        return f"CAST({prefix + name if column.name in present else 'NULL'} AS {column.type}) AS {name}"
+
+    return ", ".join(map(selected, table.columns))
 
 
 def merge_on_read(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from dbt_arctic.catalog.api import ColumnThen
 from dbt_arctic.keyed.names import Name, quote
 
-_WIDER = re.compile(r"bigint$|double$|decimal\(")
-"""Types that a column may have got where it had a narrower one."""
 
-
-def plain_at(name: Name, columns: Mapping[str, str], present: Mapping[str, str], snapshot: int | None) -> str:
+def plain_at(
+    name: Name, columns: Mapping[str, str], present: Mapping[str, ColumnThen], snapshot: int | None
+) -> str:
     """All rows of a table at a snapshot; none where that is ``None``.
 
     Spark reads a snapshot with the columns of its own time. One that was added later is NULL there, one that
@@ -19,16 +18,16 @@ def plain_at(name: Name, columns: Mapping[str, str], present: Mapping[str, str],
     another value.
 
     :param columns: what it has today, with Spark types.
-    :param present: which of these the snapshot has, and by which name.
+    :param present: which of these the snapshot has, and what they were there.
     """
 
     def item(column: str, type_: str) -> str:
         if column not in present:
             return f"CAST(NULL AS {type_}) AS {quote(column)}"
-        value = quote(present[column])
-        if _WIDER.match(type_):
-            return f"CAST({value} AS {type_}) AS {quote(column)}"
-        return value if present[column] == column else f"{value} AS {quote(column)}"
+        then = present[column]
+        if then.type != type_:
+            return f"CAST({quote(then.name)} AS {type_}) AS {quote(column)}"
+        return quote(column) if then.name == column else f"{quote(then.name)} AS {quote(column)}"
 
     if snapshot is None:
         return f"SELECT {', '.join(map(quote, columns))}\nFROM {name.sql}\nWHERE false"

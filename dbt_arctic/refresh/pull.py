@@ -217,7 +217,7 @@ def retired_state(
             why=f"{error.what}; it was dropped by hand, or a key was erased",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         ) from error
-    if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot]:
+    if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot].keys():
         # What identified a row then does not now: a gone row could not be told from a changed one.
         raise VersionUnavailable(
             f"{table.name} was rebuilt with another key",

@@ -168,9 +168,12 @@ def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int:
 
 
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
-    """The columns that a table had at some snapshots."""
+    """The columns that a table had at some snapshots, with their types of then."""
     return {
-        snapshot: frozenset(catalog.columns_at(side.schema, side.identifier, snapshot))
+        snapshot: {
+            name: then.type
+            for name, then in catalog.columns_at(side.schema, side.identifier, snapshot).items()
+        }
         for snapshot in snapshots
     }
 

@@ -120,7 +120,7 @@ def _keyed(
     if until is not None:
         _require_same(table.name, table.generation.change_id, until)
         now = not_before(last, until.table_id, change.history(), Version.parse(until.version))
-    known: dict[int, frozenset[str]] = {
+    known: dict[int, Mapping[str, str]] = {
         **columns_at(catalog, table.base, (now.base_snapshot,)),
         **columns_at(catalog, table.change, (now.change_snapshot,)),
     }

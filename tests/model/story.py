@@ -48,7 +48,7 @@ from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.modify import modify
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.pull import plan_changes, plan_pull
-from dbt_arctic.refresh.state import current_version, find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.state import columns_at, current_version, find_keyed, load_change, load_keyed
 from dbt_arctic.refresh.upsert import pull_upsert, upsert
 from tests.model.oracle import Cell, GenerationLog, State, TableLog, apply, same_rows, visible
 from tests.model.world import Disturbance, Killed, Process, World
@@ -583,12 +583,8 @@ class Story:
     def _at(self, table: KeyedTable, version: Version) -> str:
         catalog = self.world.catalog
         known = {
-            version.base_snapshot: frozenset(
-                catalog.columns_at(table.base.schema, table.base.identifier, version.base_snapshot)
-            ),
-            version.change_snapshot: frozenset(
-                catalog.columns_at(table.change.schema, table.change.identifier, version.change_snapshot)
-            ),
+            **columns_at(catalog, table.base, (version.base_snapshot,)),
+            **columns_at(catalog, table.change, (version.change_snapshot,)),
         }
         return merge_on_read(table, version, known)
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, DataFile, RelationEntry, TableState
+from dbt_arctic.catalog.api import (
+    CatalogColumn,
+    CatalogReader,
+    ColumnThen,
+    DataFile,
+    RelationEntry,
+    TableState,
+)
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.api import Connection
@@ -110,9 +117,11 @@ def test_both_readers_agree_on_a_table_with_a_history(
         found = embedded.columns_at(schema, "t", snapshot.snapshot_id)
         then = by_sql.columns_at(schema, "t", snapshot.snapshot_id)
         if snapshot.summary.get("n") == "last":
-            assert found == then == {"number": "number", "later": "later"}
+            number, later = ColumnThen("number", "bigint"), ColumnThen("later", "string")
+            assert found == then == {"number": number, "later": later}
         else:
-            assert (found, then) == ({"number": "id"}, {"id": "id"}), "by SQL only names tell"
+            of_then = ColumnThen("id", "bigint")
+            assert (found, then) == ({"number": of_then}, {"id": of_then}), "by SQL only names tell"
     assert [snapshot.sequence_number for snapshot in table.snapshots] == [1, 2, 3, 4, 5, 6]
     assert set(table.branches) == {"main", "side"}
     assert set(table.tags) == {"kept"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.spark.keyed.auto import Model
-from tests.spark.keyed.conftest import Orders
+from tests.spark.keyed.conftest import Killed, Orders
 
 TYPES = {"id": "bigint", "k": "int", "amount": "decimal(10,2)"}
 
@@ -119,6 +119,28 @@ def test_a_column_that_was_made_wider_and_nothing_written_since(shop: Any, order
     orders.session.query(f"ALTER TABLE lake.{name} ALTER COLUMN f TYPE double")
     follows(model)
     orders.session.query(f"INSERT INTO lake.{name} VALUES (3, 0.1)")
+    follows(model)
+
+
+def test_a_column_of_a_keyed_table_that_was_made_wider_by_a_run_that_was_cut_off(shop: Any) -> None:
+    """The view has the new type, and so has what is computed of rows that no commit has written since."""
+    old = shop.table("measured", {"id": "bigint", "f": "float"}, on_schema_change="sync_all_columns")
+    old.build([{"id": 1, "f": 0.1}, {"id": 2, "f": 0.5}])
+    old.upsert([{"id": 2, "f": 0.7}])
+    model = Model(old, "id", f"SELECT id, cast(f AS string) AS s FROM {old.name.sql}")
+    model.refresh()
+    session, new = shop.session(), old.with_types({"id": "bigint", "f": "double"})
+
+    def cut_off(step: str) -> None:
+        if step == "upsert":
+            raise Killed(step)
+
+    session.statements.before = cut_off
+    with pytest.raises(Killed):
+        new.on(session).upsert([{"id": 3, "f": 0.1}])
+    assert new.table.types["f"] == "double"
+    follows(model)
+    new.upsert([{"id": 3, "f": 0.1}])
     follows(model)
 
 

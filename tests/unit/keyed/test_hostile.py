@@ -182,7 +182,7 @@ def translated(text: str, words: tuple[str, ...]) -> str:
     return re.sub("|".join(NAMES), lambda found: known[found[0]], text)
 
 
-KNOWN_COLUMNS = {11: frozenset({"a"}), 12: frozenset({"a"})}
+KNOWN_COLUMNS = {11: {"a": "bigint"}, 12: {"a": "bigint"}}
 RANGE = LogRange(frozenset({7, 8}), ((21, frozenset({7, 8})),))
 
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dbt_arctic.catalog.api import CatalogColumn, DataFile, RelationEntry, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.api import (
+    CatalogColumn,
+    ColumnThen,
+    DataFile,
+    RelationEntry,
+    Snapshot,
+    TableState,
+    ViewState,
+)
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import clone, swaps
@@ -40,8 +48,8 @@ class Catalog:
         properties = self.views.get((schema, name))
         return None if properties is None else ViewState(schema, name, properties, (), "")
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, str]:
-        return {"id": "id", "a`b": "a`b"}
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
+        return {"id": ColumnThen("id", "bigint"), "a`b": ColumnThen("a`b", "string")}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         return []
