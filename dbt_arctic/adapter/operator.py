@@ -97,6 +97,9 @@ class Operator:
     def other_schemas(self, chosen: Sequence[str]) -> list[str]:
         """Schemas besides those, in which the project has tables: its ``generate_schema_name`` names them."""
         named = {model.schema for model in self.models}
+        own = self._target.credentials.schema
+        if not any(schema == own or schema.startswith(f"{own}_") for schema in named):
+            return []  # the last dbt command was about another target
         return [schema for schema in self.catalog.list_schemas() if schema in named and schema not in chosen]
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:

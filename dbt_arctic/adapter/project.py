@@ -77,5 +77,13 @@ def _artifacts(root: Path, profile: Profile) -> Path:
     for variable in ("DBT_ENGINE_TARGET_PATH", "DBT_TARGET_PATH"):
         if chosen := os.environ.get(variable):
             return root / chosen
-    said = load_raw_project(str(root)).get("target-path")
-    return root / str(DbtProjectYamlRenderer(profile).render_value(said) if said else "target")
+    try:
+        said = load_raw_project(str(root)).get("target-path")
+        return root / str(DbtProjectYamlRenderer(profile).render_value(said) if said else "target")
+    except DbtRuntimeError as error:
+        raise ProfileError(
+            "The project's target-path cannot be read.",
+            where=str(root / "dbt_project.yml"),
+            why=str(error).strip(),
+            fix="set DBT_TARGET_PATH to the folder",
+        ) from error

@@ -26,7 +26,7 @@ class TableMetadata:
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
     columns_at: dict[int, dict[str, ColumnThen]]
-    """Snapshot id to the columns that the table had then: current name to the name of that time."""
+    """Snapshot id to the columns that the table had then: by their names of today."""
 
 
 def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:

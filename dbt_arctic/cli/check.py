@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None, keep: bool) -> None:
     """Compare automatic models with their whole query, after rounds of random changes.
 
-    Works on a copy of the project's sources in a schema of its own; nothing of yours is written to.
+    Works on a copy of the project's sources in a schema of its own; no table of yours is written to.
     The exit code is 1 where a model differs.
     """
     from dbt_arctic.adapter.checking import check_project

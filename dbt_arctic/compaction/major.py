@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ArcticError, StatementError
 from dbt_arctic.keyed import compact
-from dbt_arctic.keyed.log import PROPERTY_TXN, merged_transactions, newest_merge_ms
+from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, merged_transactions, newest_merge_ms
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publish, staged
@@ -181,9 +181,10 @@ def _plan_trim(
 
 
 def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int, ...]:
-    """What the log does not have any more is older than all that it has."""
-    places = {transaction: -place for place, transaction in enumerate(_commits(change))}
-    return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(places)), txn)))
+    """As they were committed. What the log does not tell of any more is older than all that it tells of."""
+    told = [*_commits(change), *(txn for _, txn in carried_log(change.history()) if txn)]
+    places = {transaction: -place for place, transaction in enumerate(told)}
+    return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(told)), txn)))
 
 
 def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
@@ -234,7 +235,11 @@ def trim_settled(
 def _trim(edge: Edge, plan: CompactionPlan) -> int:
     """How many transactions went."""
     keep_deletes = plan.table.sequence_by is not None
-    for step, transactions, keep in (("trim", plan.trim, keep_deletes), ("forget", plan.forget, False)):
+    trim = plan.trim
+    if len(plan.forget) > LISTED_AT_MOST:
+        # A delete goes in no statement before that of a row which lost against it, however late that came.
+        trim = (*plan.trim, *plan.forget)
+    for step, transactions, keep in (("trim", trim, keep_deletes), ("forget", plan.forget, False)):
         # The oldest first: cut off in between, nothing comes out from under what was newer.
         for start in range(0, len(transactions), LISTED_AT_MOST):
             statement = compact.trim(plan.table, transactions[start : start + LISTED_AT_MOST], keep)

@@ -15,6 +15,7 @@ from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, Column, KeyedTable
 from dbt_arctic.keyed.version import Version
+from dbt_arctic.keyed.widening import is_widened
 
 Images = Literal["after", "both"]
 
@@ -56,9 +57,12 @@ def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt,
 
     def selected(column: Column) -> str:
         name = quote(column.name)
-        if present is None or present.get(column.name) == column.type:
-            return prefix + name
-        return f"CAST({prefix + name if column.name in present else 'NULL'} AS {column.type}) AS {name}"
+        if present is not None and column.name not in present:
+            return f"CAST(NULL AS {column.type}) AS {name}"
+        # Of another generation a type may be any: what was rounded since is not what it was.
+        if present is not None and is_widened(present[column.name], column.type):
+            return f"CAST({prefix}{name} AS {column.type}) AS {name}"
+        return prefix + name
 
     return ", ".join(map(selected, table.columns))
 

@@ -48,7 +48,18 @@ _KEEP_TYPE = frozenset(
 )
 """Functions whose value has the type of their arguments."""
 _OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
-_OF_TIMES = frozenset(["current_timestamp", "now", "to_timestamp"])
+_OF_TIMES = frozenset(
+    [
+        *("current_timestamp", "date_trunc", "from_utc_timestamp", "now", "timestamp_micros"),
+        *("timestamp_millis", "timestamp_seconds", "to_timestamp", "to_utc_timestamp"),
+    ]
+)
+_OF_TRUTH = frozenset(
+    [
+        *("any", "bool_and", "bool_or", "contains", "endswith", "every", "isnan", "isnotnull", "isnull"),
+        *("some", "startswith"),
+    ]
+)
 _OF_DATES = frozenset(
     [
         *("add_months", "curdate", "current_date", "date", "date_add", "date_sub", "last_day"),
@@ -59,6 +70,8 @@ _OF_DATES = frozenset(
 _STRINGS = frozenset(["string", "varchar", "char"])
 _OF_STRINGS = frozenset(
     [
+        *("base64", "bin", "btrim", "char", "chr", "conv", "dayname", "format_number", "format_string"),
+        *("from_unixtime", "hex", "monthname", "printf", "repeat", "soundex", "space"),
         "concat_ws",
         "date_format",
         "get_json_object",
@@ -187,7 +200,7 @@ def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
     )
 
 
-def _of_its_type(value: exp.Expression) -> list[exp.Expression]:
+def of_its_type(value: exp.Expression) -> list[exp.Expression]:
     """Expressions whose type something has, if they all have one."""
     if isinstance(value, exp.Case | exp.If):
         ifs = value.args["ifs"] if isinstance(value, exp.Case) else [value]
@@ -249,12 +262,13 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
         is_moment = isinstance(value, Moment)
         if (value.args["call"].removesuffix("()") if is_moment else function_name(value)) in _OF_DATES:
             return "date"
-        types = {of_value(one) for one in _of_its_type(value)}
+        types = {of_value(one) for one in of_its_type(value)}
         if len(types) == 1 and None not in types:
             return types.pop()
         if isinstance(value, exp.Cast):
             return str(value.to.sql(dialect="spark")).lower().replace(", ", ",")
-        if isinstance(value, exp.Boolean | exp.Predicate | exp.Not):
+        is_truth = isinstance(value, exp.Boolean | exp.Predicate | exp.Connector | exp.Not)
+        if is_truth or function_name(value) in _OF_TRUTH:
             return "boolean"
         if is_moment or function_name(value) in _OF_TIMES:
             return "timestamp"

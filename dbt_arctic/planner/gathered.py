@@ -151,7 +151,7 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
     # What is new is told by its key, which nobody may have asked for.
     all_columns = tuple((name, name) for name in dict.fromkeys((*lookup.columns, *changed.key)))
     now = _restricted(replace(scan, columns=all_columns), lookup)
-    renamed = tuple((f"_changed_{place}", stored) for place, stored in enumerate(changed.key))
+    renamed = tuple((f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key))
     each = tuple((name, column(name)) for name, _ in renamed)
     keys: Node = Aggregate(Scan(lookup.source, "k", renamed, "keys"), each)
     if 0 <= changed.changed_rows <= _FEW:

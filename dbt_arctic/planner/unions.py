@@ -24,18 +24,17 @@ from dbt_arctic.planner.algebra import (
     map_children,
     walk,
 )
-from dbt_arctic.planner.alike import family, tells_types, types_of_columns
+from dbt_arctic.planner.alike import tells_types, types_of_columns
 from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import VerbatimSpark
+from dbt_arctic.planner.families import families_of
 from dbt_arctic.planner.reasons import CannotPlan, line_of
-from dbt_arctic.planner.types import sorts
 
 _WHOLE = frozenset(["tinyint", "smallint", "int", "bigint"])
 _WHOLE_OR_TEXT = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.TEXT)
 _COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Is)
 _ADDS_UP = (exp.Sum, exp.Count, exp.Min, exp.Max, exp.Ordered, exp.Window)
 _UNKNOWN = "a type that is not known"
-_NOTHING = "NULL"
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _DIGIT = re.compile(r"\d")
 
@@ -90,7 +89,7 @@ def refuse_mixed(node: Node, types: Mapping[str, str]) -> None:
     known = types_of_columns(node, types)
     mixed: dict[str, tuple[str, ...]] = {}
     shapes = _shapes(node, known)
-    families = _families(node, known, types)
+    families = families_of(node, known, types)
     by_type = tells_types(node)
     for part in reversed(list(walk(node))):
         match part:
@@ -145,33 +144,6 @@ def _is_told_apart(found: exp.Column, node: Node) -> bool:
     if isinstance(parent, exp.Is):
         return not isinstance(parent.expression, exp.Null)
     return not isinstance(parent, exp.Count)
-
-
-def _families(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]) -> dict[str, str]:
-    """How a column's values are compared, where that is known: alike in all parts of a UNION."""
-    numbers = sorts(node, scanned)
-    found: dict[str, str] = {}
-    for part in reversed(list(walk(node))):
-        if isinstance(part, UnionAll | SetOperation):
-            inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
-            for place, name in enumerate(part.columns):
-                of_parts = {found.get(one.output[place], _UNKNOWN) for one in inputs} - {_NOTHING}
-                if len(of_parts) == 1 and _UNKNOWN not in of_parts:
-                    found[name] = of_parts.pop()
-            continue
-        items = dict(part.items) if isinstance(part, Project | Window) else {}
-        items = dict((*part.groups, *part.aggregates)) if isinstance(part, Aggregate) else items
-        for name in part.output:
-            value = items.get(name)
-            if name in known:
-                found[name] = family(known[name])
-            elif isinstance(value, exp.Null):
-                found[name] = _NOTHING
-            elif isinstance(value, exp.Column) and value.name in found:
-                found[name] = found[value.name]
-            elif numbers.get(name) in ("whole", "big", "decimal"):
-                found[name] = "number"
-    return found
 
 
 def _told(types: Sequence[str], known: Mapping[str, str]) -> str:

@@ -12,13 +12,13 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, KeyedTable
+from dbt_arctic.keyed.widening import can_widen
 from dbt_arctic.refresh.batch import require_same_columns
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import load_keyed
 from dbt_arctic.refresh.switch import show_again
 
-_WIDENINGS = {("int", "bigint"), ("float", "double")}
 _SMALL_INTEGER = re.compile(r"(`(?:``|[^`])*`)|(?<![^:<,])(?:tinyint|smallint)(?![^,>])")
 
 
@@ -85,21 +85,6 @@ def stored_type(spark_type: str) -> str:
     'struct<tinyint:int,`a,tinyint`:array<int>>'
     """
     return _SMALL_INTEGER.sub(lambda found: found[1] or "int", spark_type)
-
-
-def can_widen(old: str, new: str) -> bool:
-    """Whether Iceberg can promote a column from one type to another in place.
-
-    >>> can_widen("int", "bigint"), can_widen("decimal(10,2)", "decimal(12,2)")
-    (True, True)
-    """
-    if (old, new) in _WIDENINGS:
-        return True
-    if old.startswith("decimal(") and new.startswith("decimal("):
-        old_precision, old_scale = (int(part) for part in old[8:-1].split(","))
-        new_precision, new_scale = (int(part) for part in new[8:-1].split(","))
-        return old_scale == new_scale and new_precision >= old_precision
-    return False
 
 
 def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]) -> KeyedTable:

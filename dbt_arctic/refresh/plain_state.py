@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dbt_arctic.catalog.api import ColumnThen
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.widening import is_widened
 
 
 def plain_at(
@@ -25,7 +26,7 @@ def plain_at(
         if column not in present:
             return f"CAST(NULL AS {type_}) AS {quote(column)}"
         then = present[column]
-        if then.type != type_:
+        if is_widened(then.type, type_):
             return f"CAST({quote(then.name)} AS {type_}) AS {quote(column)}"
         return quote(column) if then.name == column else f"{quote(then.name)} AS {quote(column)}"
 

@@ -71,6 +71,41 @@ def test_parts_of_two_types(value: str, one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("n > 1 AND id > 2", "true"),
+        ("n > 1 OR NOT id > 2", "startswith(s, 'a')"),
+        ("d", "d * 1.1"),
+        ("d / 2", "avg(n) OVER (PARTITION BY id)"),
+        ("date_trunc('day', t)", "t"),
+        ("from_unixtime(n)", "s"),
+        ("nullif(s, '')", "concat(s, '!')"),
+        ("st.k", "NULL"),
+        ("CASE WHEN n > 1 THEN s END", "'none'"),
+        ("coalesce(d, 1.5D)", "NULL"),
+        ("d", "1e0"),
+    ],
+)
+def test_columns_of_unions_that_are_compared_alike(one: str, other: str) -> None:
+    schemas = {
+        "o": [*SCHEMAS["o"], ("st", "struct<k:string>"), ("d", "double"), ("t", "timestamp")],
+    }
+    for left, right in ((one, other), (other, one)):
+        union = f"(SELECT id, {left} AS x FROM o UNION ALL SELECT id, {right} FROM o) AS u"
+        understand(f"SELECT x, count(*) AS n FROM {union} WHERE x IS NOT NULL GROUP BY x", schemas)
+        understand(f"SELECT id, max(x) AS m FROM {union} GROUP BY id", schemas)
+
+
+def test_elements_of_arrays_in_unions_are_compared_alike() -> None:
+    schemas = {"o": [("id", "bigint"), ("tags", "array<string>"), ("more", "array<bigint>")]}
+    part = "SELECT id, x FROM o LATERAL VIEW explode({}) e AS x"
+    both = f"SELECT x, count(*) AS n FROM ({part} UNION ALL {part}) AS u GROUP BY x"
+    understand(both.format("tags", "tags"), schemas)
+    with pytest.raises(CannotPlan, match="is compared"):
+        understand(both.format("tags", "more"), schemas)
+
+
+@pytest.mark.parametrize(
     ("sql", "is_fine"),
     [
         ("SELECT x, count(*) AS n FROM {u} GROUP BY x", False),

@@ -477,6 +477,18 @@ def test_a_generation_is_read_by_the_key_that_it_had(shop: Any) -> None:
         consumer.run()
 
 
+def test_values_that_a_rebuild_has_rounded_are_told(shop: Any) -> None:
+    orders = shop.table(types={"id": "bigint", "amount": "decimal(10,2)"})
+    consumer = shop.consumer("copy", orders)
+    orders.build([{"id": 1, "amount": "1.40"}, {"id": 2, "amount": "2.00"}])
+    consumer.run()
+    orders.with_types({"id": "bigint", "amount": "decimal(10,0)"}).build(
+        [{"id": 1, "amount": "1"}, {"id": 2, "amount": "2"}]
+    )
+    consumer.run()
+    assert [float(row["amount"]) for row in consumer_rows(consumer)] == [1.0, 2.0]
+
+
 def test_keys_of_another_type_are_not_compared_with_those_of_before(shop: Any) -> None:
     """`'01'` and `'1'` were two keys, and are one number."""
     orders = shop.table(types={"id": "string", "amount": "int"})

@@ -59,6 +59,18 @@ def test_a_trim_of_many_commits_lists_no_more_than_iceberg_compares_with_files(o
     assert [max(one) for one in listed] == [1000, 600, 200]
 
 
+def test_a_delete_goes_no_sooner_than_the_rows_that_lose_against_it(orders: Orders) -> None:
+    """Whichever of them came first: their order is that of their sequence."""
+    edge: Any = Edge()
+    table = replace(orders.table, generation=replace(orders.table.generation, sequence_by="seq"))
+    few, many = tuple(range(1, 51)), tuple(range(1, 301))
+    assert major._trim(edge, replace(plan(orders), table=table, trim=(), forget=few)) == 50
+    assert edge.ran == ["forget"]
+    assert major._trim(edge, replace(plan(orders), table=table, trim=(), forget=many)) == 300
+    assert edge.ran == ["forget", "trim", "trim", "forget", "forget"]
+    assert ["<> 'D'" in text for text in edge.texts] == [False, True, True, False, False]
+
+
 def test_the_oldest_commits_are_trimmed_first(orders: Orders) -> None:
     merged = [orders.upsert(minutes) for minutes in (90, 80, 70)]
     late = txn(200)

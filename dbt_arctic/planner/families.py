@@ -1,0 +1,99 @@
+"""How values of columns are compared, as far as text tells: as numbers, as floats, or as those of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Generate,
+    Node,
+    Project,
+    SetOperation,
+    UnionAll,
+    Window,
+    plain,
+    walk,
+)
+from dbt_arctic.planner.alike import family, of_its_type
+from dbt_arctic.planner.functions import function_name
+from dbt_arctic.planner.types import Sort, sort_of, sorts
+
+Families: TypeAlias = dict[str, str]
+
+_NOTHING = "NULL"
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_NUMBERS = ("whole", "big", "decimal")
+_AVERAGES = ("avg", "mean", "try_avg")
+_EXPLODES = ("explode", "explode_outer")
+
+
+def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]) -> Families:
+    """Of each column of a tree of which that is known; of a UNION's, where it is the same in all parts.
+
+    :param known: types of columns. :param scanned: those of scans.
+    """
+    numbers = sorts(node, scanned)
+    found: Families = {}
+    # What stands below comes later in a walk.
+    for part in reversed(list(walk(node))):
+        if isinstance(part, UnionAll | SetOperation):
+            inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
+            for place, name in enumerate(part.columns):
+                of_parts = [found.get(one.output[place]) for one in inputs]
+                some = [one for one in of_parts if one != _NOTHING]
+                if len(set(some)) == 1 and some[0] is not None:
+                    found[name] = some[0]
+                elif len(some) <= 1:
+                    # Of the one part that has values, whatever these are.
+                    found[name] = f"of {name}" if some else _NOTHING
+            continue
+        if isinstance(part, Generate) and (element := _of_elements(part, known)) is not None:
+            found.update(dict.fromkeys(part.columns, element))
+        items = dict(part.items) if isinstance(part, Project | Window) else {}
+        items = dict((*part.groups, *part.aggregates)) if isinstance(part, Aggregate) else items
+        for name in part.output:
+            made = family(known[name]) if name in known else None
+            if made is None and name in items:
+                made = _of_value(items[name], found, numbers)
+            if made is not None:
+                found[name] = made
+    return found
+
+
+def _of_elements(node: Generate, known: Mapping[str, str]) -> str | None:
+    """What ``explode`` gives of a column that is an array."""
+    array = next(node.function.iter_expressions(), None)
+    name = None if array is None else plain(array)
+    type_ = "" if name is None else known.get(name, "")
+    if function_name(node.function) not in _EXPLODES or not type_.startswith("array<"):
+        return None
+    return family(type_.removeprefix("array<").removesuffix(">"))
+
+
+def _of_value(value: exp.Expression, found: Families, numbers: Mapping[str, Sort]) -> str | None:
+    if isinstance(value, exp.Null):
+        return _NOTHING
+    if isinstance(value, exp.Column):
+        return found.get(value.name)
+    if isinstance(value, exp.Paren | exp.Neg | exp.Filter | exp.Window):
+        return _of_value(value.this, found, numbers)
+    if isinstance(value, exp.Cast):
+        return family(value.to.sql(dialect="spark"))
+    if sort_of(value, numbers) in _NUMBERS:
+        return "number"
+    if isinstance(value, exp.Literal):
+        return "string" if value.is_string else "float"
+    if branches := of_its_type(value):
+        families = {_of_value(one, found, numbers) for one in branches} - {_NOTHING}
+        return families.pop() if len(families) == 1 else None
+    averaged = function_name(value) in (*_AVERAGES, "sum", "try_sum")
+    if averaged or isinstance(value, _ARITHMETIC):
+        operands = list(value.iter_expressions())[: 1 if averaged else 2]
+        families = {_of_value(one, found, numbers) for one in operands}
+        # An average of whole numbers, or a quotient, is a float like what has one in it.
+        return "float" if families <= {"number", "float"} else None
+    return None
