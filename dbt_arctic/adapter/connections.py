@@ -55,6 +55,10 @@ class ArcticConnectionManager(SQLConnectionManager):
         super().__init__(config, mp_context)
         # A relative warehouse belongs to the project; `open` is given the credentials only.
         type(self)._project_root = getattr(config, "project_root", None)
+        # dbt makes a manager for each invocation. To make an engine starts nothing, and a server that one of
+        # before was connected to may be gone.
+        with self._engines_lock:
+            self._engines.clear()
 
     @classmethod
     def open(cls, connection: Connection) -> Connection:

@@ -356,15 +356,17 @@ class ArcticAdapter(
 def seed_text(value: Any) -> str | None:
     """A value of a CSV file, as agate read it, in the spelling that Spark casts from.
 
-    >>> seed_text(Decimal("1E+3")), seed_text(True), seed_text(None)
-    ('1000', 'true', None)
+    >>> seed_text(Decimal("1E+3")), seed_text(Decimal("10.00")), seed_text(True), seed_text(None)
+    ('1000', '10', 'true', None)
     """
     if value is None:
         return None
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Decimal):
-        return f"{value:f}"
+        # To agate 10.00 is a whole number, and Spark casts no text with a point to one.
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return f"{value.to_integral_value() if is_whole else value:f}"
     if isinstance(value, (dt.date, dt.datetime)):
         return value.isoformat()
     return str(value)

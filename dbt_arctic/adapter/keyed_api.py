@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -160,7 +161,9 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         for known in earlier:
             if known.images == images:
                 return known.sql
-        with as_dbt_errors():
+        with as_dbt_errors(), ExitStack() as left:
+            # Else what another of its pulls has staged stays: dbt calls the hook for models that compile.
+            left.callback(self.post_model_hook, {}, None)
             refuse_pull(model)
             begun = self._pulls().begun_from(model["unique_id"]) if running else None
             expected = begun if begun is not None else {} if first_run else self._consumed(target)
@@ -188,6 +191,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 self._pulls().add(model["unique_id"], expected, planned, since)
                 if planned.stage is not None:
                     edge.run("stage", planned.stage[0])
+            left.pop_all()
         return planned.sql
 
     @available.parse(lambda *a, **k: False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
 
@@ -136,6 +137,19 @@ class ModelApi(KeyedApi):
 
     # Headers
 
+    @available.parse(lambda *a, **k: ([], ""))
+    def header_to_run(self, header: str | None) -> tuple[list[str], str]:
+        """A ``sql_header`` as ``split_header`` has it, without statements that this session has run already:
+        a variable that is declared twice is an error.
+        """
+        statements, rest = self.split_header(header)
+        with as_dbt_errors():
+            ran = _HEADERS.setdefault(self._handle(), set())
+        if header in ran:
+            return [], rest
+        ran.add(header or "")
+        return statements, rest
+
     @available
     @classmethod
     def split_header(cls, header: str | None) -> tuple[list[str], str]:
@@ -150,6 +164,10 @@ class ModelApi(KeyedApi):
             parts[-1] += first
             parts.extend(more)
         return [part.strip() for part in parts[:-1] if part.strip()], parts[-1].strip()
+
+
+_HEADERS: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The headers that a session has run."""
 
 
 def _is_keyed_model(model: Mapping[str, Any]) -> bool:

@@ -34,6 +34,8 @@ from dbt_arctic.engine.warehouse import prepare_warehouse
 from dbt_arctic.errors import SparkStartError
 from dbt_arctic.secret import shown
 
+_LISTENERS_MS = 2000
+
 _lock = threading.RLock()
 _running: SparkProcess | None = None
 
@@ -67,18 +69,30 @@ class SparkProcess:
         """Stop a job group's jobs, those included that its statement has yet to start."""
         self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
 
-    def job_count(self, group: str) -> int:
-        """How many jobs a group has run; Spark's listeners are waited for, since they keep the count."""
+    def job_count(self, group: str) -> int | None:
+        """How many jobs a group has run; ``None`` where Spark is too busy to tell."""
         if not self.is_alive():
             return 0
-        self.context._jsc.sc().listenerBus().waitUntilEmpty()
+        if not self._has_counted():
+            return None
         return len(self.context.statusTracker().getJobIdsForGroup(group))
+
+    def _has_counted(self) -> bool:
+        """Waits for Spark's listeners, which keep the counts. What has run has run, whatever they do."""
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no types
+
+        try:
+            self.context._jsc.sc().listenerBus().waitUntilEmpty(_LISTENERS_MS)
+        except Py4JJavaError as error:
+            if "TimeoutException" not in str(error.java_exception):
+                raise
+            return False
+        return True
 
     def traffic(self, groups: Sequence[str]) -> Traffic | None:
         """Bytes that the statements of some groups read and wrote; see ``traffic.py``."""
-        if not self.is_alive():
+        if not self.is_alive() or not self._has_counted():
             return None
-        self.context._jsc.sc().listenerBus().waitUntilEmpty()
         tracker = self.context.statusTracker()
         jobs = {job for group in groups for job in tracker.getJobIdsForGroup(group)}
         return traffic_of(self.root._jsparkSession.sharedState().statusStore(), jobs)

@@ -1,4 +1,4 @@
-"""How values of columns are compared, as far as text tells: as numbers, as floats, or as those of one type."""
+"""How values of columns are compared, as far as text tells: as numbers, floats, or values of one type."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@
 
 {#
   A sql_header ahead of the statement that it is for. Spark takes one statement at a time, so all that end in a
-  semicolon are run here. Returns what is left: text to begin the statement with.
+  semicolon are run here, once in a session. Returns what is left: text to begin the statement with.
 #}
 {% macro arctic__run_sql_header() -%}
-  {%- set header = adapter.split_header(config.get('sql_header')) -%}
+  {%- set header = adapter.header_to_run(config.get('sql_header')) -%}
   {%- for header_sql in header[0] -%}
     {%- call statement('sql_header', auto_begin=False) -%}
       {{ header_sql }}

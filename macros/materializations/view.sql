@@ -8,9 +8,14 @@
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {%- set replaced = adapter.keyed_table(this) -%}
+  {%- set create_sql = get_create_view_as_sql(target_relation, sql) -%}
+  {%- if adapter.relation_kind(this) not in ('view', none) -%}
+    {#- a mistake in the query is found while what is to be replaced is still there -#}
+    {%- do adapter.get_column_schema_from_query(adapter.unpinned(sql)) -%}
+  {%- endif -%}
   {%- set aside = make_way(this, 'view') -%}
   {%- call statement('main') -%}
-    {{ get_create_view_as_sql(target_relation, sql) }}
+    {{ create_sql }}
   {%- endcall -%}
   {%- do drop_aside(aside) -%}
   {%- if replaced is not none -%}

@@ -5,7 +5,7 @@
 #}
 {% macro arctic__safe_cast(field, type) -%}
   {%- if cast_from_string_unsupported_for(type) and field is string and field.startswith("'") -%}
-    {%- set field = field[1:-1] | replace("\\'", "'") -%}
+    {%- set field = field[1:-1] | replace("\\'", "'") | replace('\\\\', '\\') -%}
   {%- endif -%}
   try_cast({{ field }} as {{ type }})
 {%- endmacro %}

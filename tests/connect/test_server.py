@@ -123,7 +123,6 @@ def test_dbt_runs_on_the_server_and_the_command_tells_of_it(
     assert (shown.exit_code, "target dev" in shown.output) == (0, True), shown.output
     assert str(server.pid) in shown.output
     assert server.token not in shown.output
-    ArcticConnectionManager._engines.clear()
     outcome = run_dbt(server_project)
     assert [result.message for result in outcome.result.results] == ["BUILD generation 1 (3 rows)"]
     assert [result.message for result in run_dbt(server_project).result.results] == ["UPSERT 3"]
