@@ -19,6 +19,7 @@ from dbt_arctic.planner.algebra import (
     SAME_TYPE,
     Aggregate,
     Filter,
+    Generate,
     Join,
     Node,
     Project,
@@ -282,6 +283,17 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             return None
         return {"whole": "int", "big": "bigint"}.get(sort_of(value, numbers))
 
+    def of_elements(function: exp.Expression) -> str | None:
+        """What ``explode`` gives, and no other generator."""
+        array = next(function.iter_expressions(), None)
+        if array is None or function_name(function) not in ("explode", "explode_outer"):
+            return None
+        if function_name(array) == "array":
+            types = {of_value(one) for one in array.iter_expressions()}
+            return types.pop() if len(types) == 1 else None
+        type_ = of_value(array) or ""
+        return type_[len("array<") : -1] if type_.startswith("array<") else None
+
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):
         match part:
@@ -291,6 +303,8 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
                 items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
                 made = ((name, of_value(value)) for name, value in items)
                 known.update({name: type_ for name, type_ in made if type_ is not None})
+            case Generate() if (element := of_elements(part.function)) is not None:
+                known.update(dict.fromkeys(part.columns, element))
             case UnionAll():
                 known.update(_of_parts(part.columns, part.children, known))
             case SetOperation():

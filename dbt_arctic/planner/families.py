@@ -9,13 +9,12 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
     Aggregate,
-    Generate,
     Node,
     Project,
     SetOperation,
+    SubqueryRef,
     UnionAll,
     Window,
-    plain,
     walk,
 )
 from dbt_arctic.planner.alike import family, of_its_type
@@ -28,7 +27,6 @@ _NOTHING = "NULL"
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _NUMBERS = ("whole", "big", "decimal")
 _AVERAGES = ("avg", "mean", "try_avg")
-_EXPLODES = ("explode", "explode_outer")
 
 
 def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]) -> Families:
@@ -51,32 +49,28 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
                     # Of the one part that has values, whatever these are.
                     found[name] = f"of {name}" if some else _NOTHING
             continue
-        if isinstance(part, Generate) and (element := _of_elements(part, known)) is not None:
-            found.update(dict.fromkeys(part.columns, element))
         items = dict(part.items) if isinstance(part, Project | Window) else {}
         items = dict((*part.groups, *part.aggregates)) if isinstance(part, Aggregate) else items
         for name in part.output:
             made = family(known[name]) if name in known else None
-            if made is None and name in items:
-                made = _of_value(items[name], found, numbers)
+            value = items.get(name)
+            if isinstance(value, SubqueryRef) and isinstance(part, Project):
+                one = part.subqueries[value.number]
+                value = one.value if one.kind == "scalar" else exp.false()
+            if made is None and value is not None:
+                made = _of_value(value, found, numbers)
+            if made is None and name not in found and numbers.get(name) in _NUMBERS:
+                made = "number"
             if made is not None:
                 found[name] = made
     return found
 
 
-def _of_elements(node: Generate, known: Mapping[str, str]) -> str | None:
-    """What ``explode`` gives of a column that is an array."""
-    array = next(node.function.iter_expressions(), None)
-    name = None if array is None else plain(array)
-    type_ = "" if name is None else known.get(name, "")
-    if function_name(node.function) not in _EXPLODES or not type_.startswith("array<"):
-        return None
-    return family(type_.removeprefix("array<").removesuffix(">"))
-
-
 def _of_value(value: exp.Expression, found: Families, numbers: Mapping[str, Sort]) -> str | None:
     if isinstance(value, exp.Null):
         return _NOTHING
+    if isinstance(value, exp.Boolean):
+        return "boolean"
     if isinstance(value, exp.Column):
         return found.get(value.name)
     if isinstance(value, exp.Paren | exp.Neg | exp.Filter | exp.Window):

@@ -1,4 +1,4 @@
-"""What dbt hands to an adapter in its own form: seeds as numbers, headers, fixtures, a relation in the way."""
+"""What dbt hands to an adapter in its own form: seeds as numbers, headers, fixtures, what is in the way."""
 
 from __future__ import annotations
 
