@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pins import current
-from dbt_arctic.adapter.pulls import ModelPulls
+from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.catalog.api import CatalogReader
@@ -161,9 +160,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         for known in earlier:
             if known.images == images:
                 return known.sql
-        with as_dbt_errors(), ExitStack() as left:
-            # Else what another of its pulls has staged stays: dbt calls the hook for models that compile.
-            left.callback(self.post_model_hook, {}, None)
+        with as_dbt_errors(), where_it_fails(lambda: self.post_model_hook({}, None)):
             refuse_pull(model)
             begun = self._pulls().begun_from(model["unique_id"]) if running else None
             expected = begun if begun is not None else {} if first_run else self._consumed(target)
@@ -191,7 +188,6 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 self._pulls().add(model["unique_id"], expected, planned, since)
                 if planned.stage is not None:
                     edge.run("stage", planned.stage[0])
-            left.pop_all()
         return planned.sql
 
     @available.parse(lambda *a, **k: False)

@@ -98,7 +98,8 @@ class Operator:
         """Schemas besides those, in which the project has tables: its ``generate_schema_name`` names them."""
         named = {model.schema for model in self.models}
         own = self._target.credentials.schema
-        if not any(schema == own or schema.startswith(f"{own}_") for schema in named):
+        by_default = {model.schema for model, config in self.models.items() if not config.get("schema")}
+        if by_default and not any(schema == own or schema.startswith(f"{own}_") for schema in by_default):
             return []  # the last dbt command was about another target
         return [schema for schema in self.catalog.list_schemas() if schema in named and schema not in chosen]
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull
+
+
+@contextmanager
+def where_it_fails(forget: Callable[[], None]) -> Iterator[None]:
+    """What a model has staged before one of its pulls fails: dbt calls its hook for models that compile."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # the pull's error is the one to tell, and `clean` finds what stays
+            forget()
+        raise
 
 
 @dataclass

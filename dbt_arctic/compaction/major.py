@@ -236,9 +236,9 @@ def _trim(edge: Edge, plan: CompactionPlan) -> int:
     """How many transactions went."""
     keep_deletes = plan.table.sequence_by is not None
     trim = plan.trim
-    if len(plan.forget) > LISTED_AT_MOST:
+    if plan.forget and len(plan.trim) + len(plan.forget) > LISTED_AT_MOST:
         # A delete goes in no statement before that of a row which lost against it, however late that came.
-        trim = (*plan.trim, *plan.forget)
+        trim = (*plan.forget, *plan.trim)
     for step, transactions, keep in (("trim", trim, keep_deletes), ("forget", plan.forget, False)):
         # The oldest first: cut off in between, nothing comes out from under what was newer.
         for start in range(0, len(transactions), LISTED_AT_MOST):

@@ -34,7 +34,7 @@ from dbt_arctic.engine.warehouse import prepare_warehouse
 from dbt_arctic.errors import SparkStartError
 from dbt_arctic.secret import shown
 
-_LISTENERS_MS = 2000
+_LISTENERS_MS = 10_000
 
 _lock = threading.RLock()
 _running: SparkProcess | None = None

@@ -19,7 +19,7 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.alike import family, of_its_type
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.types import Sort, sort_of, sorts
+from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
 Families: TypeAlias = dict[str, str]
 
@@ -34,7 +34,7 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
 
     :param known: types of columns. :param scanned: those of scans.
     """
-    numbers = sorts(node, scanned)
+    numbers = {**sorts(node, scanned), **{name: sort_of_type(type_) for name, type_ in known.items()}}
     found: Families = {}
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):

@@ -104,6 +104,13 @@ def test_elements_of_arrays_in_unions_are_compared_alike() -> None:
     part = "SELECT id, x FROM o LATERAL VIEW explode({}) e AS x"
     both = f"SELECT x, count(*) AS n FROM ({part} UNION ALL {part}) AS u GROUP BY x"
     understand(both.format("tags", "tags"), schemas)
+    # A sum with a number in it is one of whole numbers, and no float.
+    computed = part.replace("x FROM", "x + 1 AS x FROM", 1).format("more")
+    mixed = (
+        f"SELECT x, count(*) AS n FROM ({computed} UNION ALL SELECT id, id / 2 AS x FROM o) AS u GROUP BY x"
+    )
+    with pytest.raises(CannotPlan, match="is compared"):
+        understand(mixed, schemas)
     with pytest.raises(CannotPlan, match="have string and bigint"):
         understand(both.format("tags", "more"), schemas)
 

@@ -180,7 +180,7 @@ def shop(
             execute(cursor, sql, bindings)
             return
         script.run(sql, lambda: execute(cursor, sql, bindings))
-        script.jobs += cursor.job_count
+        script.jobs += cursor.job_count or 0
 
     monkeypatch.setattr(SessionCursor, "execute", scripted)
     monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")

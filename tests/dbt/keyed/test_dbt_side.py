@@ -73,7 +73,7 @@ unit_tests:
         rows: [{path: 'C:\temp\new it''s\', parts: "array('it''s', 'a\\b')"}]
     expect:
       rows: [{path: 'C:\temp\new it''s\', first: "it's", n: 17}]
-""".replace("\\\\", "\\\\"),
+""",
     )
     shop.dbt("run")
     shop.dbt("test", "--select", "test_type:unit")
