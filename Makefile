@@ -53,7 +53,7 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 
 .PHONY: bench
 bench: java ## Side by side with everyone, for hours: DIR=folder, SCALE=5 (million rows), ROUNDS, PEERS=arctic,delta
-	@$(if $(DIR),,echo "make bench needs DIR, a folder with space: make bench DIR=/tmp/bench SCALE=1" >&2; exit 1)
+	@$(if $(DIR),,echo "make bench needs DIR, a folder with space: make bench DIR=bench SCALE=1" >&2; exit 1)
 	@$(BIN)/python -m benchmarks.peers --dir "$(DIR)" --rounds $(ROUNDS) --scale $(if $(filter file,$(origin SCALE)),1,$(SCALE)) \
 	  $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 

@@ -18,6 +18,7 @@ from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import is_automatic
+from dbt_arctic.adapter.databases import is_of, is_schema_of
 from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
@@ -131,7 +132,7 @@ def _refuse_writes_outside(target: Target, copy: Name, selection: Sequence[str])
         if node["config.materialized"] == "ephemeral":
             continue
         place = Name(node["database"], node["schema"], node["alias"])
-        if place.catalog != copy.catalog or not _is_of(place.schema, copy):
+        if not (is_of(place.catalog, copy.catalog) and is_schema_of(place.schema, copy.schema)):
             raise ConfigError(
                 f"{node['unique_id']} would be written to {place.dotted}",
                 where=str(target.project_root),
@@ -140,11 +141,6 @@ def _refuse_writes_outside(target: Target, copy: Name, selection: Sequence[str])
                 fix="let generate_schema_name begin with target.schema, or check models that do without it: "
                 "dbt-arctic check MODEL",
             )
-
-
-def _is_of(schema: str, copy: Name) -> bool:
-    """Whether dbt by default makes this name of the copy's schema."""
-    return schema == copy.schema or schema.startswith(f"{copy.schema}_")
 
 
 def _list(
@@ -234,7 +230,7 @@ def _schema(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
     finally:
         if not keep:
             for existing in operator.catalog.list_schemas():
-                if _is_of(existing, name):
+                if is_schema_of(existing, name.schema):
                     _drop(operator, Name(name.catalog, existing, ""))
 
 

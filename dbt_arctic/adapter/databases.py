@@ -14,6 +14,11 @@ def is_of(database: str | None, ours: str) -> bool:
     return not database or database.lower() == ours.lower()
 
 
+def is_schema_of(schema: str, own: str) -> bool:
+    """Whether dbt by default makes this name of a target's schema: itself, or with a custom one added."""
+    return schema == own or schema.startswith(f"{own}_")
+
+
 def refuse_model(model: Mapping[str, Any], ours: str) -> None:
     """:raises ConfigError: the node is to be written to another catalog: what is there could not be known."""
     if not is_of(model.get("database"), ours):

@@ -143,14 +143,15 @@ class ModelApi(KeyedApi):
         a variable that is declared twice is an error.
         """
         statements, rest = self.split_header(header)
+        if not (header and statements):
+            return [], rest
         with as_dbt_errors():
             ran = _HEADERS.setdefault(self._handle(), set())
         if header in ran:
             return [], rest
-        ran.add(header or "")
+        ran.add(header)
         return statements, rest
 
-    @available
     @classmethod
     def split_header(cls, header: str | None) -> tuple[list[str], str]:
         """A ``sql_header`` as statements of their own, and what is left to stand before the main one.

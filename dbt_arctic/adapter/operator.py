@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.adapter.databases import is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.catalog.api import CatalogReader
@@ -91,15 +92,15 @@ class Operator:
         if everything:
             return existing
         own = self._target.credentials.schema
-        custom = {name for name in {model.schema for model in self.models} if name.startswith(f"{own}_")}
-        return [schema for schema in existing if schema == own or schema in custom]
+        named = {own, *(model.schema for model in self.models)}
+        return [schema for schema in existing if schema in named and is_schema_of(schema, own)]
 
     def other_schemas(self, chosen: Sequence[str]) -> list[str]:
         """Schemas besides those, in which the project has tables: its ``generate_schema_name`` names them."""
         named = {model.schema for model in self.models}
         own = self._target.credentials.schema
         by_default = {model.schema for model, config in self.models.items() if not config.get("schema")}
-        if by_default and not any(schema == own or schema.startswith(f"{own}_") for schema in by_default):
+        if by_default and not any(is_schema_of(schema, own) for schema in by_default):
             return []  # the last dbt command was about another target
         return [schema for schema in self.catalog.list_schemas() if schema in named and schema not in chosen]
 

@@ -23,10 +23,10 @@ class Target(NamedTuple):
     project_root: Path
     name: str
     credentials: ArcticCredentials
+    artifacts: Path
+    """Where dbt leaves its manifest and its results."""
     profiles_dir: Path | None = None
     """Where the profile was found."""
-    artifacts: Path = Path("target")
-    """Where dbt leaves its manifest and its results."""
 
 
 def load_target(
@@ -66,7 +66,7 @@ def load_target(
             where=str(folder / "profiles.yml"),
             fix="name a target of type arctic: --target NAME",
         )
-    return Target(root, profile.target_name, profile.credentials, folder, _artifacts(root, profile))
+    return Target(root, profile.target_name, profile.credentials, _artifacts(root, profile), folder)
 
 
 def _artifacts(root: Path, profile: Profile) -> Path:

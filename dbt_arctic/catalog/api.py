@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,6 @@ class CatalogColumn:
     nullable: bool = True
     field_id: int | None = field(default=None, compare=False)
     """Iceberg's number of it, which it keeps when it is renamed; ``None`` where the catalog does not tell."""
-
-
-class ColumnThen(NamedTuple):
-    """What a column was when a snapshot was committed: it may have been renamed or made wider since."""
-
-    name: str
-    type: str
 
 
 @dataclass(frozen=True)
@@ -179,9 +172,10 @@ class CatalogReader(Protocol):
         """``None`` when there is no view of that name."""
         ...
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
-        """The columns of a table that it had when a snapshot was committed, by their names of today. A
-        catalog that is read by SQL does not know of other names."""
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
+        """The columns that a table had when a snapshot was committed, as they were then: each may have been
+        renamed or made wider since. By their names of today; a catalog that is read by SQL does not know of
+        other names."""
         ...
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 
 from dbt_arctic.catalog.api import (
     CatalogColumn,
-    ColumnThen,
     DataFile,
     PlacedFile,
     RelationEntry,
@@ -138,11 +137,11 @@ class SqlCatalog:
         table = self._existing(schema, name)
         return self._run(f"SELECT {', '.join(quoted(column) for column in columns)} FROM {table}")
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         table = self._existing(schema, name)
         self._check_snapshot(table, f"{self._catalog}.{schema}.{name}", snapshot_id)
         rows = self._run(f"DESCRIBE QUERY SELECT * FROM {table} VERSION AS OF {int(snapshot_id)}")
-        return {row[0]: ColumnThen(row[0], row[1]) for row in rows}
+        return {row[0]: CatalogColumn(row[0], row[1]) for row in rows}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         relation = f"{self._catalog}.{schema}.{name}"

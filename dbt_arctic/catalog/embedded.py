@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from dbt_arctic.catalog.api import (
-    ColumnThen,
+    CatalogColumn,
     DataFile,
     PlacedFile,
     RelationEntry,
@@ -91,7 +91,7 @@ class EmbeddedCatalog:
     def load_view(self, schema: str, name: str) -> ViewState | None:
         return self._load(schema, name, "view", self._view)
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         metadata = self._load(schema, name, "table", self._table)
         return snapshot_columns(self._name, schema, name, metadata, snapshot_id)
 

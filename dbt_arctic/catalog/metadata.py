@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_arctic.catalog.api import CatalogColumn, ColumnThen, Snapshot, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
 from dbt_arctic.catalog.types import spark_type
 
 _OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
@@ -25,7 +25,7 @@ class TableMetadata:
     """Snapshot id to the location of its manifest list."""
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
-    columns_at: dict[int, dict[str, ColumnThen]]
+    columns_at: dict[int, dict[str, CatalogColumn]]
     """Snapshot id to the columns that the table had then: by their names of today."""
 
 
@@ -89,17 +89,15 @@ def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
     return list(document["schema"]["fields"])  # format version 1 may have the single schema only
 
 
-def _columns_at(document: dict[str, Any], current: list[dict[str, Any]]) -> dict[int, dict[str, ColumnThen]]:
+def _columns_at(
+    document: dict[str, Any], current: list[dict[str, Any]]
+) -> dict[int, dict[str, CatalogColumn]]:
     # By number: a column that was renamed is the same one, and one that was dropped and added again is
     # another, which older rows do not have.
     known = {field["id"]: field["name"] for field in current}
 
-    def then(fields: list[dict[str, Any]]) -> dict[str, ColumnThen]:
-        return {
-            known[field["id"]]: ColumnThen(field["name"], spark_type(field["type"]))
-            for field in fields
-            if field["id"] in known
-        }
+    def then(fields: list[dict[str, Any]]) -> dict[str, CatalogColumn]:
+        return {known[column.field_id]: column for column in _columns(fields) if column.field_id in known}
 
     columns = {schema["schema-id"]: then(schema["fields"]) for schema in document.get("schemas") or []}
     now = then(current)

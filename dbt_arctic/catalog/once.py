@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbt_arctic.catalog.api import (
+    CatalogColumn,
     CatalogReader,
-    ColumnThen,
     DataFile,
     PlacedFile,
     RelationEntry,
@@ -61,7 +61,7 @@ class Once:
             self._views[schema, name] = self._catalog.load_view(schema, name)
         return self._views[schema, name]
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         return self._catalog.columns_at(schema, name, snapshot_id)
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt_arctic import secret
 from dbt_arctic.catalog.api import (
-    ColumnThen,
+    CatalogColumn,
     DataFile,
     PlacedFile,
     RelationEntry,
@@ -138,7 +138,7 @@ class RemoteCatalog:
             return self._by_sql.load_view(schema, name)
         return read_view(schema, name, json.loads(view.metadata.model_dump_json()))
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         try:
             table = self._table(schema, name)
         except _BeyondPyiceberg:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from dbt_arctic.catalog.api import ColumnThen, DataFile, PlacedFile, StoredFile
+from dbt_arctic.catalog.api import CatalogColumn, DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.damage import unreadable_manifest
 from dbt_arctic.catalog.metadata import TableMetadata
 from dbt_arctic.errors import UnknownRelation, VersionUnavailable
@@ -106,7 +106,7 @@ def _reading(
 
 def snapshot_columns(
     catalog: str, schema: str, name: str, metadata: TableMetadata | None, snapshot_id: int
-) -> dict[str, ColumnThen]:
+) -> dict[str, CatalogColumn]:
     """The columns that a table had at ``snapshot_id``, by their names of today.
 
     :raises UnknownRelation: there is no such table.

@@ -19,7 +19,7 @@ class _TrustingChannelBuilder(DefaultChannelBuilder):
         self._bearer = token
 
     def toChannel(self) -> Any:  # noqa: N802  # Spark's name
-        import grpc  # type: ignore[import-untyped] # no types are published for it
+        import grpc
 
         credentials = grpc.ssl_channel_credentials(self._roots)
         if self._bearer:

@@ -93,7 +93,7 @@ class ConnectCursor(SparkCursor):
 
 def _returned(session: Any, frame: Any) -> Any:
     """The Arrow table that came with a command's answer; ``None`` of a query, which has yet to run."""
-    import pyarrow as pa  # type: ignore[import-untyped] # it has no type information
+    import pyarrow as pa
 
     relation = frame._plan.to_proto(session.client).root
     if relation.WhichOneof("rel_type") != "local_relation":

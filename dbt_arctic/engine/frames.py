@@ -98,7 +98,7 @@ def take_up(session: Any, model: str) -> None:
 
 
 def _to_spark(session: Any, frame: Any, model: str) -> Any:
-    import pyarrow as pa  # type: ignore[import-untyped] # it has no type information
+    import pyarrow as pa
 
     if hasattr(frame, "createOrReplaceTempView"):
         return frame

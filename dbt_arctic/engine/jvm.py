@@ -79,7 +79,7 @@ class SparkProcess:
 
     def _has_counted(self) -> bool:
         """Waits for Spark's listeners, which keep the counts. What has run has run, whatever they do."""
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no types
+        from py4j.protocol import Py4JJavaError
 
         try:
             self.context._jsc.sc().listenerBus().waitUntilEmpty(_LISTENERS_MS)
@@ -99,7 +99,7 @@ class SparkProcess:
 
     def close_catalog(self, session: Any, name: str) -> None:
         """Close what a session's catalog holds open (database connections), if it was ever used."""
-        from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped] # nor has py4j
+        from py4j.java_gateway import is_instance_of
 
         gateway = self.context._gateway
         manager = session._jsparkSession.sessionState().catalogManager()

@@ -8,7 +8,7 @@ from typing import Any
 
 def create_temp_view(session: Any, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """A temporary view over literal rows, every column a string (or NULL)."""
-    import pyarrow as pa  # type: ignore[import-untyped] # it has no type information
+    import pyarrow as pa
     from pyspark.sql.types import StringType, StructField, StructType
 
     arrays = [

@@ -17,7 +17,7 @@ _MAX_CAUSES = 20
 
 def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
     """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours."""
-    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped] # it has none
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.captured import CapturedException
 

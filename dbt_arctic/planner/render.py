@@ -84,7 +84,7 @@ class Renderer:
     sources: Sources
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Least and greatest value of key columns that are never NULL, as literals: sorted files are skipped."""
-    _aliases: Identifiers = field(default_factory=lambda: Identifiers("_"))
+    _alias: Identifiers = field(default_factory=lambda: Identifiers("_"))
 
     def query(self, node: Node, columns: Sequence[str] | None = None) -> str:
         """The SELECT of a tree, with the given columns (default: all) in that order."""
@@ -135,10 +135,6 @@ class Renderer:
         return Select(
             {name: _of(alias, name) for name in names}, f"(\n{_indented(text)}\n) AS {quoted(alias)}"
         )
-
-    def _alias(self, wish: str) -> str:
-        # Also none of the query's own: `o_2` may be one, and the second `o` comes first.
-        return self._aliases(wish)
 
     def _scan(self, node: Scan) -> Select:
         alias = self._alias(node.alias)

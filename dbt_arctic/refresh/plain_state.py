@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbt_arctic.catalog.api import ColumnThen
+from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.widening import is_widened
 
 
 def plain_at(
-    name: Name, columns: Mapping[str, str], present: Mapping[str, ColumnThen], snapshot: int | None
+    name: Name, columns: Mapping[str, str], present: Mapping[str, CatalogColumn], snapshot: int | None
 ) -> str:
     """All rows of a table at a snapshot; none where that is ``None``.
 

@@ -225,8 +225,7 @@ def retired_state(
             why=f"it was {', '.join(retired.key)} when this model last read it, now {', '.join(table.key)}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
-    base = catalog.load_table(retired.base.schema, retired.base.identifier)
-    if base is not None and (column := other_key_type(table, base)):
+    if column := other_key_type(table, known[before.base_snapshot]):
         raise VersionUnavailable(
             f"{table.name} was rebuilt with another type of its key",
             where=model,

@@ -111,7 +111,7 @@ def carry_over(
             return None
         if {name.lower() for name in retired.table.key} != {name.lower() for name in table.key}:
             raise _cannot(retired, table, where, "the key changed, and a delete is known by its key alone")
-        if column := other_key_type(table, state):
+        if column := other_key_type(table, {column.name: column.type for column in state.columns}):
             what = f"the type of {column} changed: two of its keys may be one now"
             raise _cannot(retired, table, where, what)
         if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
@@ -178,11 +179,14 @@ def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -
     }
 
 
-def other_key_type(table: KeyedTable, earlier: TableState) -> str | None:
-    """A column of the key that Spark compares with its values in an earlier table after a cast."""
+def other_key_type(table: KeyedTable, earlier: Mapping[str, str]) -> str | None:
+    """A column of the key that Spark compares with its values in an earlier table after a cast.
+
+    :param earlier: the types of columns there, by name.
+    """
     from dbt_arctic.planner.alike import are_alike  # imports sqlglot, which a state does without
 
-    then = {column.name.lower(): column.type for column in earlier.columns}
+    then = {column.lower(): type_ for column, type_ in earlier.items()}
     for name in table.key:
         if name.lower() in then and not are_alike(table.types[name], then[name.lower()]):
             return name

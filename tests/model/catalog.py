@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from dbt_arctic.catalog.api import (
     CatalogColumn,
-    ColumnThen,
     DataFile,
     PlacedFile,
     RelationEntry,
@@ -61,9 +60,9 @@ class MemoryCatalog:
         columns = tuple(CatalogColumn(*column) for column in found.columns)
         return ViewState(schema, name, dict(found.properties), columns, found.sql, found.comment)
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
         fields = self._commit(schema, name, snapshot_id).fields
-        return {one.name: ColumnThen(one.name, one.type) for one in fields}
+        return {one.name: CatalogColumn(one.name, one.type) for one in fields}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         commit = self._commit(schema, name, snapshot_id)

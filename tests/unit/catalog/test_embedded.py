@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_arctic.catalog.api import CatalogColumn, ColumnThen, RelationEntry, Snapshot
+from dbt_arctic.catalog.api import CatalogColumn, RelationEntry, Snapshot
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation, VersionUnavailable
 
@@ -125,10 +125,10 @@ def test_a_table_is_read_whole(handmade: HandmadeWarehouse) -> None:
         },
     )
     catalog = open_embedded(handmade)
-    assert catalog.columns_at("a", "t", 10) == {"id": ColumnThen("old_name", "bigint")}
+    assert catalog.columns_at("a", "t", 10) == {"id": CatalogColumn("old_name", "bigint")}
     assert catalog.columns_at("a", "t", 20) == {
-        "id": ColumnThen("id", "bigint"),
-        "price": ColumnThen("price", "decimal(12,2)"),
+        "id": CatalogColumn("id", "bigint", "the key", nullable=False),
+        "price": CatalogColumn("price", "decimal(12,2)"),
     }
     table = catalog.load_table("a", "t")
     assert table is not None
@@ -170,7 +170,7 @@ def test_a_column_that_was_dropped_and_added_again_is_not_one_of_older_rows(
         ],
         refs={"main": {"snapshot-id": 10, "type": "branch"}},
     )
-    assert open_embedded(handmade).columns_at("a", "t", 10) == {"id": ColumnThen("id", "bigint")}
+    assert open_embedded(handmade).columns_at("a", "t", 10) == {"id": CatalogColumn("id", "bigint")}
 
 
 def test_a_table_without_snapshots_has_no_main(handmade: HandmadeWarehouse) -> None:
@@ -194,7 +194,7 @@ def test_a_table_of_format_version_1_is_read(handmade: HandmadeWarehouse) -> Non
     table = open_embedded(handmade).load_table("a", "t")
     assert table is not None
     assert table.branches == {"main": 5}
-    assert open_embedded(handmade).columns_at("a", "t", 5) == {"id": ColumnThen("id", "bigint")}
+    assert open_embedded(handmade).columns_at("a", "t", 5) == {"id": CatalogColumn("id", "bigint")}
     assert table.snapshots == (Snapshot(5, None, 0, 1, "", {}),)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_arctic.catalog.api import CatalogColumn, ColumnThen, RelationEntry, ViewState
+from dbt_arctic.catalog.api import CatalogColumn, RelationEntry, ViewState
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
 from dbt_arctic.errors import CatalogUnavailable, UnknownRelation, VersionUnavailable
@@ -197,8 +197,8 @@ def test_a_table_beyond_pyiceberg_is_read_by_sql(catalog: RemoteCatalog, rest: R
         DESCRIBE_QUERY=[("id", "bigint", None), ("v", "variant", None)],
     )
     assert reader.columns_at("a", "t", 7) == {
-        "id": ColumnThen("id", "bigint"),
-        "v": ColumnThen("v", "variant"),
+        "id": CatalogColumn("id", "bigint"),
+        "v": CatalogColumn("v", "variant"),
     }
 
 
@@ -227,7 +227,9 @@ def test_a_server_without_views_has_none(catalog: RemoteCatalog, rest: RestServe
 
 
 def test_columns_of_a_snapshot(catalog: RemoteCatalog) -> None:
-    assert catalog.columns_at("a", "t", 7) == {"id": ColumnThen("id", "bigint")}
+    assert catalog.columns_at("a", "t", 7) == {
+        "id": CatalogColumn("id", "bigint", "the key", nullable=False, field_id=1)
+    }
     with pytest.raises(VersionUnavailable):
         catalog.columns_at("a", "t", 8)
     with pytest.raises(UnknownRelation):

@@ -8,7 +8,6 @@ import pytest
 
 from dbt_arctic.catalog.api import (
     CatalogColumn,
-    ColumnThen,
     DataFile,
     RelationEntry,
     Snapshot,
@@ -48,8 +47,8 @@ class Catalog:
         properties = self.views.get((schema, name))
         return None if properties is None else ViewState(schema, name, properties, (), "")
 
-    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, ColumnThen]:
-        return {"id": ColumnThen("id", "bigint"), "a`b": ColumnThen("a`b", "string")}
+    def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
+        return {"id": CatalogColumn("id", "bigint"), "a`b": CatalogColumn("a`b", "string")}
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
         return []
