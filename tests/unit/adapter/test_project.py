@@ -47,3 +47,13 @@ def test_artifacts_are_where_dbt_leaves_them(project: Path, monkeypatch: pytest.
     assert outside_of_dbt(project).artifacts == project / "built" / "a"
     monkeypatch.setenv("DBT_TARGET_PATH", "chosen")
     assert outside_of_dbt(project).artifacts == project / "chosen"
+
+
+def test_a_target_path_that_cannot_be_read_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE", "/lake")
+    monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
+    (project / "dbt_project.yml").write_text(
+        "{name: shop, profile: shop, target-path: \"{{ env_var('NOWHERE') }}\"}", encoding="utf-8"
+    )
+    with pytest.raises(ProfileError, match=r"target-path[\s\S]*NOWHERE[\s\S]*DBT_TARGET_PATH"):
+        outside_of_dbt(project)

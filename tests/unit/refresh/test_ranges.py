@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -81,3 +82,11 @@ def test_a_range_is_a_condition() -> None:
     assert between({"id": ("1", "9"), "day": ("DATE '2020-01-01'", "DATE '2020-01-02'")}, "m") == (
         "m.`id` BETWEEN 1 AND 9 AND m.`day` BETWEEN DATE '2020-01-01' AND DATE '2020-01-02'"
     )
+
+
+def test_days_that_no_literal_names_leave_nothing_known_of_their_column() -> None:
+    beyond = (dt.date.max - dt.date(1970, 1, 1)).days + 1
+    files = ({TXN: (7, 7), "id": (10, 20), "day": (0, beyond)},)
+    assert ranges(table(id="bigint", day="date"), *files) == {"id": ("10", "20")}
+    files = ({TXN: (7, 7), "day": (0, beyond - 1)},)
+    assert ranges(table(day="date"), *files) == {"day": ("DATE '1970-01-01'", "DATE '9999-12-31'")}
