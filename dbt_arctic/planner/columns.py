@@ -1,11 +1,13 @@
-"""Whether every column that an operator names comes from its inputs.
+"""Which columns operators name: that these come from their inputs, and that scans read no others.
 
-The builder should see to it; a plan in which it failed would be read as something else, so it is checked.
+The builder should see to the first; a plan in which it failed would be read as something else, so it is
+checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -17,9 +19,14 @@ from dbt_arctic.planner.algebra import (
     Limit,
     Node,
     Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
     Window,
     children,
     columns_of,
+    map_children,
     walk,
 )
 from dbt_arctic.planner.reasons import CannotPlan
@@ -48,6 +55,35 @@ def all_expressions(node: Node) -> Iterator[exp.Expression]:
     if isinstance(node, Project | Filter):
         for subquery in node.subqueries:
             yield from (one for one in (*subquery.links, subquery.value) if one is not None)
+
+
+def used_columns(parts: Iterable[Node]) -> frozenset[str]:
+    """The columns that something is made of."""
+    found: set[str] = set()
+    for part in parts:
+        found.update(part.output)
+        for node in walk(part):
+            found |= columns_of(*expressions(node))
+            for subquery in getattr(node, "subqueries", ()):
+                found |= columns_of(*subquery.links, subquery.value, subquery.operand)
+            if isinstance(node, Restrict):
+                found |= columns_of(*(value for value, _ in node.pairs))
+                found.update(name for _, name in node.pairs)
+            elif isinstance(node, UnionAll | SetOperation):
+                found.update(name for child in children(node) for name in child.output)
+    return frozenset(found)
+
+
+def trimmed(node: Node) -> Node:
+    """The same tree, with scans of the columns that it uses. A scan has all of its table at first."""
+    used = used_columns([node])
+
+    def trim(part: Node) -> Node:
+        if isinstance(part, Scan):
+            return replace(part, columns=tuple(pair for pair in part.columns if pair[0] in used))
+        return map_children(part, trim)
+
+    return trim(node)
 
 
 def check_columns(node: Node) -> None:

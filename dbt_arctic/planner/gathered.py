@@ -21,17 +21,14 @@ from dbt_arctic.planner.algebra import (
     Project,
     Restrict,
     Scan,
-    SetOperation,
     State,
     UnionAll,
-    children,
     column,
-    columns_of,
     map_children,
     plain,
     walk,
 )
-from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.columns import trimmed, used_columns
 from dbt_arctic.planner.facts import Facts
 
 SIDE = "_arctic_side"
@@ -65,7 +62,7 @@ class _Lookup:
 def gather(nodes: Iterable[Node], facts: Facts) -> tuple[tuple[Node, ...], tuple[Gathered, ...]]:
     """The same parts of a statement over gathered rows, and what to gather for them, in this order."""
     parts = tuple(nodes)
-    used = _used(parts)
+    used = used_columns(parts)
     lookups: list[_Lookup] = []
     for node in (one for part in parts for one in walk(part)):
         found = _looked_up(node, facts)
@@ -90,24 +87,8 @@ def gather(nodes: Iterable[Node], facts: Facts) -> tuple[tuple[Node, ...], tuple
                 return _of_state(replace(scan, source=_name(place), columns=columns), scan.state)
         return map_children(node, swapped)
 
-    made = tuple(Gathered(_name(place), _rows(one, facts)) for place, one in enumerate(several))
+    made = tuple(Gathered(_name(place), trimmed(_rows(one, facts))) for place, one in enumerate(several))
     return tuple(swapped(part) for part in parts), made
-
-
-def _used(parts: Iterable[Node]) -> frozenset[str]:
-    """The columns that something is made of. A scan has all of its table, which Spark cuts down itself."""
-    found: set[str] = set()
-    for part in parts:
-        found.update(part.output)
-        for node in walk(part):
-            found |= columns_of(*expressions(node))
-            for subquery in getattr(node, "subqueries", ()):
-                found |= columns_of(*subquery.links, subquery.value, subquery.operand)
-            if isinstance(node, Restrict):
-                found |= columns_of(*(value for value, _ in node.pairs))
-            elif isinstance(node, UnionAll | SetOperation):
-                found.update(name for child in children(node) for name in child.output)
-    return frozenset(found)
 
 
 def _name(place: int) -> str:

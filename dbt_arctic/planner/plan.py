@@ -20,7 +20,7 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.alike import with_true_equalities
 from dbt_arctic.planner.build import Builder
-from dbt_arctic.planner.columns import check_columns
+from dbt_arctic.planner.columns import check_columns, trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.direct import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.facts import Facts
@@ -165,8 +165,8 @@ def plan_incremental(
     pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
     return Incremental(
         key=tuple(key),
-        affected=affected,
-        rows=with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts),
+        affected=trimmed(affected),
+        rows=trimmed(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts)),
         columns=query.columns,
         guards=guards,
         logged=whole_log(affected),
@@ -189,7 +189,7 @@ def guards_of(node: Node, facts: Facts) -> list[Guard]:
 
 
 def _guard(what: str, node: Node, facts: Facts) -> Guard:
-    return Guard(what, facts.before(node), node)
+    return Guard(what, trimmed(facts.before(node)), trimmed(node))
 
 
 def _value(subquery: Subquery) -> Node:

@@ -10,6 +10,7 @@ of the touched values are compared.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
@@ -48,7 +49,9 @@ SIGN = "_sign"
 """1: a row that the result has gained; -1: one that it has lost."""
 
 _FEW = 2_000_000
-"""Changed rows that are sent to each task rather than met by sorting the other side."""
+"""Changed rows, or what they are joined to, that are sent to each task: the other side is not sorted."""
+_SMALL = 100_000
+"""Rows of a table that Spark itself sends to each task."""
 
 _CHANGED: tuple[State, State] = ("minus", "plus")
 
@@ -142,9 +145,8 @@ def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
     found: list[Node] = []
     for place, relation in enumerate(relations):
         others = [*relations[:place], *(facts.before(one) for one in relations[place + 1 :])]
-        own = _below(relation, used)
-        for rows in signed(relation, own, facts, values):
-            found.append(_only(_joined(_few(rows, own, relation, facts), others, conditions, facts), wanted))
+        for rows in signed(relation, _below(relation, used), facts, values):
+            found.append(_only(_joined(rows, relation, others, conditions, wanted, facts), wanted))
     return tuple(found)
 
 
@@ -157,9 +159,19 @@ def _flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
     return [*left, *right], [*above, *beside, *node.conditions]
 
 
-def _joined(start: Node, others: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Node:
-    """All relations, each where a condition links it to those before it; first those of which few are met."""
-    made, left, open_ = start, list(others), list(conditions)
+def _joined(
+    rows: Node,
+    relation: Node,
+    others: Sequence[Node],
+    conditions: Sequence[exp.Expression],
+    wanted: Wanted,
+    facts: Facts,
+) -> Node:
+    """A relation's changes with all others, each where a condition links it to those before it; first those
+    of which few are met.
+    """
+    made, left, open_, reached = rows, list(others), list(conditions), [relation]
+    count = _changed_rows(relation, facts)
     while left:
         reach = set(made.output)
         met = {theirs for mine, theirs in equalities(open_) if mine in reach}
@@ -168,10 +180,45 @@ def _joined(start: Node, others: Sequence[Node], conditions: Sequence[exp.Expres
         left = [one for one in left if one is not picked]
         both = reach | set(picked.output)
         ready = [part for part in open_ if columns_of(part) <= both]
+        if _is_sent(count, picked, facts):
+            needed = columns_of(*open_) | {*wanted, SIGN}
+            items = tuple((name, column(name)) for name in made.output if name in needed)
+            made = Project(made, items, broadcast=True)
         open_ = [part for part in open_ if not columns_of(part) <= both]
         near = {mine: theirs for mine, theirs in equalities(ready) if theirs in picked.output}
         made = Join(made, _near(picked, made, near, facts), "inner", tuple(ready))
+        count = _met_rows(count, picked, near, reached, facts)
+        reached.append(picked)
     return Filter(made, tuple(open_)) if open_ else made
+
+
+def _changed_rows(relation: Node, facts: Facts) -> float:
+    counts = [facts.of(scan).changed_rows for scan in scans(relation) if facts.changed(scan)]
+    return sum(counts) if counts and min(counts) >= 0 else math.inf
+
+
+def _is_sent(count: float, other: Node, facts: Facts) -> bool:
+    """Whether rows are known to be few beside those that they are joined with. Spark would take changes, and
+    what they meet, for as many as their tables have rows; and would sort a large table for a few of them.
+    """
+    rows = _rows(other, facts)
+    return count <= _FEW and not 0 < rows <= min(count, _SMALL)
+
+
+def _met_rows(
+    count: float, picked: Node, near: Mapping[str, str], reached: Sequence[Node], facts: Facts
+) -> float:
+    """About how many rows a join has of so many: as many rows of a table meet one of another table's key as
+    there are on average.
+    """
+    if any(key <= set(near.values()) for key in unique_keys(picked, facts)):
+        return count
+    rows = _rows(picked, facts)
+    for one in reached:
+        owner = _rows(one, facts)
+        if rows and owner and any(key <= near.keys() for key in unique_keys(one, facts)):
+            return count * max(1.0, rows / owner)
+    return math.inf
 
 
 def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
@@ -188,14 +235,6 @@ def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
 
 def _rows(node: Node, facts: Facts) -> int:
     return sum(facts.of(scan).rows for scan in scans(node))
-
-
-def _few(rows: Node, own: Wanted, relation: Node, facts: Facts) -> Node:
-    """Changes that are known to be few: Spark would take them for as many as their table has rows."""
-    counts = [facts.of(scan).changed_rows for scan in scans(relation) if facts.changed(scan)]
-    if not counts or min(counts) < 0 or sum(counts) > _FEW:
-        return rows
-    return Project(rows, tuple((name, column(name)) for name in (*own, SIGN)), broadcast=True)
 
 
 @signed_rule.register

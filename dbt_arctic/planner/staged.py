@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dbt_arctic.planner.algebra import Aggregate, Node, Scan, State, column
+from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.gathered import Gathered
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import Inline
@@ -33,7 +34,7 @@ class Collected(Inline):
         number = len(self.found)
         named = tuple(f"key_{number}_{place}" for place in range(len(names)))
         groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
-        made = Touched(f"\0touched_{number}", Aggregate(rows, groups))
+        made = Touched(f"\0touched_{number}", trimmed(Aggregate(rows, groups)))
         self.found.append(made)
         return Scan(made.name, "touched", tuple((key, key) for key in named))
 

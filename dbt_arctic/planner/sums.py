@@ -26,6 +26,7 @@ from dbt_arctic.planner.algebra import (
     substitute,
     walk,
 )
+from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.facts import Facts
@@ -114,7 +115,7 @@ def plan_sums(
     except NotSigned:
         return None
     parts, gathered = gather(parts, facts)
-    changes = [Project(part, tuple(items)) for part in parts]
+    changes = [trimmed(Project(part, tuple(items))) for part in parts]
     names = tuple(name for name, _ in items)
     if sum(1 for part in changes for _ in walk(part)) > LARGEST:
         return None

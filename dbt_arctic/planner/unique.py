@@ -35,7 +35,8 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
         case Scan():
             key = facts.of(node).key
             by_name = {stored: name for name, stored in node.columns}
-            return frozenset({frozenset(by_name[one] for one in key)}) if key else _NONE
+            shown_all = bool(key) and by_name.keys() >= set(key)
+            return frozenset({frozenset(by_name[one] for one in key)}) if shown_all else _NONE
         case Filter() | Window() | Limit():
             return unique_keys(node.child, facts)
         case Project():

@@ -6,11 +6,8 @@ from decimal import ROUND_HALF_UP, Decimal, getcontext
 
 import pytest
 
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, understand
-from dbt_arctic.planner.render import Renderer
-from dbt_arctic.planner.signed import signed
 from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split
 
 
@@ -84,22 +81,3 @@ def test_where_a_state_has_the_rows_of_the_model(sql: str, stored: dict[str, str
     made = split(understood(sql, {"t": (("id", "int"), ("g", "int"), ("x", "int"))}), ("g",), {"t": ("id",)})
     assert made is not None
     assert beside(made) == stored
-
-
-@pytest.mark.parametrize(("rows", "hinted"), [(100, True), (-1, False), (3_000_000, False)])
-def test_changes_that_are_known_to_be_few_are_sent_to_each_task(rows: int, hinted: bool) -> None:
-    schemas = {"t": (("id", "int"), ("x", "int")), "u": (("id", "int"), ("y", "int"))}
-    query = understood("SELECT t.x, u.y FROM t JOIN u ON t.id = u.id", schemas)
-    facts = Facts(
-        {
-            "t": UpstreamFacts(True, ("id",), 10_000_000, rows),
-            "u": UpstreamFacts(False, ("id",), 10_000_000, 0),
-        }
-    )
-
-    class Named:
-        def relation(self, source: str, state: str) -> str:
-            return f"{source}_{state}"
-
-    (part,) = signed(query.node, query.node.output, facts)
-    assert ("BROADCAST" in Renderer(Named()).query(part).upper()) == hinted
