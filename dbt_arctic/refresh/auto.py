@@ -32,7 +32,7 @@ from dbt_arctic.refresh.reading import (
     understood,
     unsupported_setting,
 )
-from dbt_arctic.refresh.timings import Took, is_slower
+from dbt_arctic.refresh.timings import Took, better_full
 from dbt_arctic.refresh.upstreams import Upstream
 
 Action = Literal["build", "full", "incremental", "nothing"]
@@ -224,9 +224,9 @@ def plan_auto(
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
             return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
-    slower = None if config.auto == "strict" else is_slower(took, _rows_of(changed))
-    if slower is not None:
-        return plan("full", slower)
+    better = None if config.auto == "strict" else better_full(took, _rows_of(changed))
+    if better is not None:
+        return plan("full", better)
     sums = None
     try:
         query = understood(reading, columns)

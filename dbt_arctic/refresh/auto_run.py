@@ -304,7 +304,7 @@ def _write(
     """One commit: the difference, and what it was computed from."""
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
-    timed = note(strategy, plan.began_ms, plan.changed_rows)
+    timed = note(strategy, plan.began_ms, plan.changed_rows, choice.reason)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
     if images:
         properties[PROPERTY_IMAGES] = "true"

@@ -360,7 +360,7 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     Tests that are not about that do without.
     """
     if not getattr(request.module, "BY_HISTORY", False):
-        monkeypatch.setattr(auto, "is_slower", lambda took, rows: None)
+        monkeypatch.setattr(auto, "better_full", lambda took, rows: None)
 
 
 @pytest.fixture

@@ -47,6 +47,30 @@ def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> Non
     assert [tuple(row) for row in rows] == [(0, 0), (1, 10), (2, 10)]
 
 
+def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) -> None:
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    model = orders.name.sibling("best")
+    config = parse_config("best", {"unique_key": "id", "incremental_strategy": "auto"})
+    sql = (
+        f"SELECT id, amount FROM {orders.name.sql} WHERE amount = (SELECT max(amount) FROM {orders.name.sql})"
+    )
+
+    def refresh() -> str:
+        edge = replace(orders.session.edge, now_ms=lambda: int((time.time() - 6) * 1000))
+        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        return str(run_refresh(edge, model, config, plan, owner="model.test").choice)
+
+    refresh()
+    told = []
+    for amount in (30, 40, 50, 60, 70):
+        orders.upsert([{"id": 1, "amount": amount}])
+        told.append(refresh())
+        assert orders.session.query(f"SELECT id, amount FROM {model.sql}") == [(1, amount)]
+    late, at_once = "FULL (guard)", "FULL (found-late)"
+    assert told == [late, at_once, late, at_once, at_once]
+
+
 def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     """Of incremental refreshes, and of a model over a small state; a user's own query is as Spark has it."""
     orders = shop.table()
