@@ -38,8 +38,10 @@ from dbt_arctic.planner.algebra import (
     plain,
     scans,
 )
+from dbt_arctic.planner.confined import confined
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before
+from dbt_arctic.planner.near import near
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.rules.condition import moved
 from dbt_arctic.planner.touched import Wanted, touched, union_of
@@ -185,9 +187,9 @@ def _joined(
             items = tuple((name, column(name)) for name in made.output if name in needed)
             made = Project(made, items, broadcast=True)
         open_ = [part for part in open_ if not columns_of(part) <= both]
-        near = {mine: theirs for mine, theirs in equalities(ready) if theirs in picked.output}
-        made = Join(made, _near(picked, made, near, facts), "inner", tuple(ready))
-        count = _met_rows(count, picked, near, reached, facts)
+        same = {mine: theirs for mine, theirs in equalities(ready) if theirs in picked.output}
+        made = Join(made, near(picked, made, same, facts), "inner", tuple(ready))
+        count = _met_rows(count, picked, same, reached, facts)
         reached.append(picked)
     return Filter(made, tuple(open_)) if open_ else made
 
@@ -206,17 +208,17 @@ def _is_sent(count: float, other: Node, facts: Facts) -> bool:
 
 
 def _met_rows(
-    count: float, picked: Node, near: Mapping[str, str], reached: Sequence[Node], facts: Facts
+    count: float, picked: Node, same: Mapping[str, str], reached: Sequence[Node], facts: Facts
 ) -> float:
     """About how many rows a join has of so many: as many rows of a table meet one of another table's key as
     there are on average.
     """
-    if any(key <= set(near.values()) for key in unique_keys(picked, facts)):
+    if any(key <= set(same.values()) for key in unique_keys(picked, facts)):
         return count
     rows = _rows(picked, facts)
     for one in reached:
         owner = _rows(one, facts)
-        if rows and owner and any(key <= near.keys() for key in unique_keys(one, facts)):
+        if rows and owner and any(key <= same.keys() for key in unique_keys(one, facts)):
             return count * max(1.0, rows / owner)
     return math.inf
 
@@ -265,7 +267,7 @@ def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signe
     found = touched(whole, names, facts).both()
     if not found:
         return ()
-    keys = values.keys(union_of(found, names), names)
+    keys = values.keys(confined(union_of(found, names), whole, facts), names)
     pairs = tuple((column(name), key) for name, key in zip(names, keys.output, strict=True))
     return (
         UnionAll(
@@ -335,60 +337,6 @@ def _with_sign(node: Node, wanted: Wanted, sign: int) -> Node:
 
 def _size(node: Node, facts: Facts) -> int:
     return sum(facts.of(scan).rows for scan in scans(node) if facts.changed(scan))
-
-
-# Ranges
-
-
-def _near(node: Node, changed: Node, same: Mapping[str, str], facts: Facts) -> Node:
-    """A side of a join, without rows out of the range in which the changed rows of the other side lie."""
-    conditions: list[exp.Expression] = []
-    for name in changed.output:
-        known = _range(changed, name, facts)
-        other = same.get(name)
-        if known is not None and other is not None and other in node.output:
-            low, high = (exp.Var(this=bound) for bound in known)
-            conditions.append(exp.Between(this=column(other), low=low, high=high))
-    return _filtered(node, tuple(conditions)) if conditions else node
-
-
-def _range(node: Node, name: str, facts: Facts) -> tuple[str, str] | None:
-    """The range of a column of changed rows, where it is a key column of one upstream."""
-    match node:
-        case Scan():
-            stored = dict(node.columns)[name]
-            return facts.of(node).ranges.get(stored) if node.state in (*_CHANGED, "signed") else None
-        case Project():
-            below = plain(dict(node.items)[name])
-            return None if below is None else _range(node.child, below, facts)
-        case Filter():
-            return _range(node.child, name, facts)
-        case Join():
-            side = node.left if name in node.left.output else node.right
-            return _range(side, name, facts)
-        case UnionAll():
-            place = node.columns.index(name)
-            found = {_range(child, child.output[place], facts) for child in node.children}
-            return found.pop() if len(found) == 1 else None
-        case _:
-            return None
-
-
-def _filtered(node: Node, conditions: tuple[exp.Expression, ...]) -> Node:
-    """Conditions as near to the scans as columns are passed on as they are."""
-    if isinstance(node, Join) and node.kind == "inner":
-        sides = [
-            tuple(part for part in conditions if columns_of(part) <= set(side.output))
-            for side in (node.left, node.right)
-        ]
-        left, right = (
-            _filtered(side, own) if own else side
-            for side, own in zip((node.left, node.right), sides, strict=True)
-        )
-        return replace(node, left=left, right=right)
-    if isinstance(node, Filter) and not node.subqueries:
-        return Filter(_filtered(node.child, conditions), node.conditions)
-    return Filter(node, conditions)
 
 
 __all__ = ["SIGN", "Inline", "NotSigned", "Signed", "signed"]

@@ -71,6 +71,12 @@ QUERIES = {
         "WHERE EXISTS (SELECT 1 FROM c AS q_2 WHERE q_2.k = q.x) GROUP BY q.y",
         "o1",
     ),
+    # Of the values that b touches, those matter that c has with such an m: unless c has changed, too.
+    "values of one kind": (
+        "SELECT t2.id AS o1, t2.w AS o2, t3.m AS o3 FROM b AS t2 JOIN c AS t3 ON t3.k = t2.v "
+        "WHERE t3.m > 1 AND t2.w <= (SELECT max(t4.w) - 1 FROM b AS t4 WHERE t4.v = t3.k)",
+        "o1",
+    ),
     "a number joined with a text": (
         "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 JOIN ("
         "SELECT t2.v, CASE WHEN t2.w > 1 THEN '0' ELSE '' END || CAST(t2.v AS STRING) AS k FROM b AS t2"
