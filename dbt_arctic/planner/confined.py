@@ -2,7 +2,7 @@
 
 A line of an order touches the average of its part. Where a query is about the parts of one brand, the values
 of all others have no rows before or after, and need not be looked at. A value is kept where each relation
-that has not changed, and has conditions of its own, has a row of it.
+that has not changed, is much smaller than one that has, and has conditions of its own, has a row of it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,14 @@ from dbt_arctic.planner.algebra import (
     column,
     columns_of,
     equalities,
+    scans,
 )
+from dbt_arctic.planner.chain import rows_of
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.near import near
+
+_LARGER = 10
+"""How many times larger what has changed is than what is looked at for it."""
 
 
 def confined(values: Node, whole: Node, facts: Facts) -> Node:
@@ -31,11 +36,14 @@ def confined(values: Node, whole: Node, facts: Facts) -> Node:
     if facts.time_moved:
         return values  # a condition on the time may have been another one
     conditions, relations = _parts(whole)
+    looked_up = max((facts.of(scan).rows for scan in scans(whole) if facts.changed(scan)), default=0)
     made = values
     for place, relation in enumerate(relations):
         own = tuple(part for part in conditions if _is_own(part, relation))
         if facts.changed(relation) or not (own or isinstance(relation, Filter)):
             continue
+        if _LARGER * rows_of(relation, facts) > looked_up:
+            continue  # to find the values that have rows costs what to look all of them up does
         pairs = [
             (name, theirs)
             for name, theirs in (*((name, name) for name in values.output), *equalities(conditions))

@@ -10,7 +10,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra import Filter, Join, Node, Project, Scan, UnionAll, column, columns_of, plain
 from dbt_arctic.planner.facts import Facts
 
-_OF_CHANGES = ("minus", "plus", "changed", "signed")
+_OF_CHANGES = ("minus", "plus", "changed", "signed", "keys")
 
 
 def near(node: Node, changed: Node, same: Mapping[str, str], facts: Facts) -> Node:

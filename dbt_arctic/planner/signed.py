@@ -10,8 +10,7 @@ of the touched values are compared.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import singledispatch
 
@@ -38,22 +37,16 @@ from dbt_arctic.planner.algebra import (
     plain,
     scans,
 )
+from dbt_arctic.planner.chain import NONE, Chain, changed_rows, flattened, joined
 from dbt_arctic.planner.confined import confined
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before
-from dbt_arctic.planner.near import near
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.rules.condition import moved
 from dbt_arctic.planner.touched import Wanted, touched, union_of
-from dbt_arctic.planner.unique import unique_keys
 
 SIGN = "_sign"
 """1: a row that the result has gained; -1: one that it has lost."""
-
-_FEW = 2_000_000
-"""Changed rows, or what they are joined to, that are sent to each task: the other side is not sorted."""
-_SMALL = 100_000
-"""Rows of a table that Spark itself sends to each task."""
 
 _CHANGED: tuple[State, State] = ("minus", "plus")
 
@@ -135,108 +128,56 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signe
 
 @signed_rule.register
 def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
-    """Each changed relation's changes with the others: those before it as they are, those after it as they
-    were. Joined from the changes on, so that what is read of the others is what they meet.
+    """Each changed relation's changes with the others that changed: those before it as they are, those after
+    it as they were. What this gives is joined with the rest, which is the same in both states, at once.
+
+    Joined from the changes on, so that what is read of the others is what they meet.
     """
     if node.kind != "inner":
         return _compared(node, wanted, facts, values)
-    relations, conditions = _flattened(node)
+    relations, conditions = flattened(node)
     # What is large comes first, and so is read as it is: of what was, more tables have to be read.
     relations.sort(key=lambda one: -_size(one, facts))
     used = columns_of(*conditions) | set(wanted)
+    core = _core(relations, conditions, facts)
+    rest = [one for one in relations if not any(one is other for other in core)]
+    inside = {name for one in core for name in one.output}
+    first = [part for part in conditions if columns_of(part) <= inside]
+    last = [part for part in conditions if not columns_of(part) <= inside]
+    needed = columns_of(*last) | set(wanted)
+    shown = tuple(name for one in core for name in one.output if name in needed) if rest else wanted
     found: list[Node] = []
-    for place, relation in enumerate(relations):
-        others = [*relations[:place], *(facts.before(one) for one in relations[place + 1 :])]
+    count = NONE
+    for place, relation in enumerate(core):
+        others = [*core[:place], *(facts.before(one) for one in core[place + 1 :])]
+        changes = changed_rows(relation, facts)
+        made = NONE
         for rows in signed(relation, _below(relation, used), facts, values):
-            found.append(_only(_joined(rows, relation, others, conditions, wanted, facts), wanted))
-    return tuple(found)
+            start = Chain(rows, (relation,), changes)
+            chain = joined(start, others, first, {*shown, SIGN}, facts)
+            found.append(_only(chain.rows, shown))
+            made = chain.count
+        count += made
+    if not found or not rest:
+        return tuple(found)
+    whole = found[0] if len(found) == 1 else UnionAll(tuple(found), (*shown, SIGN))
+    chain = joined(Chain(whole, tuple(core), count), rest, last, {*wanted, SIGN}, facts)
+    return (_only(chain.rows, wanted),)
 
 
-def _flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
-    """The relations of nested inner joins, and all conditions."""
-    if not isinstance(node, Join) or node.kind != "inner":
-        return [node], []
-    left, above = _flattened(node.left)
-    right, beside = _flattened(node.right)
-    return [*left, *right], [*above, *beside, *node.conditions]
-
-
-def _joined(
-    rows: Node,
-    relation: Node,
-    others: Sequence[Node],
-    conditions: Sequence[exp.Expression],
-    wanted: Wanted,
-    facts: Facts,
-) -> Node:
-    """A relation's changes with all others, each where a condition links it to those before it; first those
-    of which few are met.
-    """
-    made, left, open_, reached = rows, list(others), list(conditions), [relation]
-    count = _changed_rows(relation, facts)
+def _core(relations: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Sequence[Node]:
+    """The relations that have changed, where conditions link these to each other; else all."""
+    changed = [one for one in relations if facts.changed(one)]
+    linked, left = changed[:1], changed[1:]
     while left:
-        reach = set(made.output)
-        met = {theirs for mine, theirs in equalities(open_) if mine in reach}
-        linked = [one for one in left if met & set(one.output)]
-        picked = min(linked or left, key=lambda one: (_fans_out(one, met, facts), _rows(one, facts)))
-        left = [one for one in left if one is not picked]
-        both = reach | set(picked.output)
-        ready = [part for part in open_ if columns_of(part) <= both]
-        if _is_sent(count, picked, facts):
-            needed = columns_of(*open_) | {*wanted, SIGN}
-            items = tuple((name, column(name)) for name in made.output if name in needed)
-            made = Project(made, items, broadcast=True)
-        open_ = [part for part in open_ if not columns_of(part) <= both]
-        same = {mine: theirs for mine, theirs in equalities(ready) if theirs in picked.output}
-        made = Join(made, near(picked, made, same, facts), "inner", tuple(ready))
-        count = _met_rows(count, picked, same, reached, facts)
-        reached.append(picked)
-    return Filter(made, tuple(open_)) if open_ else made
-
-
-def _changed_rows(relation: Node, facts: Facts) -> float:
-    counts = [facts.of(scan).changed_rows for scan in scans(relation) if facts.changed(scan)]
-    return sum(counts) if counts and min(counts) >= 0 else math.inf
-
-
-def _is_sent(count: float, other: Node, facts: Facts) -> bool:
-    """Whether rows are known to be few beside those that they are joined with. Spark would take changes, and
-    what they meet, for as many as their tables have rows; and would sort a large table for a few of them.
-    """
-    rows = _rows(other, facts)
-    return count <= _FEW and not 0 < rows <= min(count, _SMALL)
-
-
-def _met_rows(
-    count: float, picked: Node, same: Mapping[str, str], reached: Sequence[Node], facts: Facts
-) -> float:
-    """About how many rows a join has of so many: as many rows of a table meet one of another table's key as
-    there are on average.
-    """
-    if any(key <= set(same.values()) for key in unique_keys(picked, facts)):
-        return count
-    rows = _rows(picked, facts)
-    for one in reached:
-        owner = _rows(one, facts)
-        if rows and owner and any(key <= same.keys() for key in unique_keys(one, facts)):
-            return count * max(1.0, rows / owner)
-    return math.inf
-
-
-def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
-    """How many rows of a relation one row can meet by the columns ``met``.
-
-    0 where it is one; 1 where they are a part of a key, and so few, as the lines of an order; 2 where nothing
-    is known: hundreds of suppliers have the nation of a customer.
-    """
-    keys = unique_keys(node, facts)
-    if any(key <= met for key in keys):
-        return 0
-    return 1 if any(key & met for key in keys) else 2
-
-
-def _rows(node: Node, facts: Facts) -> int:
-    return sum(facts.of(scan).rows for scan in scans(node))
+        reach = {name for one in linked for name in one.output}
+        met = {theirs for mine, theirs in equalities(conditions) if mine in reach}
+        found = next((one for one in left if met & set(one.output)), None)
+        if found is None:
+            return relations
+        linked.append(found)
+        left = [one for one in left if one is not found]
+    return changed
 
 
 @signed_rule.register

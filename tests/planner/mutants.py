@@ -33,6 +33,7 @@ from dbt_arctic.planner.algebra import (
     columns_of,
     map_children,
 )
+from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.render import Sources
 from dbt_arctic.planner.restricted import restricted, restricted_rule, some_of
 from dbt_arctic.planner.rules import condition, join, project, subquery
@@ -410,6 +411,17 @@ def gathered_rows_of_both_states() -> Iterator[Sources | None]:
         yield None
 
 
+@mutant
+def values_confined_by_what_has_changed() -> Iterator[Sources | None]:
+    def wrong(values: Any, whole: Any, facts: Facts) -> Any:
+        unchanged = {name: replace(known, changed=False) for name, known in facts.upstreams.items()}
+        return right(values, whole, Facts(unchanged))
+
+    right = signed_module.confined
+    with replaced(signed_module, "confined", wrong):
+        yield None
+
+
 OWN_QUERIES = {
     # The random queries have no LIMIT, for which there is no incremental plan.
     "limit_as_a_filter": "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 ORDER BY o1 LIMIT 3",
@@ -421,6 +433,11 @@ OWN_QUERIES = {
     "in_restricted_where_unknown_counts": (
         "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 "
         "WHERE NOT (t1.x IN (SELECT t2.v FROM b AS t2) AND t1.y > 0) GROUP BY t1.x"
+    ),
+    # Of the values that b touches, those matter that c has with such an m: unless c has changed, too.
+    "values_confined_by_what_has_changed": (
+        "SELECT t2.id AS o1, t3.m AS o2 FROM b AS t2 JOIN c AS t3 ON t3.k = t2.v "
+        "WHERE t3.m > 1 AND t2.w <= (SELECT max(t4.w) - 1 FROM b AS t4 WHERE t4.v = t3.k)"
     ),
 }
 """Mutants for which a query of their own is judged; the changes are random."""

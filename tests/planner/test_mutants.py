@@ -134,6 +134,7 @@ CATCHING = {
         7,
         10,
     ),
+    "values_confined_by_what_has_changed": (72, 75, 86),
 }
 """For each mutant seeds that catch it. After a change of the random queries: ``tests.planner.mutants``."""
 

@@ -9,7 +9,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, understand
 from dbt_arctic.planner.render import Renderer
-from dbt_arctic.planner.signed import signed
+from dbt_arctic.planner.signed import Signed, signed
 from dbt_arctic.planner.sums import plan_sums
 
 
@@ -37,40 +37,99 @@ class Named:
         return f"{source}_{state}"
 
 
+STAR = {
+    "o": (("ok", "int"), ("ck", "int"), ("day", "date")),
+    "l": (("ok", "int"), ("n", "int"), ("pk", "int"), ("x", "int")),
+    "p": (("pk", "int"), ("name", "string")),
+    "c": (("ck", "int"), ("city", "string")),
+}
+KEYS = {"o": ("ok",), "l": ("ok", "n"), "p": ("pk",), "c": ("ck",)}
+
+
+def parts(sql: str, rows: dict[str, int], changed: dict[str, int]) -> Signed:
+    query = understood(sql, STAR)
+    facts = Facts(
+        {
+            name: UpstreamFacts(name in changed, key, rows.get(name, 0), changed.get(name, 0))
+            for name, key in KEYS.items()
+        }
+    )
+    return signed(query.node, query.node.output, facts)
+
+
+def sent(found: Signed) -> list[set[str]]:
+    nodes = [node for part in found for node in walk(part) if isinstance(node, Project) and node.broadcast]
+    return [{one.source for one in scans(node)} for node in reversed(nodes)]
+
+
+ORDERS = "SELECT o.day, l.x, p.name FROM o JOIN l ON o.ok = l.ok JOIN p ON l.pk = p.pk"
+CITIES = "SELECT c.city, o.day, l.x FROM c JOIN o ON c.ck = o.ck JOIN l ON l.ok = o.ok"
+LINES = "SELECT o.day, l.x, c.city FROM l JOIN o ON o.ok = l.ok JOIN c ON o.ck = c.ck"
+
+
 @pytest.mark.parametrize(
-    ("rows", "sent"),
+    ("sql", "rows", "changed", "expected"),
     [
-        # Each of a million orders has ten lines, and each line one part.
-        ({"o": 1_000_000, "l": 10_000_000, "p": 200_000}, [{"o"}, {"o", "l"}]),
-        # A hundred thousand orders have lines for more tasks than one.
-        ({"o": 1_000_000, "l": 30_000_000, "p": 200_000}, [{"o"}]),
-        # Spark sends a small table to each task by itself.
-        ({"o": 1_000_000, "l": 10_000_000, "p": 10_000}, [{"o"}]),
+        # Each line has one order, and each order one customer.
+        (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": 10**6}, [{"l"}, {"l", "o"}]),
+        # Each of a million orders has ten lines: their key begins with the order.
+        (ORDERS, {"o": 10**6, "l": 10**7, "p": 2 * 10**6}, {"o": 100_000}, [{"o"}, {"o", "l"}]),
+        (ORDERS, {"o": 10**6, "l": 3 * 10**7, "p": 10**7}, {"o": 100_000}, [{"o"}]),
+        # Each of a million customers has ten orders, if these are spread evenly; many are not relied on.
+        (CITIES, {"c": 10**6, "o": 10**7, "l": 10**8}, {"c": 10_000}, [{"c"}, {"c", "o"}]),
+        (CITIES, {"c": 10**6, "o": 10**7, "l": 10**8}, {"c": 100_000}, [{"c"}]),
         # How many lines an order has is not known.
-        ({"o": 0, "l": 10_000_000, "p": 200_000}, [{"o"}]),
+        (ORDERS, {"o": 0, "l": 10**7, "p": 10**6}, {"o": 100}, [{"o"}]),
+        # Spark sends what is smaller to each task by itself.
+        (LINES, {"l": 10**9, "o": 10**8, "c": 1_000}, {"l": 10**6}, [{"l"}]),
+        (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": -1}, []),
+        (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": 10**7}, []),
+        # One part has ten thousand lines, which a query below says as well as one beside.
+        (
+            "SELECT s.x, c.city FROM (SELECT l.x, o.ck FROM l JOIN p ON l.pk = p.pk "
+            "JOIN o ON l.ok = o.ok) AS s "
+            "JOIN c ON s.ck = c.ck",
+            {"l": 10**9, "o": 10**8, "p": 10**5, "c": 10**7},
+            {"p": 5_000},
+            [{"p"}],
+        ),
+        # What is compared is more than what has changed.
+        (
+            "SELECT s.n, o.day FROM (SELECT p.pk, count(*) AS n FROM p GROUP BY p.pk) AS s "
+            "JOIN l ON l.pk = s.pk JOIN o ON l.ok = o.ok",
+            {"l": 10**7, "o": 10**8, "p": 10**5},
+            {"p": 1},
+            [],
+        ),
+        # The lines that a filter looks at are none of the orders'.
+        (
+            "SELECT l.x, p.name FROM o JOIN l ON o.ok = l.ok JOIN p ON l.pk = p.pk "
+            "WHERE EXISTS (SELECT 1 FROM c WHERE c.ck = o.ck)",
+            {"l": 10**9, "o": 1_000, "p": 10**7, "c": 10**9},
+            {"o": 100},
+            [{"o"}],
+        ),
     ],
 )
 def test_what_few_changes_meet_is_sent_to_each_task_as_long_as_it_is_few(
-    rows: dict[str, int], sent: list[set[str]]
+    sql: str, rows: dict[str, int], changed: dict[str, int], expected: list[set[str]]
 ) -> None:
-    schemas = {
-        "o": (("ok", "int"), ("day", "date")),
-        "l": (("ok", "int"), ("n", "int"), ("pk", "int"), ("x", "int")),
-        "p": (("pk", "int"), ("name", "string")),
-    }
-    query = understood(
-        "SELECT o.day, l.x, p.name FROM o JOIN l ON o.ok = l.ok JOIN p ON l.pk = p.pk", schemas
+    assert sent(parts(sql, rows, changed)) == expected
+
+
+def test_what_has_not_changed_is_joined_once() -> None:
+    sql = (
+        "SELECT o.day, l.x, p.name, c.city FROM o JOIN l ON o.ok = l.ok "
+        "JOIN p ON l.pk = p.pk JOIN c ON o.ck = c.ck"
     )
-    facts = Facts(
-        {
-            "o": UpstreamFacts(True, ("ok",), rows["o"], 100_000),
-            "l": UpstreamFacts(False, ("ok", "n"), rows["l"]),
-            "p": UpstreamFacts(False, ("pk",), rows["p"]),
-        }
-    )
-    (part,) = signed(query.node, query.node.output, facts)
-    found = [node for node in walk(part) if isinstance(node, Project) and node.broadcast]
-    assert [{one.source for one in scans(node)} for node in reversed(found)] == sent
+    rows = {"l": 10**7, "o": 10**6, "p": 10**5, "c": 10**5}
+    (part,) = parts(sql, rows, {"l": 100, "o": 100})
+    read = [one.source for one in scans(part)]
+    assert (read.count("p"), read.count("c")) == (1, 1)
+    # Without a condition between them, each changed relation is joined by itself.
+    beside = parts(sql, rows, {"p": 10, "c": 10})
+    assert len(beside) == 2
+    assert all({one.source for one in scans(one)} == set(STAR) for one in beside)
 
 
 def test_scans_read_what_is_used_and_no_more() -> None:
