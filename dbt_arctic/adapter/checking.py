@@ -86,7 +86,7 @@ def check_project(
         copies = {
             (node.schema.lower(), node.identifier.lower()): (node, f"source_{place}_{node.identifier}")
             for place, node in enumerate(manifest.sources.values())
-            if node.unique_id in needed and node.database == catalog
+            if node.unique_id in needed and is_of(node.database, catalog)
         }
         place = Elsewhere(schema, {key: table for key, (_, table) in copies.items()})
         churned: list[Name] = []

@@ -32,7 +32,7 @@ from dbt_arctic.refresh.reading import (
     understood,
     unsupported_setting,
 )
-from dbt_arctic.refresh.timings import Took, better_full
+from dbt_arctic.refresh.timings import Took, found_late, slower
 from dbt_arctic.refresh.upstreams import Upstream
 
 Action = Literal["build", "full", "incremental", "nothing"]
@@ -224,23 +224,27 @@ def plan_auto(
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
             return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
-    better = None if config.auto == "strict" else better_full(took, _rows_of(changed))
-    if better is not None:
-        return plan("full", better)
+    took = () if config.auto == "strict" else took
+    by_history = slower(took, _rows_of(changed))
+    if by_history is not None:
+        return plan("full", by_history)
     sums = None
+    incremental = None
     try:
         query = understood(reading, columns)
         facts = _facts(reading)
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
         exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
         sums = plan_sums(query, config.unique_key, facts, config.accept) if exact else None
-        if sums is not None and not sums.extremes:
-            return plan("incremental", None, query=query, sums=sums)
-        incremental = plan_incremental(query, config.unique_key, facts, config.accept)
+        if sums is None or sums.extremes:
+            incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
         if sums is None:
             return plan("full", error.reason)
-        incremental = None
+    guards = sums.guards if sums is not None else incremental.guards if incremental is not None else ()
+    by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
+    if by_history is not None:
+        return plan("full", by_history)
     return plan("incremental", None, query=query, sums=sums, incremental=incremental)
 
 

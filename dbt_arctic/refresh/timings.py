@@ -16,7 +16,7 @@ from dbt_arctic.planner.reasons import Reason
 
 PROPERTY_REFRESH = "arctic.refresh"
 """On a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, rows of upstreams that
-had changed, -1 where nobody knew; ``reason``, the code of a full one."""
+had changed, -1 where nobody knew; ``reason``, the code of a full one that was no build."""
 
 Strategy = Literal["incremental", "full"]
 
@@ -27,7 +27,9 @@ _RECENT = 5
 """Refreshes of each strategy that are looked at."""
 
 _LATE = ("guard", "many-keys", "extreme", "failed")
-"""Codes of full refreshes that began as incremental ones."""
+"""Codes of full refreshes that began as incremental ones, and may do so again for the same cause."""
+_OTHERWISE = ("", "changed-sql", "first-plan")
+"""Codes of those that began something new: a build has none."""
 _TRIES = 16
 """Of so many refreshes at least one tries to be incremental."""
 
@@ -73,62 +75,71 @@ def timings(history: Iterable[Timed]) -> list[Took]:
     return found
 
 
-def better_full(took: Sequence[Took], changed: int) -> Reason | None:
-    """Why the next refresh had better be a full one, going by earlier ones; ``None`` where nothing says so.
+def found_late(took: Sequence[Took], changed: int, *, guarded: bool) -> Reason | None:
+    """Why a refresh that is planned as an incremental one had better be a full one at once.
+
+    The last ones began so and ended as full ones, which takes up to twice as long. Once may be chance; each
+    further time doubles after how many full refreshes the next tries again.
 
     :param took: earlier refreshes, newest first.
     :param changed: rows of upstreams that have changed since, -1 where nobody knows.
-    """
-    return _is_slower(took, changed) or _is_found_late(took)
-
-
-def _is_found_late(took: Iterable[Took]) -> Reason | None:
-    """Whether the last refreshes began as incremental ones and ended as full ones, which takes up to twice as
-    long. Each such one doubles after how many full refreshes the next tries again.
+    :param guarded: whether the plan compares something as a whole.
     """
     late: list[Took] = []
-    since: list[Took] = []
+    at_once: list[Took] = []
     for one in took:
-        if one.strategy == "full" and one.reason in _LATE:
-            late.append(one)
-        elif one.strategy == "full" and one.reason == "found-late":
-            if not late:
-                since.append(one)
-        else:
+        if one.strategy != "full" or one.reason in _OTHERWISE:
             break
-    if not late or min(one.seconds for one in (*late, *since)) < _WORTH_S:
+        if one.reason in _LATE:
+            late.append(one)
+        elif one.reason == "found-late" and not late:
+            at_once.append(one)
+    if not late or not _may_be_late_again(late[0], changed, guarded):
         return None
-    if len(since) >= min(2 ** len(late), _TRIES) - 1:
+    if min(one.seconds for one in [*at_once, *late][:_RECENT]) < _WORTH_S:
         return None
-    times = "once" if len(late) == 1 else f"{len(late)} times"
+    if len(at_once) >= min(2 ** (len(late) - 1), _TRIES) - 1:
+        return None
     return Reason(
         "found-late",
-        f"an incremental refresh has found out {times} in a row, when it had begun, that it had to be a full "
-        f"one ({late[0].reason})",
+        f"the last {len(late)} incremental refreshes found out when they had begun that they had to be full "
+        f"ones ({late[0].reason})",
+        "see what the code in brackets asks for; then, to try again at once: dbt run --full-refresh",
     )
 
 
-def _is_slower(took: Iterable[Took], changed: int) -> Reason | None:
-    """Whether an incremental refresh has become slower than a full one.
+def _may_be_late_again(last: Took, changed: int, guarded: bool) -> bool:
+    """Whether what was found then can be found now."""
+    if last.reason == "guard":
+        return guarded
+    if last.reason == "many-keys":
+        return changed < 0 or last.changed < 0 or changed >= last.changed
+    return True
+
+
+def slower(took: Sequence[Took], changed: int) -> Reason | None:
+    """Why the next refresh had better be a full one: an incremental one has become slower.
 
     The cost of an incremental refresh is taken to grow with the rows that have changed, and never to be
     less than that of the smaller ones before. Of each strategy the best of the last few counts: one that was
     slow because the machine was busy decides nothing.
+
+    :param took: earlier refreshes, newest first.
+    :param changed: rows of upstreams that have changed since, -1 where nobody knows.
     """
-    listed = list(took)
-    full = min((one.seconds for one in _recent(listed, "full")), default=0.0)
-    expected = [_scaled(one, changed) for one in _recent(listed, "incremental")]
-    if full < _WORTH_S or not expected or min(expected) <= _SLOWER * full:
+    # Before a late one there was an attempt, which took its time, too.
+    in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE]
+    in_full = in_full or [one for one in took if one.strategy == "full"]
+    incremental = [one for one in took if one.strategy == "incremental"]
+    full = min((one.seconds for one in in_full[:_RECENT]), default=0.0)
+    expected = min((_scaled(one, changed) for one in incremental[:_RECENT]), default=0.0)
+    if full < _WORTH_S or expected <= _SLOWER * full:
         return None
     return Reason(
         "slower",
-        f"earlier incremental refreshes took {min(expected):.0f} s or more for as many changed rows, "
+        f"earlier incremental refreshes took {expected:.0f} s or more for as many changed rows, "
         f"a full one {full:.0f} s",
     )
-
-
-def _recent(took: list[Took], strategy: Strategy) -> list[Took]:
-    return [one for one in took if one.strategy == strategy][:_RECENT]
 
 
 def _scaled(one: Took, changed: int) -> float:

@@ -21,7 +21,7 @@ from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import auto
+from dbt_arctic.refresh import auto_model
 from dbt_arctic.refresh.state import load_keyed
 
 SETTINGS = {"master": "local[2]", "driver_memory": "1g"}
@@ -147,7 +147,7 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     Tests that are not about that do without.
     """
     if not getattr(request.module, "BY_HISTORY", False):
-        monkeypatch.setattr(auto, "better_full", lambda took, rows: None)
+        monkeypatch.setattr(auto_model, "timings", lambda history: [])
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.refresh import auto
+from dbt_arctic.refresh import auto_model
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.consumption import last_read
@@ -360,7 +360,7 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     Tests that are not about that do without.
     """
     if not getattr(request.module, "BY_HISTORY", False):
-        monkeypatch.setattr(auto, "better_full", lambda took, rows: None)
+        monkeypatch.setattr(auto_model, "timings", lambda history: [])
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.refresh.timings import Strategy, Took, better_full, note, timings
+from dbt_arctic.refresh.timings import Strategy, Took, found_late, note, slower, timings
 
 
 def commit(at_ms: int, summary: dict[str, str]) -> Snapshot:
@@ -28,7 +28,7 @@ def took(strategy: Strategy, *seconds: float, changed: int = 100) -> list[Took]:
 
 
 @pytest.mark.parametrize(
-    ("earlier", "changed", "slower"),
+    ("earlier", "changed", "expected"),
     [
         ([], 100, False),
         (took("incremental", 20), 100, False),  # never refreshed in full
@@ -43,16 +43,19 @@ def took(strategy: Strategy, *seconds: float, changed: int = 100) -> list[Took]:
         (took("incremental", 8) + took("full", 10), -1, False),
         (took("incremental", 8, changed=-1) + took("full", 10), 10_000, False),
         (took("incremental", *[20.0] * 5, 1) + took("full", 10), 100, True),  # long ago
+        # A late one took as long as its attempt and the refresh together.
+        ([*took("incremental", 20), Took("full", 30, 100, "guard"), Took("full", 10)], 100, True),
+        ([*took("incremental", 20), Took("full", 18, 100, "guard")], 100, False),
     ],
 )
-def test_what_better_full_going_by_earlier_refreshes(earlier: list[Took], changed: int, slower: bool) -> None:
-    reason = better_full(earlier, changed)
-    assert (reason is not None) == slower
+def test_what_was_slower_is_refreshed_in_full(earlier: list[Took], changed: int, expected: bool) -> None:
+    reason = slower(earlier, changed)
+    assert (reason is not None) == expected
     assert reason is None or reason.code == "slower"
 
 
 def test_the_reason_tells_the_times() -> None:
-    reason = better_full([Took("incremental", 20, 100), Took("full", 10)], 200)
+    reason = slower([Took("incremental", 20, 100), Took("full", 10)], 200)
     assert reason is not None
     assert "40 s or more" in reason.what
     assert "a full one 10 s" in reason.what
@@ -67,25 +70,48 @@ def found(*reasons: str, seconds: float = 10) -> list[Took]:
     ("earlier", "full"),
     [
         (found(), False),
-        (found("guard"), True),
-        (found("many-keys"), True),
-        (found("guard", seconds=4), False),  # too cheap to matter
-        (found("", "guard"), False),  # it has worked since
+        (found("guard"), False),  # may be chance
+        (found("guard", "guard"), True),
+        (found("many-keys", "failed"), True),
+        (found("guard", "guard", seconds=4), False),  # too cheap to matter
+        ([*found("guard"), *found("guard", seconds=4)], False),
+        # It was cheap when the table was small.
+        ([*found(*["guard"] * 5), *found("guard", seconds=1)], True),
+        (found("", "guard", "guard"), False),  # it has worked since
+        (found("guard", "", "guard", "guard"), False),
+        (found("found-late", "guard", "", "guard", "guard"), False),
+        (found("changed-sql", "guard", "guard"), False),  # another query
         (found("changed-sql"), False),  # a reason that was known before
-        (found("found-late", "guard"), False),  # to try again
-        (found("guard", "found-late", "guard"), True),
-        (found("found-late", "found-late", "guard", "found-late", "guard"), True),
-        (found("found-late", "found-late", "found-late", "guard", "found-late", "guard"), False),
+        (found("many-changes", "guard", "history-gone", "guard"), True),  # known before, and nothing new
+        (found("found-late", "guard", "guard"), False),  # to try again
+        (found("guard", "found-late", "guard", "guard"), True),
+        (found(*["found-late"] * 2, "guard", "found-late", "guard", "guard"), True),
+        (found(*["found-late"] * 3, "guard", "found-late", "guard", "guard"), False),
+        (found(*["found-late"] * 6, *["guard"] * 4), True),
+        (found(*["found-late"] * 7, *["guard"] * 4), False),
         (found(*["found-late"] * 14, *["guard"] * 9), True),
         (found(*["found-late"] * 15, *["guard"] * 9), False),
-        (found("guard", "", "guard", "guard"), True),
     ],
 )
 def test_what_has_ended_as_a_full_refresh_is_tried_again_less_and_less(
     earlier: list[Took], full: bool
 ) -> None:
-    reason = better_full(earlier, 100)
+    reason = found_late(earlier, 100, guarded=True)
     assert (reason is not None) == full
-    if reason is not None:
-        assert reason.code == "found-late"
-        assert earlier[0].reason in reason.what or earlier[0].reason == "found-late"
+    assert reason is None or reason.code == "found-late"
+
+
+def test_what_cannot_be_found_late_this_time_is_tried() -> None:
+    guards, keys = found("guard", "guard"), found("many-keys", "many-keys")
+    assert found_late(guards, 100, guarded=True) is not None
+    assert found_late(guards, 100, guarded=False) is None
+    assert found_late(keys, 100, guarded=False) is not None
+    assert found_late(keys, 99, guarded=False) is None  # fewer rows have fewer keys
+    assert found_late(keys, -1, guarded=False) is not None
+
+
+def test_the_reason_tells_what_was_found() -> None:
+    reason = found_late(found("guard", "many-keys"), 100, guarded=True)
+    assert reason is not None
+    assert "the last 2" in reason.what
+    assert "(guard)" in reason.what
