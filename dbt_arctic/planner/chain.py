@@ -7,7 +7,7 @@ changed, and so which joins send them to each task instead of sorting a large ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -35,6 +35,8 @@ _ABOUT_FEW = 200_000
 """The same where they are so many only on average: one customer may have a tenth of all orders. An order is
 taken to have as many lines as others, as their key is the order and a number.
 """
+_EVEN = 100
+"""So many lines an order may have to be taken for one: a key that begins with a tenant says little of one."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def _steps(
 def _is_sent(count: Count, other: Node, facts: Facts) -> bool:
     """Whether rows are few beside those that they are joined with."""
     rows = rows_of(other, facts)
-    return count.few and (rows == 0 or count.rows < rows)
+    return count.few and bool(scans(other)) and (rows == 0 or count.rows < rows)
 
 
 def _met_rows(
@@ -187,8 +189,9 @@ def _met_rows(
     for one in reached:
         owner = _rows_of_one(one, facts)
         if rows and owner and any(key <= same.keys() for key in unique_keys(one, facts)):
-            rough = count.rough or _fans_out(picked, set(same.values()), facts) > 1
-            return Count(count.rows * max(1.0, rows / owner), rough)
+            each = max(1.0, rows / owner)
+            even = each <= _EVEN and is_met_by_few(picked, same.values(), facts)
+            return Count(count.rows * each, count.rough or not even)
     return UNKNOWN
 
 
@@ -204,6 +207,11 @@ def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
     return 1 if any(key & met for key in keys) else 2
 
 
+def is_met_by_few(node: Node, names: Iterable[str], facts: Facts) -> bool:
+    """Whether one row meets one of these, or as few as an order has lines, by columns of ``node``."""
+    return _fans_out(node, frozenset(names), facts) <= 1
+
+
 def rows_of(node: Node, facts: Facts) -> int:
     """Of the tables that a relation reads, 0 where that is not known."""
     return sum(facts.of(scan).rows for scan in scans(node))
@@ -216,4 +224,4 @@ def _rows_of_one(node: Node, facts: Facts) -> int:
     return rows_of(node, facts) if isinstance(node, Scan) else 0
 
 
-__all__ = ["NONE", "Chain", "Count", "changed_rows", "flattened", "joined", "rows_of"]
+__all__ = ["NONE", "Chain", "Count", "changed_rows", "flattened", "is_met_by_few", "joined", "rows_of"]

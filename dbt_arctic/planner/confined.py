@@ -42,7 +42,7 @@ def confined(values: Node, whole: Node, facts: Facts) -> Node:
         own = tuple(part for part in conditions if _is_own(part, relation))
         if facts.changed(relation) or not (own or isinstance(relation, Filter)):
             continue
-        if _LARGER * rows_of(relation, facts) > looked_up:
+        if 0 < looked_up < _LARGER * rows_of(relation, facts):
             continue  # to find the values that have rows costs what to look all of them up does
         pairs = [
             (name, theirs)

@@ -37,7 +37,7 @@ from dbt_arctic.planner.algebra import (
     plain,
     scans,
 )
-from dbt_arctic.planner.chain import NONE, Chain, changed_rows, flattened, joined
+from dbt_arctic.planner.chain import NONE, Chain, changed_rows, flattened, is_met_by_few, joined
 from dbt_arctic.planner.confined import confined
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before
@@ -166,13 +166,22 @@ def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
 
 
 def _core(relations: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Sequence[Node]:
-    """The relations that have changed, where conditions link these to each other; else all."""
+    """The relations that have changed, where conditions link these to each other; else all.
+
+    Not where many of one meet many of another, as customers and stores of one nation do.
+    """
+
+    def are_linked(one: Node, other: Node) -> bool:
+        pairs = [(a, b) for a, b in equalities(conditions) if a in one.output and b in other.output]
+        return bool(pairs) and (
+            is_met_by_few(one, (a for a, _ in pairs), facts)
+            or is_met_by_few(other, (b for _, b in pairs), facts)
+        )
+
     changed = [one for one in relations if facts.changed(one)]
     linked, left = changed[:1], changed[1:]
     while left:
-        reach = {name for one in linked for name in one.output}
-        met = {theirs for mine, theirs in equalities(conditions) if mine in reach}
-        found = next((one for one in left if met & set(one.output)), None)
+        found = next((one for one in left if any(are_linked(one, other) for other in linked)), None)
         if found is None:
             return relations
         linked.append(found)

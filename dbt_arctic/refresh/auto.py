@@ -266,7 +266,7 @@ def _facts(reading: Reading) -> Facts:
                 max(upstream.rows, 0),
                 upstream.changed_rows,
                 upstream.ranges,
-                logged=upstream.changed_rows >= 0,
+                logged=upstream.logged,
                 signed="signed" in upstream.states,
             )
             for name, upstream in reading.upstreams.items()

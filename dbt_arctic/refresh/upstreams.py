@@ -51,6 +51,7 @@ class Upstream:
     :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
     :param lost: why what changed since then cannot be told; empty where it can.
     :param changed: whether it has a commit that the model has not consumed.
+    :param logged: whether a log tells what changed; else two states are compared to find it.
     :param counted: whether ``changed_rows`` is how many keys have changed, to the last one.
     :param images: whether the log has what changed rows were before.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
@@ -71,6 +72,7 @@ class Upstream:
     rows: int = -1
     stored_rows: int = -1
     images: bool = False
+    logged: bool = False
     counted: bool = False
     ranges: Ranges = field(default_factory=dict)
     field_ids: Mapping[str, int] = field(default_factory=dict)
@@ -184,8 +186,15 @@ def _keyed(
         states["signed"] = read.signed_changes(table, log, SIGN_OF_ROW, known)
     rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
     of_images = count_images(catalog, table, commits, now.change_snapshot)
-    counted = single and of_images is not None
-    return replace(made(True, rows=rows - (of_images or 0)), ranges=ranges, images=imaged, counted=counted)
+    # Rows of expired commits are still in the table, but nothing says how many.
+    told = len(commits) == len(log.transactions)
+    return replace(
+        made(True, rows=rows - (of_images or 0) if told else -1),
+        ranges=ranges,
+        images=imaged,
+        logged=True,
+        counted=told and single and of_images is not None,
+    )
 
 
 def _logged(

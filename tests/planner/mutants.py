@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.planner import confined as confined_module
 from dbt_arctic.planner import direct as direct_module
 from dbt_arctic.planner import either as either_module
 from dbt_arctic.planner import gathered as gathered_module
+from dbt_arctic.planner import near as near_module
 from dbt_arctic.planner import plan as plan_module
 from dbt_arctic.planner import signed as signed_module
 from dbt_arctic.planner.algebra import (
@@ -418,7 +420,45 @@ def values_confined_by_what_has_changed() -> Iterator[Sources | None]:
         return right(values, whole, Facts(unchanged))
 
     right = signed_module.confined
-    with replaced(signed_module, "confined", wrong):
+    # Of the random tables none is much larger than another.
+    with replaced(signed_module, "confined", wrong), replaced(confined_module, "_LARGER", 0):
+        yield None
+
+
+@mutant
+def rest_joined_without_what_links_it_to_the_changed() -> Iterator[Sources | None]:
+    right = signed_module.joined
+
+    def wrong(start: Any, others: Any, conditions: Any, wanted: Any, facts: Any) -> Any:
+        if len(start.reached) > 1:
+            conditions = [part for part in conditions if not columns_of(part) & set(start.rows.output)]
+        return right(start, others, conditions, wanted, facts)
+
+    with replaced(signed_module, "joined", wrong):
+        yield None
+
+
+@mutant
+def rest_joined_with_one_changed_relation_only() -> Iterator[Sources | None]:
+    right = signed_module._core
+
+    def wrong(relations: Any, conditions: Any, facts: Any) -> Any:
+        return right(relations, conditions, facts)[:1]
+
+    with replaced(signed_module, "_core", wrong):
+        yield None
+
+
+@mutant
+def range_of_the_first_part_only() -> Iterator[Sources | None]:
+    right = near_module.range_of
+
+    def wrong(node: Any, name: str, facts: Any) -> Any:
+        if isinstance(node, UnionAll):
+            return wrong(node.children[0], node.children[0].output[node.columns.index(name)], facts)
+        return right(node, name, facts)
+
+    with replaced(near_module, "range_of", wrong):
         yield None
 
 

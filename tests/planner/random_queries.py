@@ -56,16 +56,20 @@ OPERATORS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A query, its output columns, the columns that name its rows, and the operators that it has."""
+    """A query, its output columns, the columns that name its rows, and the operators that it has.
+
+    :param one_as_it_was: at least one table has not changed.
+    """
 
     seed: int
     sql: str
     columns: tuple[str, ...]
     key: tuple[str, ...]
     operators: frozenset[str]
+    one_as_it_was: bool = False
 
     def tables(self, attempt: int) -> tuple[Tables, Tables]:
-        return draw_tables(f"{self.seed}/{attempt}")
+        return draw_tables(f"{self.seed}/{attempt}", one_as_it_was=self.one_as_it_was)
 
 
 @dataclass
@@ -93,10 +97,12 @@ class Drawing:
     """Draws one query. ``operators`` collects what it has.
 
     :param typed: with expressions that tell equal values of two types apart.
+    :param only_joined: reads nothing but three to five tables, with inner joins.
     """
 
     dice: random.Random
     typed: bool = False
+    only_joined: bool = False
     operators: set[str] = field(default_factory=set)
     ctes: list[str] = field(default_factory=list)
     _known: list[tuple[str, Drawn]] = field(default_factory=list)
@@ -154,6 +160,8 @@ class Drawing:
         return Relation(text, [f"{alias}.{name}" for name in names])
 
     def source(self, depth: int) -> Relation:
+        if self.only_joined:
+            return self.joined()
         made = self.relation(depth)
         joins = 0
         while joins < 3 and self.chance(0.45):
@@ -200,6 +208,43 @@ class Drawing:
             text = f"{made.text} LATERAL VIEW EXPLODE(ARRAY({both_columns})) {alias} AS v"
             made = Relation(text, [*made.columns, f"{alias}.v"], None, made.grouped)
         return made
+
+    def joined(self) -> Relation:
+        """Tables with inner joins, mostly by keys: some have changed, and some have not."""
+        self.operators.add("inner")
+        made = self.table()
+        keys = list(made.unique or ())
+        for _ in range(self.dice.choice([2, 2, 2, 3, 3, 4])):
+            other = self.table()
+            left, right = self.dice.choice(made.columns), self.dice.choice(other.columns)
+            if keys and self.chance(0.4):
+                left = self.dice.choice(keys)
+            elif other.unique and self.chance(0.9):
+                right = other.unique[0]
+            on = f"{left} = {right}"
+            if self.chance(0.12):
+                on = f"{left} < {right}"  # linked by nothing that is equal
+            if self.chance(0.2):
+                on += f" AND {self.dice.choice(made.columns)} <= {self.dice.choice(other.columns)}"
+            if self.chance(0.05):
+                on += f" AND {self.condition(other.columns, 0)}"
+            if self.chance(0.05):
+                on += " AND 1 = 1"
+            keys += other.unique or ()
+            both = made.unique + other.unique if made.unique and other.unique else None
+            made = Relation(f"{made.text} JOIN {other.text} ON {on}", made.columns + other.columns, both)
+        return made
+
+    def table(self) -> Relation:
+        """One table, or what a filter leaves of it."""
+        alias, table = self.name("t"), self.dice.choice("aabbbc")
+        columns = [f"{alias}.{name}" for name, _ in SCHEMAS[table]]
+        text = f"{table} AS {alias}"
+        if self.chance(0.1):
+            inner = self.name("t")
+            below = self.condition([f"{inner}.{name}" for name, _ in SCHEMAS[table]], 0)
+            text = f"(SELECT * FROM {table} AS {inner} WHERE {below}) AS {alias}"
+        return Relation(text, columns, [f"{alias}.{name}" for name in KEYS[table]] or None)
 
     # Expressions
 
@@ -444,6 +489,8 @@ _JOINED = re.compile(r"\b([abc]) AS t\d+ (?:LEFT |RIGHT |FULL )?JOIN \1 AS t\d+"
 
 _LONGEST = 600
 """A longer query costs DuckDB a lot and says no more."""
+_ONLY_JOINED = 10
+"""Of so many queries one joins tables alone: several of them have changed, and others have not."""
 
 
 def draw(seed: int, *, typed: bool = False) -> Case:
@@ -451,8 +498,8 @@ def draw(seed: int, *, typed: bool = False) -> Case:
     dice = random.Random(seed)
     sql = " " * (_LONGEST + 1)
     while len(sql) > _LONGEST:
-        drawing = Drawing(dice, typed)
-        drawn = drawing.query(dice.choice([0, 1, 1, 2, 2]))
+        drawing = Drawing(dice, typed, only_joined=seed % _ONLY_JOINED == _ONLY_JOINED - 1)
+        drawn = drawing.query(0 if drawing.only_joined else dice.choice([0, 1, 1, 2, 2]))
         sql = (f"WITH {', '.join(drawing.ctes)} " if drawing.ctes else "") + drawn.sql
     read = [found.group(1) for found in _TABLE.finditer(sql)]
     if any(read.count(table) > 2 for table in SCHEMAS):
@@ -462,4 +509,5 @@ def draw(seed: int, *, typed: bool = False) -> Case:
     key = drawn.key
     if not key or dice.random() < 0.4:
         key = dice.sample(drawn.columns, dice.randint(1, len(drawn.columns)))
-    return Case(seed, sql, tuple(drawn.columns), tuple(key), frozenset(drawing.operators))
+    operators = frozenset(drawing.operators)
+    return Case(seed, sql, tuple(drawn.columns), tuple(key), operators, drawing.only_joined)

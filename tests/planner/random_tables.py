@@ -84,8 +84,12 @@ def _changed(dice: random.Random, table: str, rows: list[Row]) -> list[Row]:
     return made
 
 
-def draw_tables(seed: str) -> tuple[Tables, Tables]:
-    """The tables of a seed before and after a change."""
+def draw_tables(seed: str, *, one_as_it_was: bool = False) -> tuple[Tables, Tables]:
+    """The tables of a seed before and after a change. ``one_as_it_was``: at least one has not changed."""
     dice = random.Random(seed)
     old = {table: _rows(dice, table, dice.choice(_SIZES)) for table in SCHEMAS}
-    return old, {table: _changed(dice, table, rows) for table, rows in old.items()}
+    new = {table: _changed(dice, table, rows) for table, rows in old.items()}
+    if one_as_it_was:
+        kept = dice.choice(list(SCHEMAS))
+        new[kept] = list(old[kept])
+    return old, new

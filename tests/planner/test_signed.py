@@ -154,3 +154,62 @@ def test_scans_read_what_is_used_and_no_more() -> None:
     read = {stored for node in nodes for one in scans(node) for _, stored in one.columns}
     assert "note" not in read
     assert {"ok", "day", "x"} <= read
+
+
+@pytest.mark.parametrize(("key", "times"), [(("ck",), 1), ((), 2)])
+def test_changed_relations_of_which_many_meet_many_are_joined_each_by_itself(
+    key: tuple[str, ...], times: int
+) -> None:
+    """Stores and customers of one city are no lines and orders."""
+    schemas = {
+        "c": (("ck", "int"), ("city", "int")),
+        "s": (("sk", "int"), ("city", "int"), ("ck", "int")),
+        "n": (("city", "int"), ("name", "string")),
+    }
+    link = "s.ck = c.ck" if key else "s.city = c.city"
+    query = understood(
+        f"SELECT c.ck, s.sk, n.name FROM c JOIN s ON {link} JOIN n ON n.city = c.city", schemas
+    )
+    facts = Facts(
+        {
+            "c": UpstreamFacts(True, ("ck",), 10**6, 100),
+            "s": UpstreamFacts(True, ("sk",), 10**6, 100),
+            "n": UpstreamFacts(False, ("city",), 10**3),
+        }
+    )
+    found = signed(query.node, query.node.output, facts)
+    assert [one.source for part in found for one in scans(part)].count("n") == times
+
+
+def test_a_key_that_begins_with_a_tenant_does_not_make_its_rows_few() -> None:
+    schemas = {
+        "t": (("tenant", "int"), ("plan", "string")),
+        "e": (("tenant", "int"), ("id", "int"), ("kind", "int")),
+        "k": (("kind", "int"), ("name", "string")),
+    }
+    query = understood(
+        "SELECT t.plan, e.id, k.name FROM t JOIN e ON e.tenant = t.tenant JOIN k ON k.kind = e.kind", schemas
+    )
+
+    def hinted(events: int) -> list[set[str]]:
+        facts = Facts(
+            {
+                "t": UpstreamFacts(True, ("tenant",), 10**4, 300),
+                "e": UpstreamFacts(False, ("tenant", "id"), events),
+                "k": UpstreamFacts(False, ("kind",), 10**8),
+            }
+        )
+        return sent(signed(query.node, query.node.output, facts))
+
+    # 300 tenants have 9,000 events, or 300,000: some of them have most of these.
+    assert hinted(30 * 10**4) == [{"t"}, {"t", "e"}]
+    assert hinted(1_000 * 10**4) == [{"t"}]
+
+
+def test_a_list_of_values_is_not_worth_a_hint() -> None:
+    query = understood(
+        "SELECT t.x, v.name FROM t JOIN (VALUES (1, 'a'), (2, 'b')) AS v(x, name) ON v.x = t.x",
+        {"t": (("id", "int"), ("x", "int"))},
+    )
+    facts = Facts({"t": UpstreamFacts(True, ("id",), 10**6, 100)})
+    assert sent(signed(query.node, query.node.output, facts)) == []
