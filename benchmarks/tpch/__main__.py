@@ -1,5 +1,8 @@
 """The 22 queries of TPC-H as automatic models: refreshed after rounds of changes, compared with the query.
 
+Where a full refresh is timed beside each refresh, so are the example project's automatic models, over the
+same tables.
+
     python -m benchmarks.tpch --scale 0.01 --rounds 50
     python -m benchmarks.tpch --scale 1 --rounds 3 --full keyed --keys recent --changed 0.01
 
@@ -17,9 +20,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks.tpch.changes import Changes
 from benchmarks.tpch.data import KEYS, generate, load
+from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.models import Model
 from benchmarks.tpch.report import as_json, last_line, print_table
@@ -62,7 +67,7 @@ def arguments() -> argparse.Namespace:
         help="full_refresh_above (default: 0.3 with --full, else never)",
     )
     add("--compact-every", type=int, default=5, help="compact all tables every so many rounds (0: never)")
-    add("--queries", default="", help="for instance q01,q05")
+    add("--queries", default="", help="for instance q01,q05,dwd_orders")
     add("--buckets", type=int, default=8, help="of the sources")
     add("--model-buckets", type=int, default=8)
     add("--seed", type=int, default=1)
@@ -81,7 +86,8 @@ def main() -> int:
         given.dimensions = 0 if timing else 2
     if given.above is None:
         given.above = KeyedConfig.full_refresh_above if timing else math.inf
-    wanted = given.queries.split(",") if given.queries else list(tpch_data.QUERIES)
+    known = models_of(given)
+    wanted = given.queries.split(",") if given.queries else [*known] if timing else [*tpch_data.QUERIES]
     folder = given.dir or Path(tempfile.mkdtemp(prefix="dbt-arctic-tpch-"))
     warehouse = Path(tempfile.mkdtemp(prefix="lake-", dir=folder)) if given.dir else folder / "lake"
     conf = SMALL if given.scale < 0.1 and not timing else {}
@@ -90,21 +96,7 @@ def main() -> int:
         lake = Lake(
             warehouse, given.memory, given.master, {**conf, **dict(pair.split("=", 1) for pair in given.conf)}
         )
-        models = [
-            Model(
-                query,
-                tpch_data.QUERIES[query],
-                KeyedConfig(
-                    query,
-                    tpch_data.KEYS[query],
-                    buckets=given.model_buckets,
-                    full_refresh_above=given.above,
-                    # TPC-H leaves open which rows come first where the order leaves them equal.
-                    accept=frozenset({"ties"}),
-                ),
-            )
-            for query in wanted
-        ]
+        models = [known[name] for name in wanted]
         run(lake, models, given, folder / f"scale-{given.scale:g}")
     finally:
         shutil.rmtree(warehouse if given.dir else folder, ignore_errors=True)
@@ -115,6 +107,26 @@ def main() -> int:
         given.json.write_text(json.dumps(as_json(models, settings), indent=1), encoding="utf-8")
     print(last_line(models, given.rounds))
     return 1 if any(entry.differences for model in models for entry in model.rounds) else 0
+
+
+def models_of(given: argparse.Namespace) -> dict[str, Model]:
+    """By name: the queries, and the example's models in their order."""
+
+    def config(name: str, key: tuple[str, ...], **more: Any) -> KeyedConfig:
+        # TPC-H leaves open which rows come first where the order leaves them equal.
+        accept = frozenset({"ties"})
+        above = given.above
+        return KeyedConfig(
+            name, key, buckets=given.model_buckets, full_refresh_above=above, accept=accept, **more
+        )
+
+    models = {
+        name: Model(name, sql, config(name, tpch_data.KEYS[name])) for name, sql in tpch_data.QUERIES.items()
+    }
+    for name, one in example_models().items():
+        own = config(name, one.key, bucket_by=one.bucket_by, before_images=one.is_read)
+        models[name] = Model(name, one.sql, own, is_query=False)
+    return models
 
 
 def run(lake: Lake, models: list[Model], given: argparse.Namespace, files: Path) -> None:

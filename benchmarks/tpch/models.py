@@ -35,6 +35,8 @@ class Model:
     query: str
     sql: str
     config: KeyedConfig
+    is_query: bool = True
+    """Of TPC-H; else of the example project."""
     rounds: list[Refreshed] = field(default_factory=list)
 
     def build(self, lake: Lake) -> None:

@@ -27,6 +27,7 @@ from dbt_arctic.planner.algebra import (
     scans,
 )
 from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.types import Sort, sort_of, sorts
@@ -207,6 +208,11 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
         if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
             return None
         value = call.this
+        if counted_once(call) is not None:
+            stored = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
+            aggregates.append((stored, call))
+            parts[name] = ("count", "", stored)
+            continue
         if isinstance(value, exp.Distinct) or call.args.get("expressions"):
             return None
         if isinstance(call, exp.Min | exp.Max):

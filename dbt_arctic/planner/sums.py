@@ -4,7 +4,8 @@ A query is of this kind if it shows, for each group, ``count(*)`` and besides no
 ``min`` and ``max``, for each ``sum(x)`` also ``count(x)``, and what can be computed from these: then its
 stored result knows all that its next one depends on. Where a group has no row left it is gone; where a sum
 has no value left it is NULL. Only where a ``min`` or ``max`` has lost its value, and gained none as good, the
-rows have to be asked: that is found when it is computed.
+rows have to be asked: that is found when it is computed. For ``count(DISTINCT x)`` the values that changed
+rows have are looked up.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.distinct import VALUE, counted_once, values_of_groups
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.gathered import gather
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
@@ -81,8 +83,10 @@ def plan_sums(
         return None
     check_determined(query.node, query.types, facts, accept)
     aggregate, keys, values, derived = found
+    groups = dict(aggregate.groups)
     known = sorts(query.node, query.types)
-    arguments = {name: _argument(value) for name, value in values.items()}
+    once = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
+    arguments = {name: _argument(value) for name, value in values.items() if name not in once}
     counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
     rows = next((name for name, argument in counts.items() if argument is None), None)
     if rows is None:
@@ -101,29 +105,43 @@ def plan_sums(
         if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
             return None
         counted[name] = counter
-    items = list(keys.items())
+    items = {name: substitute(value, groups) for name, value in keys.items()}
+    used = columns_of(*items.values(), *(one for one in arguments.values() if one is not None))
     for name, argument in arguments.items():
         if name in extremes and argument is not None:
-            items.append((name, argument))
+            items[name] = argument
         else:
-            items.append((name, _signed_value(argument, is_count=name in counts)))
-    used = columns_of(*keys.values(), *(one for one in arguments.values() if one is not None))
+            items[name] = _signed_value(argument, is_count=name in counts)
+    items.update(dict.fromkeys(once, exp.Literal.number(0)))
     wanted = tuple(name for name in aggregate.child.output if name in used)
+    numbers = {*counts, *once}
+    nothing = {name: exp.Literal.number(0) if name in numbers else exp.Null() for name in values}
     staged = Collected()
+    found_rows: list[tuple[Node, Mapping[str, exp.Expression]]] = []
     try:
-        parts = signed(aggregate.child, wanted, facts, staged)
+        found_rows += ((part, items) for part in signed(aggregate.child, wanted, facts, staged))
+        for value in dict.fromkeys(once.values()):
+            those = values_of_groups(aggregate, value, query.types)
+            if those is None:
+                return None
+            number = _signed_value(column(VALUE), is_count=True)
+            shown = {**keys, **nothing, **{name: number for name, one in once.items() if one == value}}
+            found_rows += ((part, shown) for part in signed(those, those.output, facts, staged))
     except NotSigned:
         return None
-    parts, gathered = gather(parts, facts)
-    changes = [trimmed(Project(part, tuple(items))) for part in parts]
-    names = tuple(name for name, _ in items)
+    parts, gathered = gather((part for part, _ in found_rows), facts)
+    names = (*keys, *values)
+    changes = [
+        trimmed(Project(part, tuple((name, shown[name]) for name in names)))
+        for part, (_, shown) in zip(parts, found_rows, strict=True)
+    ]
     if sum(1 for part in changes for _ in walk(part)) > LARGEST:
         return None
     return Sums(
         key=tuple(keys),
         changes=None if not changes else changes[0] if len(changes) == 1 else UnionAll(tuple(changes), names),
         rows=rows,
-        counts=tuple(counts),
+        counts=(*counts, *once),
         counted=counted,
         whole=not aggregate.groups,
         guards=tuple(guards_of(aggregate.child, facts)),
@@ -152,7 +170,7 @@ def changes_sql(
 def _roles(
     query: Query, key: Sequence[str]
 ) -> tuple[Aggregate, dict[str, exp.Expression], dict[str, exp.Expression], dict[str, str]] | None:
-    """The aggregate, what its key columns are in its input, the calls of other columns, and those derived."""
+    """The aggregate, what key columns are of its groups, the calls of other columns, and those derived."""
     shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
     node = query.node
     while isinstance(node, Project) and not node.subqueries:
@@ -173,7 +191,7 @@ def _roles(
         if name.lower() in wanted:
             if below in groups:
                 named.add(below)
-                keys[name] = groups[str(below)]
+                keys[name] = column(str(below))
             elif isinstance(value, exp.Literal) and not groups:
                 keys[name] = value
             else:
@@ -198,7 +216,8 @@ def _is_other(call: exp.Expression) -> bool:
     plain_call = isinstance(call, exp.Count | exp.Sum | exp.Min | exp.Max) and not call.args.get(
         "expressions"
     )
-    return not plain_call or isinstance(call.this, exp.Distinct) or call.find(exp.Filter) is not None
+    is_distinct = isinstance(call.this, exp.Distinct) and counted_once(call) is None
+    return not plain_call or is_distinct or call.find(exp.Filter) is not None
 
 
 def _argument(call: exp.Expression) -> exp.Expression | None:

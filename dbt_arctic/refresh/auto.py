@@ -32,7 +32,7 @@ from dbt_arctic.refresh.reading import (
     understood,
     unsupported_setting,
 )
-from dbt_arctic.refresh.timings import Took, found_late, slower
+from dbt_arctic.refresh.timings import ASKED_AT_ONCE, Took, asks_at_once, found_late, slower
 from dbt_arctic.refresh.upstreams import Upstream
 
 Action = Literal["build", "full", "incremental", "nothing"]
@@ -74,6 +74,8 @@ class AutoPlan:
     """Where the model is its own state: ``sql`` has columns that the model does not show."""
     began_ms: int = 0
     """When it began to be carried out."""
+    asked: str = ""
+    """Why groups are computed by their keys though their sums are kept, for the commit to say."""
 
     @property
     def sources(self) -> Sources:
@@ -224,7 +226,7 @@ def plan_auto(
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
             return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
-    took = () if config.auto == "strict" else took
+    before, took = took, () if config.auto == "strict" else took
     by_history = slower(took, _rows_of(changed))
     if by_history is not None:
         return plan("full", by_history)
@@ -245,6 +247,8 @@ def plan_auto(
     by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
     if by_history is not None:
         return plan("full", by_history)
+    if incremental is not None and sums is not None and asks_at_once(before):
+        return plan("incremental", None, query=query, incremental=incremental, asked=ASKED_AT_ONCE)
     return plan("incremental", None, query=query, sums=sums, incremental=incremental)
 
 

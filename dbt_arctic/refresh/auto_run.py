@@ -36,7 +36,7 @@ from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.state import stored_rows
-from dbt_arctic.refresh.timings import Strategy, note
+from dbt_arctic.refresh.timings import ASKED, Strategy, note
 from dbt_arctic.refresh.upstreams import Upstream
 
 
@@ -87,7 +87,7 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
                 raise
         if plan.incremental is None:
             raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
-        plan = replace(plan, sums=None)
+        plan = replace(plan, sums=None, asked=ASKED)
     return _by_keys(edge, name, table, config, _with_shared_rows(edge, plan))
 
 
@@ -304,7 +304,8 @@ def _write(
     """One commit: the difference, and what it was computed from."""
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
-    timed = note(strategy, plan.began_ms, plan.changed_rows, choice.reason)
+    reason = choice.reason or (plan.asked if strategy == "incremental" else "")
+    timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
     if images:
         properties[PROPERTY_IMAGES] = "true"

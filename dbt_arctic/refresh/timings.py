@@ -16,7 +16,8 @@ from dbt_arctic.planner.reasons import Reason
 
 PROPERTY_REFRESH = "arctic.refresh"
 """On a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, rows of upstreams that
-had changed, -1 where nobody knew; ``reason``, the code of a full one that was no build."""
+had changed, -1 where nobody knew; ``reason``, the code of a full one that was no build, or why groups were
+computed by their keys although their sums are kept."""
 
 Strategy = Literal["incremental", "full"]
 
@@ -31,7 +32,12 @@ _LATE = ("guard", "many-keys", "extreme", "failed")
 _OTHERWISE = ("", "changed-sql", "first-plan")
 """Codes of those that began something new: a build has none."""
 _TRIES = 16
-"""Of so many refreshes at least one tries to be incremental."""
+"""Of so many refreshes at least one tries to be incremental, or to go on from stored sums."""
+
+ASKED = "extreme"
+"""Of an incremental refresh: a group had lost its least or greatest value, so its rows had to be asked."""
+ASKED_AT_ONCE = "extreme-before"
+"""Of an incremental refresh: that was so before, and the rows were asked at once."""
 
 
 class Timed(SnapshotLike, Protocol):
@@ -44,7 +50,7 @@ class Took:
     """One refresh.
 
     :param changed: rows of upstreams that had changed, -1 where nobody knew.
-    :param reason: the code of a full one; empty where none was noted.
+    :param reason: the code of a full one, or one of ``ASKED``; empty where none was noted.
     """
 
     strategy: Strategy
@@ -106,6 +112,23 @@ def found_late(took: Sequence[Took], changed: int, *, guarded: bool) -> Reason |
         f"ones ({late[0].reason})",
         "see what the code in brackets asks for; then, to try again at once: dbt run --full-refresh",
     )
+
+
+def asks_at_once(took: Sequence[Took]) -> bool:
+    """Whether groups are computed by their keys, though their sums and extremes are kept: that these suffice
+    was tried, and some group had lost its extreme. Each further time doubles when it is tried again.
+
+    :param took: earlier refreshes, newest first.
+    """
+    late = at_once = 0
+    for one in took:
+        if one.strategy != "incremental" or one.reason not in (ASKED, ASKED_AT_ONCE):
+            break
+        if one.reason == ASKED:
+            late += 1
+        elif not late:
+            at_once += 1
+    return at_once < min(1 << late, _TRIES) - 1
 
 
 def _may_be_late_again(last: Took, changed: int, guarded: bool) -> bool:

@@ -17,11 +17,17 @@ from tests.planner.random_queries import Case, draw
 CASES = 200
 
 
-def summed(case: Case, extremes: bool = False) -> Case:
-    """Sums over a random query, by one of its columns or over all of it; with the extremes, if asked."""
+def summed(case: Case, extremes: bool = False, once: bool = False) -> Case:
+    """Sums over a random query, by one of its columns or over all of it; if asked, with the extremes or how
+    many different values there are.
+    """
     group, value = case.columns[0], case.columns[-1]
     numbers = f"count(*) AS n, sum({value}) AS s, count({value}) AS c"
     names = ("n", "s", "c")
+    if once:
+        middle = case.columns[len(case.columns) // 2]
+        numbers += f", count(DISTINCT {middle}) AS d, count(DISTINCT {value} + 1) AS e"
+        names = (*names, "d", "e")
     if extremes:
         numbers, names = f"{numbers}, min({value}) AS low, max({value}) AS high", (*names, "low", "high")
     if len(case.columns) % 3 == 0:
@@ -47,7 +53,7 @@ def added(database: Database, ready: Prepared) -> dict[object, list[object]] | N
     sums = planned(database, ready)
     if sums is None:
         return None
-    totals: dict[object, list[int]] = defaultdict(lambda: [0, 0, 0])
+    totals: dict[object, list[int]] = defaultdict(lambda: [0] * (len(ready.case.columns) - 1))
     for group, *numbers in ready.before:
         totals[group] = [int(str(number or 0)) for number in numbers]
     if sums.changes is not None:
@@ -56,8 +62,8 @@ def added(database: Database, ready: Prepared) -> dict[object, list[object]] | N
                 old + int(str(new or 0)) for old, new in zip(totals[group], numbers, strict=True)
             ]
     return {
-        group: [rows, total if values else None, values]
-        for group, (rows, total, values) in totals.items()
+        group: [rows, total if values else None, values, *others]
+        for group, (rows, total, values, *others) in totals.items()
         if rows or sums.whole
     }
 
@@ -72,7 +78,7 @@ def extremes_after(database: Database, ready: Prepared) -> dict[object, tuple[ob
     stored = {group: (low, high) for group, *_, low, high in ready.before}
     net: dict[object, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     if sums.changes is not None:
-        for group, rows, _, _, low, high in database.rows(changes_sql(sums, InDuckDB())):
+        for group, rows, *_, low, high in database.rows(changes_sql(sums, InDuckDB())):
             assert low == high
             net[group][low] += int(str(rows))
     found = {}
@@ -90,10 +96,11 @@ def extremes_after(database: Database, ready: Prepared) -> dict[object, tuple[ob
     return found
 
 
-def test_extremes_follow_unless_they_have_left_their_group() -> None:
+@pytest.mark.parametrize("once", [False, True])
+def test_extremes_follow_unless_they_have_left_their_group(once: bool) -> None:
     database, followed, left = Database(), 0, 0
     for seed in range(CASES):
-        ready = prepare(database, summed(draw(seed), extremes=True))
+        ready = prepare(database, summed(draw(seed), extremes=True, once=once))
         if not isinstance(ready, Prepared):
             continue
         found = extremes_after(database, ready)
@@ -109,10 +116,11 @@ def test_extremes_follow_unless_they_have_left_their_group() -> None:
     assert followed > 3 * left > 0
 
 
-def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query() -> None:
+@pytest.mark.parametrize("once", [False, True])
+def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query(once: bool) -> None:
     database, judged, changed = Database(), 0, 0
     for seed in range(CASES):
-        ready = prepare(database, summed(draw(seed)))
+        ready = prepare(database, summed(draw(seed), once=once))
         if not isinstance(ready, Prepared):
             continue
         found = added(database, ready)
@@ -138,7 +146,12 @@ def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query() -
         ("x, count(*) AS n, max(y) AS m, min(y) AS l", True),
         ("x, count(*) AS n, max(z) AS m", False),
         ("x, count(*) AS n, min(DISTINCT y) AS l", False),
-        ("x, count(*) AS n, count(DISTINCT y) AS d", False),
+        ("x, count(*) AS n, count(DISTINCT y) AS d", True),
+        ("x, count(*) AS n, count(DISTINCT z) AS d, count(DISTINCT id) AS e", True),
+        ("x, count(*) AS n, count(DISTINCT y, z) AS d", False),
+        ("x, count(*) AS n, count(DISTINCT y) AS d, max(y) AS m", True),
+        # Not the values that a sum has been made of.
+        ("x, count(*) AS n, count(DISTINCT y) AS d, sum(y) AS s", False),
         ("x, count(*) AS n, sum(DISTINCT y) AS s, count(y) AS c", False),
         ("x, count(*) AS n, sum(y) FILTER (WHERE y > 1) AS s, count(y) AS c", False),
         ("x, count(*) + 1 AS n", False),

@@ -21,7 +21,7 @@ from tests.planner.oracle import to_duckdb
 LIMITED = {"q02", "q03", "q10", "q18", "q21"}
 """Those with the first rows of an order: a query over a state that has all rows."""
 
-SUMS = {f"q{number:02}" for number in (1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 17, 18, 19, 21, 22)}
+SUMS = {f"q{number:02}" for number in (1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 17, 18, 19, 21, 22)}
 """Those over sums and counts, which are kept as a state."""
 
 NOT_BESIDE = {"q03", "q10", "q18", "q21"}
@@ -139,7 +139,7 @@ def test_a_query_that_shows_its_state_shows_what_the_query_gives(
     assert set(sums.derived) == {column for column, _ in query.columns} - {*sums.key, *stored.values()}
 
 
-@pytest.mark.parametrize("name", sorted(SUMS))
+@pytest.mark.parametrize("name", sorted(SUMS - {"q16"}))  # of what q16 reads nothing changes
 def test_changes_meet_other_tables_by_their_keys(name: str, data: duckdb.DuckDBPyConnection) -> None:
     """Not by anything that many rows share: the nation of a customer is that of four hundred suppliers."""
     found = split_of(name, data)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.catalog.api import Snapshot
-from dbt_arctic.refresh.timings import Strategy, Took, found_late, note, slower, timings
+from dbt_arctic.refresh.timings import (
+    ASKED,
+    ASKED_AT_ONCE,
+    Strategy,
+    Took,
+    asks_at_once,
+    found_late,
+    note,
+    slower,
+    timings,
+)
 
 
 def commit(at_ms: int, summary: dict[str, str]) -> Snapshot:
@@ -99,6 +109,32 @@ def test_what_has_ended_as_a_full_refresh_is_tried_again_less_and_less(
     reason = found_late(earlier, 100, guarded=True)
     assert (reason is not None) == full
     assert reason is None or reason.code == "found-late"
+
+
+def asked(*reasons: str) -> list[Took]:
+    """Newest first; an empty reason is a refresh for which the stored sums have sufficed."""
+    return [Took("incremental", 1, 100, one) for one in reasons]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "at_once"),
+    [
+        (asked(), False),
+        (asked("", ASKED), False),
+        (asked(ASKED), True),
+        (asked(ASKED_AT_ONCE, ASKED), False),  # to try again
+        (asked(ASKED, ASKED_AT_ONCE, ASKED), True),
+        (asked(*[ASKED_AT_ONCE] * 2, ASKED, ASKED_AT_ONCE, ASKED), True),
+        (asked(*[ASKED_AT_ONCE] * 3, ASKED, ASKED_AT_ONCE, ASKED), False),
+        (asked(*[ASKED_AT_ONCE] * 14, *[ASKED] * 9), True),
+        (asked(*[ASKED_AT_ONCE] * 15, *[ASKED] * 9), False),
+        ([Took("full", 1, 100, "many-changes"), *asked(ASKED, ASKED)], False),
+    ],
+)
+def test_rows_are_asked_at_once_where_groups_have_lost_their_extremes_before(
+    earlier: list[Took], at_once: bool
+) -> None:
+    assert asks_at_once(earlier) == at_once
 
 
 def test_what_cannot_be_found_late_this_time_is_tried() -> None:
