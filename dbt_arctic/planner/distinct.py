@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Aggregate, columns_of
+from dbt_arctic.planner.determined import check_determined
+from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.unions import refuse_mixed
 
@@ -27,7 +29,9 @@ def counted_once(call: exp.Expression) -> exp.Expression | None:
     return values[0] if is_one and columns_of(values[0]) and not values[0].find(exp.Star) else None
 
 
-def values_of_groups(node: Aggregate, value: exp.Expression, types: Mapping[str, str]) -> Aggregate | None:
+def values_of_groups(
+    node: Aggregate, value: exp.Expression, types: Mapping[str, str], facts: Facts
+) -> Aggregate | None:
     """Each group's values of an expression over its rows, once; ``None`` where they cannot be looked up.
 
     :param types: of the columns of scans.
@@ -36,6 +40,8 @@ def values_of_groups(node: Aggregate, value: exp.Expression, types: Mapping[str,
     try:
         # What counts may have several types in the parts of a union, where what is looked up may not.
         refuse_mixed(made, types)
+        # A value that comes out otherwise when it is looked up is not found, and is counted for ever.
+        check_determined(made, types, facts)
     except CannotPlan:
         return None
     return made

@@ -54,7 +54,7 @@ class Scope:
         return found
 
 
-_OURS = re.compile(r"_arctic_\w+|_(one|rows|sign|value)|_(count|max|min|sum)_\d+", re.IGNORECASE)
+_OURS = re.compile(r"_arctic_\w+|_(one|rows|sign|value)|_(count|distinct|max|min|sum)_\d+", re.IGNORECASE)
 """Columns that operators of ours add beside those of a query."""
 
 

@@ -24,6 +24,7 @@ from dbt_arctic.planner.algebra import (
     column,
     columns_of,
     plain,
+    scans,
     substitute,
     walk,
 )
@@ -45,6 +46,9 @@ _ORDERED = (*_EXACT, "other")
 
 Extreme = Literal["min", "max"]
 
+_LOOK_UPS = 2
+"""Of so many expressions the different values are looked up, each by itself."""
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -57,6 +61,7 @@ class Sums:
     :param extremes: for each ``min`` and ``max`` which of the two it is. In ``changes``, they are not signed:
         the column has the value of the row.
     :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
+    :param looks_up: whether different values are counted, which are looked up among all rows.
     """
 
     key: tuple[str, ...]
@@ -69,6 +74,7 @@ class Sums:
     staged: Staged = field(default_factory=Staged)
     extremes: dict[str, Extreme] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
+    looks_up: bool = False
 
 
 def plan_sums(
@@ -86,6 +92,8 @@ def plan_sums(
     groups = dict(aggregate.groups)
     known = sorts(query.node, query.types)
     once = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
+    if once and (len(set(once.values())) > _LOOK_UPS or _is_fine(aggregate, facts)):
+        return None  # to compute the touched groups anew costs less
     arguments = {name: _argument(value) for name, value in values.items() if name not in once}
     counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
     rows = next((name for name, argument in counts.items() if argument is None), None)
@@ -121,7 +129,7 @@ def plan_sums(
     try:
         found_rows += ((part, items) for part in signed(aggregate.child, wanted, facts, staged))
         for value in dict.fromkeys(once.values()):
-            those = values_of_groups(aggregate, value, query.types)
+            those = values_of_groups(aggregate, value, query.types, facts)
             if those is None:
                 return None
             number = _signed_value(column(VALUE), is_count=True)
@@ -148,6 +156,7 @@ def plan_sums(
         staged=Staged(tuple(staged.found), gathered),
         extremes=extremes,
         derived=derived,
+        looks_up=bool(once),
     )
 
 
@@ -210,6 +219,15 @@ def _roles(
     if not columns_of(*others.values()) <= set(stored):
         return None
     return node, keys, values, {name: to_sql(substitute(value, stored)) for name, value in others.items()}
+
+
+def _is_fine(node: Aggregate, facts: Facts) -> bool:
+    """Whether a group is as small as the lines of an order: a part of an upstream's key begins it."""
+    groups = {plain(value) for _, value in node.groups}
+    keys = ((scan, facts.upstreams[scan.source].key) for scan in scans(node.child))
+    return any(
+        key and name in groups and stored == key[0] for scan, key in keys for name, stored in scan.columns
+    )
 
 
 def _is_other(call: exp.Expression) -> bool:

@@ -226,7 +226,7 @@ def plan_auto(
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
             return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
-    before, took = took, () if config.auto == "strict" else took
+    took = () if config.auto == "strict" else took
     by_history = slower(took, _rows_of(changed))
     if by_history is not None:
         return plan("full", by_history)
@@ -238,7 +238,7 @@ def plan_auto(
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
         exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
         sums = plan_sums(query, config.unique_key, facts, config.accept) if exact else None
-        if sums is None or sums.extremes:
+        if sums is None or sums.extremes or sums.looks_up:
             incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
         if sums is None:
@@ -247,7 +247,7 @@ def plan_auto(
     by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
     if by_history is not None:
         return plan("full", by_history)
-    if incremental is not None and sums is not None and asks_at_once(before):
+    if incremental is not None and sums is not None and sums.extremes and asks_at_once(took):
         return plan("incremental", None, query=query, incremental=incremental, asked=ASKED_AT_ONCE)
     return plan("incremental", None, query=query, sums=sums, incremental=incremental)
 

@@ -83,11 +83,13 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
         try:
             return _by_sums(edge, name, table, config, _with_shared_rows(edge, plan))
         except StatementError as error:
-            if not plan.sums.extremes or EXTREME_LEFT not in str(error):
+            lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
+            # A value that is looked up is computed of more rows than the query computes it of.
+            if not lost and (not plan.sums.looks_up or plan.incremental is None):
                 raise
         if plan.incremental is None:
             raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
-        plan = replace(plan, sums=None, asked=ASKED)
+        plan = replace(plan, sums=None, asked=ASKED if lost else "")
     return _by_keys(edge, name, table, config, _with_shared_rows(edge, plan))
 
 

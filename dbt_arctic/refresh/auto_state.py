@@ -98,7 +98,9 @@ def plan_state(
         lease_timeout_s=config.lease_timeout_s,
     )
     kept = state_name(name)
-    builds = build is not None
+    there = find_keyed(catalog, kept)
+    # Other SQL, or an older version of ours, may have kept it by other columns.
+    builds = build is not None or (there is not None and there.key != made.key)
     found = plan(catalog, kept, own, text, schema, rebuild=builds, settings=settings, until=until, now=now)
     state = StatePlan(kept, own, made, found, sql, settings, now, until)
     if build is not None:

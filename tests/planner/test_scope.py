@@ -11,7 +11,9 @@ from dbt_arctic.planner.signed import SIGN
 from dbt_arctic.planner.split import ONE, ROWS
 
 
-@pytest.mark.parametrize("ours", [SIGN_OF_ROW, SIDE, SIGN, ONE, ROWS, "_sum_1", "_COUNT_2", "_value"])
+@pytest.mark.parametrize(
+    "ours", [SIGN_OF_ROW, SIDE, SIGN, ONE, ROWS, "_sum_1", "_COUNT_2", "_distinct_1", "_value"]
+)
 def test_no_column_of_a_query_is_called_as_one_that_we_add(ours: str) -> None:
     names = Identifiers()
     assert names(ours).lower() != ours.lower()

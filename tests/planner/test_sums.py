@@ -149,6 +149,10 @@ def test_what_changed_added_to_the_stored_sums_gives_those_of_the_full_query(onc
         ("x, count(*) AS n, count(DISTINCT y) AS d", True),
         ("x, count(*) AS n, count(DISTINCT z) AS d, count(DISTINCT id) AS e", True),
         ("x, count(*) AS n, count(DISTINCT y, z) AS d", False),
+        (
+            "x, count(*) AS n, count(DISTINCT y) AS a, count(DISTINCT y + 1) AS b, count(DISTINCT id) AS c",
+            False,
+        ),
         ("x, count(*) AS n, count(DISTINCT y) AS d, max(y) AS m", True),
         # Not the values that a sum has been made of.
         ("x, count(*) AS n, count(DISTINCT y) AS d, sum(y) AS s", False),
@@ -167,3 +171,25 @@ def test_what_can_be_added_to(columns: str, is_one: bool) -> None:
     query = understand(f"SELECT {columns} FROM a GROUP BY x", schemas)
     facts = Facts({"a": UpstreamFacts(True, ("id",))})
     assert (plan_sums(query, ["x"], facts, frozenset({"float_sum"})) is not None) == is_one
+
+
+def test_different_values_of_small_groups_are_counted_anew() -> None:
+    """All lines of an order are as quickly read as those that changed."""
+    schemas = {"l": [("o", "int"), ("n", "int"), ("s", "int"), ("d", "double")]}
+    facts = Facts({"l": UpstreamFacts(True, ("o", "n"))})
+    for group, is_one in (("o", False), ("n", True)):
+        query = understand(
+            f"SELECT {group}, count(*) AS r, count(DISTINCT s) AS c FROM l GROUP BY {group}", schemas
+        )
+        assert (plan_sums(query, [group], facts) is not None) == is_one
+
+
+def test_what_may_come_out_otherwise_when_it_is_looked_up_is_not_counted_so() -> None:
+    schemas = {"l": [("o", "int"), ("n", "int"), ("s", "int"), ("d", "double")]}
+    facts = Facts({"l": UpstreamFacts(True, ("o",))})
+    query = understand(
+        "SELECT n, count(*) AS r, count(DISTINCT t) AS c "
+        "FROM (SELECT n, s, sum(d) AS t FROM l GROUP BY n, s) AS q GROUP BY n",
+        schemas,
+    )
+    assert plan_sums(query, ["n"], facts, frozenset({"float_sum"})) is None

@@ -84,3 +84,18 @@ def test_beside_extremes_groups_are_computed_by_their_keys_where_one_is_lost(
     assert told == ["FULL (build)", "INCREMENTAL (sums)", *["INCREMENTAL (1 keys)"] * 3]
     # The first extreme that is lost is found late; next time rows are asked at once, then it is tried again.
     assert tried == [False, True, True, False, True]
+
+
+def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_their_keys(shop: Any) -> None:
+    """The look-up meets rows that the join leaves out: of these the quotient is none."""
+    orders, kinds = shop.table("orders"), shop.table("kinds")
+    orders.build([{"id": number, "amount": number % 5} for number in range(20)])
+    kinds.build([{"id": number, "amount": 1} for number in range(1, 5)])
+    model = orders.name.sibling("quotients")
+    sql = (
+        f"SELECT o.id % 2 AS part, count(DISTINCT 100 / o.amount) AS quotients FROM {orders.name.sql} AS o "
+        f"JOIN {kinds.name.sql} AS k ON o.amount = k.id GROUP BY o.id % 2"
+    )
+    refreshed(orders, model, sql)
+    orders.upsert([{"id": 1, "amount": 2}])
+    assert str(refreshed(orders, model, sql).choice).startswith("INCREMENTAL")
