@@ -24,13 +24,13 @@ from dbt_arctic.planner.algebra import (
     State,
     column,
     plain,
-    scans,
 )
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.types import Sort, sort_of, sorts
+from dbt_arctic.planner.unique import has_small_groups
 
 ROWS = "_rows"
 """The column of a state of sums that counts the rows of a group."""
@@ -78,7 +78,7 @@ def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
         node = node.child
     limited = any(isinstance(part, Limit) for part in above)
     if isinstance(node, Aggregate):
-        fine = _is_fine(node, keys_of)
+        fine = has_small_groups(node, keys_of)
         made = _of_sums(query, node, above) if limited or not fine else None
         if made is not None:
             return replace(made, is_small=not fine)
@@ -174,18 +174,6 @@ class _Named:
 
     def relation(self, source: str, state: State) -> str:
         return self.names[source]
-
-
-def _is_fine(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> bool:
-    """Whether the groups are so small that to compute those anew which a change touches costs little."""
-    groups = {plain(value) for _, value in node.groups}
-    for scan in scans(node.child):
-        stored = {own: name for name, own in scan.columns}
-        key = keys_of.get(scan.source, ())
-        # The first column of a key: the lines of an order are a small group.
-        if key and stored.get(key[0]) in groups:
-            return True
-    return False
 
 
 def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit]) -> Split | None:

@@ -24,7 +24,6 @@ from dbt_arctic.planner.algebra import (
     column,
     columns_of,
     plain,
-    scans,
     substitute,
     walk,
 )
@@ -39,6 +38,7 @@ from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from dbt_arctic.planner.types import sort_of, sorts
+from dbt_arctic.planner.unique import has_small_groups
 
 _EXACT = ("whole", "big", "decimal")
 _ORDERED = (*_EXACT, "other")
@@ -92,7 +92,8 @@ def plan_sums(
     groups = dict(aggregate.groups)
     known = sorts(query.node, query.types)
     once = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
-    if once and (len(set(once.values())) > _LOOK_UPS or _is_fine(aggregate, facts)):
+    keys_of = {source: upstream.key for source, upstream in facts.upstreams.items()}
+    if once and (len(set(once.values())) > _LOOK_UPS or has_small_groups(aggregate, keys_of)):
         return None  # to compute the touched groups anew costs less
     arguments = {name: _argument(value) for name, value in values.items() if name not in once}
     counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
@@ -219,15 +220,6 @@ def _roles(
     if not columns_of(*others.values()) <= set(stored):
         return None
     return node, keys, values, {name: to_sql(substitute(value, stored)) for name, value in others.items()}
-
-
-def _is_fine(node: Aggregate, facts: Facts) -> bool:
-    """Whether a group is as small as the lines of an order: a part of an upstream's key begins it."""
-    groups = {plain(value) for _, value in node.groups}
-    keys = ((scan, facts.upstreams[scan.source].key) for scan in scans(node.child))
-    return any(
-        key and name in groups and stored == key[0] for scan, key in keys for name, stored in scan.columns
-    )
 
 
 def _is_other(call: exp.Expression) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from dbt_arctic.planner.algebra import (
@@ -16,6 +16,7 @@ from dbt_arctic.planner.algebra import (
     Window,
     equalities,
     plain,
+    scans,
 )
 from dbt_arctic.planner.facts import Facts
 
@@ -25,6 +26,20 @@ _NONE: Keys = frozenset()
 _NOTHING: frozenset[str] = frozenset()
 _FEW = 8
 """More ways to identify a row than these are not followed."""
+
+
+def has_small_groups(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> bool:
+    """Whether each group is as small as the lines of an order: the first column of an upstream's key is among
+    its columns. To compute those anew that a change touches costs little.
+
+    :param keys_of: the keys of upstreams, as stored.
+    """
+    groups = {plain(value) for _, value in node.groups}
+    return any(
+        name in groups and stored in keys_of.get(scan.source, ())[:1]
+        for scan in scans(node.child)
+        for name, stored in scan.columns
+    )
 
 
 def unique_keys(node: Node, facts: Facts) -> Keys:

@@ -12,6 +12,7 @@ import pytest
 
 from dbt_arctic.refresh import auto_run
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.edge import Outcome
 from tests.spark.keyed.conftest import Orders
@@ -19,15 +20,27 @@ from tests.spark.keyed.conftest import Orders
 BY_HISTORY = True
 
 
-def refreshed(orders: Orders, model: Any, sql: str) -> Outcome:
+def tries_of_sums(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with each refresh that goes on from stored sums."""
+    tries: list[None] = []
+    right = auto_run._by_sums
+
+    def by_sums(*given: Any) -> Outcome:
+        tries.append(None)
+        return right(*given)
+
+    monkeypatch.setattr(auto_run, "_by_sums", by_sums)
+    return tries
+
+
+def refreshed(orders: Orders, model: Any, sql: str, **more: Any) -> Outcome:
     """Refresh a model by ``part``, and compare it with its query."""
     config = parse_config(model.identifier, {"unique_key": "part", "incremental_strategy": "auto"})
-    config = replace(config, full_refresh_above=math.inf)
+    config = replace(config, full_refresh_above=math.inf, **more)
     edge = orders.session.edge
     plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
     outcome = run_refresh(edge, model, config, plan, owner="model.test")
-    columns = "*"
-    rows = [sorted(map(tuple, edge.query(f"SELECT {columns} FROM {one}"))) for one in (model.sql, f"({sql})")]
+    rows = [sorted(map(tuple, edge.query(f"SELECT * FROM {one}"))) for one in (model.sql, f"({sql})")]
     assert rows[0] == rows[1]
     return outcome
 
@@ -57,15 +70,7 @@ def test_a_count_of_different_values_is_that_of_the_query_whatever_comes_and_goe
 def test_beside_extremes_groups_are_computed_by_their_keys_where_one_is_lost(
     shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries = 0
-
-    def by_sums(*given: Any) -> Outcome:
-        nonlocal tries
-        tries += 1
-        return right(*given)
-
-    right = auto_run._by_sums
-    monkeypatch.setattr(auto_run, "_by_sums", by_sums)
+    tries = tries_of_sums(monkeypatch)
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(40)])
     model = orders.name.sibling("reached")
@@ -78,15 +83,17 @@ def test_beside_extremes_groups_are_computed_by_their_keys_where_one_is_lost(
     for rows in ([], *([{"id": key, "amount": amount}] for key, amount in changes)):
         if rows:
             orders.upsert(rows)
-        tries = 0
+        tries.clear()
         told.append(str(refreshed(orders, model, sql).choice))
-        tried.append(tries > 0)
+        tried.append(bool(tries))
     assert told == ["FULL (build)", "INCREMENTAL (sums)", *["INCREMENTAL (1 keys)"] * 3]
     # The first extreme that is lost is found late; next time rows are asked at once, then it is tried again.
     assert tried == [False, True, True, False, True]
 
 
-def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_their_keys(shop: Any) -> None:
+def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_their_keys(
+    shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The look-up meets rows that the join leaves out: of these the quotient is none."""
     orders, kinds = shop.table("orders"), shop.table("kinds")
     orders.build([{"id": number, "amount": number % 5} for number in range(20)])
@@ -97,5 +104,55 @@ def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_t
         f"JOIN {kinds.name.sql} AS k ON o.amount = k.id GROUP BY o.id % 2"
     )
     refreshed(orders, model, sql)
+    tries = tries_of_sums(monkeypatch)
     orders.upsert([{"id": 1, "amount": 2}])
-    assert str(refreshed(orders, model, sql).choice).startswith("INCREMENTAL")
+    assert str(refreshed(orders, model, sql).choice) == "INCREMENTAL (1 keys)"
+    assert tries, "the look-up was to be tried, and to fail"
+
+
+def test_a_state_that_was_kept_by_other_columns_is_built_anew(shop: Any) -> None:
+    """Two expressions have no count of touched values, so the state of the first is all rows of the query."""
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number % 7} for number in range(40)])
+    model = orders.name.sibling("first_three")
+
+    def first_three(counted: str) -> str:
+        return (
+            f"SELECT amount AS part, count(DISTINCT {counted}) AS different FROM {orders.name.sql}\n"
+            "GROUP BY amount ORDER BY amount, different LIMIT 3"
+        )
+
+    keys = []
+    for counted in ("id, amount", "id + 1"):
+        assert str(refreshed(orders, model, first_three(counted)).choice) == "FULL (build)"
+        state = find_state(orders.session.edge.catalog, model)
+        assert state is not None
+        keys.append(state.key)
+        orders.upsert([{"id": 3, "amount": 1}])
+        assert str(refreshed(orders, model, first_three(counted)).choice).startswith("INCREMENTAL")
+        orders.upsert([{"id": 3, "amount": 3}])
+    assert keys[0] != keys[1]
+
+
+def test_having_a_limit_and_images_go_with_counts_of_different_values(shop: Any) -> None:
+    chance = random.Random(3)
+    orders = shop.table()
+    orders.build([{"id": number, "amount": chance.randrange(9)} for number in range(60)])
+    models = {
+        "many": f"SELECT id % 5 AS part, count(DISTINCT amount) AS different FROM {orders.name.sql}\n"
+        "GROUP BY id % 5 HAVING count(DISTINCT amount) > 5",
+        "most": f"SELECT id % 5 AS part, count(DISTINCT concat('a', amount)) AS different\n"
+        f"FROM {orders.name.sql} GROUP BY id % 5 ORDER BY different DESC, part LIMIT 2",
+        "joined": "SELECT a.id % 5 AS part, count(DISTINCT b.amount) AS different\n"
+        f"FROM {orders.name.sql} AS a JOIN {orders.name.sql} AS b ON a.amount = b.id GROUP BY a.id % 5",
+        "whole": f"SELECT 1 AS part, count(DISTINCT amount) AS different FROM {orders.name.sql}",
+    }
+    said: dict[str, list[str]] = {name: [] for name in models}
+    for _ in range(4):
+        for name, sql in models.items():
+            choice = refreshed(orders, orders.name.sibling(name), sql, before_images=name == "joined").choice
+            said[name].append(str(choice))
+        orders.apply(
+            [{"id": chance.randrange(70), "amount": chance.randrange(12)}], [{"id": chance.randrange(60)}]
+        )
+    assert said == {name: ["FULL (build)", *["INCREMENTAL (sums)"] * 3] for name in models}
