@@ -75,6 +75,7 @@ def arguments() -> argparse.Namespace:
     add("--master", default="local[2]")
     add("--conf", action="append", default=[], metavar="KEY=VALUE", help="of Spark")
     add("--dir", type=Path, help="generated files stay here; the lake does not (default: a temporary folder)")
+    add("--lake", type=Path, help="a lake that stays; one that is there is gone on from")
     add("--json", type=Path, help="write everything that was measured to this file")
     return parser.parse_args()
 
@@ -89,7 +90,10 @@ def main() -> int:
     known = models_of(given)
     wanted = given.queries.split(",") if given.queries else [*known] if timing else [*tpch_data.QUERIES]
     folder = given.dir or Path(tempfile.mkdtemp(prefix="dbt-arctic-tpch-"))
-    warehouse = Path(tempfile.mkdtemp(prefix="lake-", dir=folder)) if given.dir else folder / "lake"
+    if given.lake:
+        warehouse = given.lake.resolve()
+    else:
+        warehouse = Path(tempfile.mkdtemp(prefix="lake-", dir=folder)) if given.dir else folder / "lake"
     conf = SMALL if given.scale < 0.1 and not timing else {}
     try:
         generate(folder / f"scale-{given.scale:g}", given.scale)
@@ -99,7 +103,10 @@ def main() -> int:
         models = [known[name] for name in wanted]
         run(lake, models, given, folder / f"scale-{given.scale:g}")
     finally:
-        shutil.rmtree(warehouse if given.dir else folder, ignore_errors=True)
+        if not given.lake:
+            shutil.rmtree(warehouse if given.dir else folder, ignore_errors=True)
+        elif not given.dir:
+            shutil.rmtree(folder, ignore_errors=True)
     title = f"scale {given.scale:g}, {given.changed:.2%} of the orders changed, {given.keys} keys"
     print_table(models, title)
     if given.json:

@@ -36,7 +36,8 @@ class Changes:
     def begin(self) -> None:
         self.next_key = self.lake.value("SELECT max(o_orderkey) FROM orders") + 1
         self.lake.run(
-            "CREATE TABLE gone USING iceberg AS SELECT o_orderkey AS key, 0 AS place FROM orders LIMIT 0"
+            "CREATE TABLE IF NOT EXISTS gone USING iceberg AS "
+            "SELECT o_orderkey AS key, 0 AS place FROM orders LIMIT 0"
         )
 
     def round(self, number: int) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.tpch.lake import Lake
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.state import find_keyed
 
 KEYS: dict[str, tuple[str, ...]] = {
     "lineitem": ("l_orderkey", "l_linenumber"),
@@ -42,13 +43,15 @@ def generate(folder: Path, scale: float) -> None:
 
 
 def load(lake: Lake, folder: Path, buckets: int) -> None:
-    """Build the tables. What was generated stays readable as ``source_<table>``."""
+    """Build the tables that are not there. What was generated stays readable as ``source_<table>``."""
     for table in (*KEYS, *PLAIN):
         lake.run(
             f"CREATE TEMPORARY VIEW source_{table} USING parquet "
             f"OPTIONS (path '{folder / f'{table}.parquet'}')"
         )
     for table in KEYS:
+        if find_keyed(lake.catalog, lake.name(table)) is not None:
+            continue
         build_generation(
             lake.edge,
             lake.name(table),
@@ -59,6 +62,6 @@ def load(lake: Lake, folder: Path, buckets: int) -> None:
         )
     for table in PLAIN:
         lake.run(
-            f"CREATE TABLE {lake.name(table).sql} USING iceberg TBLPROPERTIES ('format-version'='3') "
-            f"AS SELECT * FROM source_{table}"
+            f"CREATE TABLE IF NOT EXISTS {lake.name(table).sql} USING iceberg "
+            f"TBLPROPERTIES ('format-version'='3') AS SELECT * FROM source_{table}"
         )

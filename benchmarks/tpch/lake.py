@@ -37,6 +37,7 @@ class Lake:
             "benchmark",
             shared=SharedRows(),
             tuned=partial(tuned, self.connection),
+            cores=settings.cores,
         )
         self.statements = 0
         self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")

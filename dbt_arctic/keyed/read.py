@@ -73,6 +73,7 @@ def merge_on_read(
     known: ColumnsAt | None = None,
     logged: Logged = "several",
     keys: str | None = None,
+    by: Sequence[str] = (),
 ) -> str:
     """Merged rows: base rows that no change overrides, and each key's latest change unless a delete.
 
@@ -84,13 +85,15 @@ def merge_on_read(
         commit no key has two changes to choose from.
     :param keys: SQL of the only keys whose rows are wanted, with the key's columns. What has another key is
         dropped first, before anything is merged.
+    :param by: the columns of the key that ``keys`` has, where it is not all of them.
     """
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
     change_at = version.change_snapshot if version else None
     base = table.base.at(base_at)
     change = table.change.at(change_at)
-    only = _only("b", keys, table.key)
+    by = by or table.key
+    only = _only("b", keys, by)
     if logged == "nothing":
         return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b{only}"
     overridden = ""
@@ -109,7 +112,7 @@ LEFT ANTI JOIN (
 ) AS c
   ON {key_equality("b", "c", table.key)}{overridden}
 UNION ALL
-{_shown_changes(table, version, known or {}, logged, keys)}"""
+{_shown_changes(table, version, known or {}, logged, keys, by)}"""
 
 
 def _only(alias: str, keys: str | None, key: Sequence[str]) -> str:
@@ -119,18 +122,23 @@ def _only(alias: str, keys: str | None, key: Sequence[str]) -> str:
 
 
 def _shown_changes(
-    table: KeyedTable, version: Version | None, known: ColumnsAt, logged: Logged, keys: str | None
+    table: KeyedTable,
+    version: Version | None,
+    known: ColumnsAt,
+    logged: Logged,
+    keys: str | None,
+    by: Sequence[str],
 ) -> str:
     if logged == "one" and version is not None and not table.sequence_by:
         at = version.change_snapshot
         return (
             f"SELECT {select_columns(table, at, known, 'c')}\n"
-            f"FROM {table.change.at(at)} AS c{_only('c', keys, table.key)}\n"
+            f"FROM {table.change.at(at)} AS c{_only('c', keys, by)}\n"
             f"WHERE c.{quote(ACTION)} = 'U'"
         )
     return f"""\
 SELECT {", ".join("c." + quote(column) for column in table.column_names)}
-{_winning_changes(table, version, known, keys)}
+{_winning_changes(table, version, known, keys, by)}
 WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
 
 
@@ -147,7 +155,11 @@ WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} = 'D'"""
 
 
 def _winning_changes(
-    table: KeyedTable, version: Version | None, known: ColumnsAt | None, keys: str | None = None
+    table: KeyedTable,
+    version: Version | None,
+    known: ColumnsAt | None,
+    keys: str | None = None,
+    by: Sequence[str] = (),
 ) -> str:
     """A ``FROM`` clause: as ``c`` the changes that no row of the base overrides, numbered by key."""
     key = quote_all(table.key)
@@ -163,7 +175,7 @@ LEFT ANTI JOIN (
 ) AS b
   ON {key_equality("b", "c", table.key)} AND b.{sequence} > c.{sequence}"""
     # Without keys this is the text of the view, which `verify` compares: it stays as it is.
-    only = "" if keys is None else f" AS c{_only('c', keys, table.key)}"
+    only = "" if keys is None else f" AS c{_only('c', keys, by)}"
     return f"""\
 FROM (
   SELECT {select_columns(table, change_at, known or {})}, {quote(ACTION)},

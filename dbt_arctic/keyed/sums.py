@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, Logged, merge_on_read
@@ -16,6 +17,17 @@ _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
 EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
 """The error of a statement that stored values do not suffice for."""
 _BELOW_ZERO = "a count of rows fell below zero: the stored sums are not those of the rows that were read"
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Groups to which something is added.
+
+    :param keys: SQL of their keys. :param ranges: conditions on key columns that hold for all of them.
+    """
+
+    keys: str
+    ranges: tuple[str, ...] = ()
 
 
 def added(
@@ -32,6 +44,7 @@ def added(
     derived: Mapping[str, str] | None = None,
     images: bool = False,
     logged: Logged = "several",
+    touched: Touched | None = None,
 ) -> str:
     """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
     does not appear.
@@ -44,6 +57,8 @@ def added(
     :param derived: for each column that nothing is added to: SQL of its value over the others.
     :param images: also the stored row of each group that appears, as ``-U``.
     :param logged: what the change table has at the version.
+    :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
+        ``changes`` has been made by ``net``.
     """
     derived = derived or {}
     numbers, extremes = [*counts, *counted], extremes or {}
@@ -77,9 +92,11 @@ def added(
     action = "'U'" if whole else f"CASE WHEN {quote(rows)} = 0 THEN 'D' ELSE 'U' END"
     # A group that came and went between two refreshes was never stored.
     gone = "" if whole else f"\n  AND NOT ({quote(rows)} = 0 AND {quote('_added_' + rows)} = 0)"
-    stored = merge_on_read(table, version, known, logged)
-    if extremes:
-        changes = _net(changes, [*table.key, *extremes], numbers)
+    stored = merge_on_read(table, version, known, logged, touched.keys if touched else None)
+    if touched and touched.ranges:
+        stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(touched.ranges)}"
+    if extremes and not touched:
+        changes = net(changes, [*table.key, *extremes], numbers)
     kept = _Images(table) if images else None
     sums = f"""\
 SELECT {", ".join(shown)},
@@ -159,8 +176,11 @@ FROM (
 LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 
 
-def _net(changes: str, values: Sequence[str], numbers: Sequence[str]) -> str:
-    """What the changes come to for each value: one that was gained and lost again is neither."""
+def net(changes: str, values: Sequence[str], numbers: Sequence[str]) -> str:
+    """What the changes come to for each value: one that was gained and lost again is neither.
+
+    :param values: the key, and the columns of extremes; :param numbers: what is added up.
+    """
     listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in numbers)
     return f"SELECT {quote_all(values)}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {quote_all(values)}"
 

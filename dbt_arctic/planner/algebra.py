@@ -15,9 +15,13 @@ from sqlglot import exp
 
 from dbt_arctic.planner.dialect import Suffixed
 
-State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys"]
+State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys", "met_new", "met_old"]
 """What a scan reads of its upstream: all rows now, all rows as last consumed, the rows of the old state
-that changed since, those of the new state, both of these, both with ``SIGN_OF_ROW``, or their keys."""
+that changed since, those of the new state, both of these, both with ``SIGN_OF_ROW``, or their keys. Of
+``new`` and ``old`` a statement may ask for those rows only that changed keys meet (``Scan.met_by``)."""
+
+MetBy = frozenset[tuple[str, str]]
+"""Upstreams, each with a column of its key: the values that changed rows have there, in either state."""
 
 SIGN_OF_ROW = "_arctic_sign"
 """The column of changed rows that is 1 for those of the new state and -1 for those of the old one."""
@@ -82,12 +86,17 @@ def _closed(expression: exp.Expression) -> exp.Expression:
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of an upstream. ``columns``: identifier and stored name."""
+    """Rows of an upstream. ``columns``: identifier and stored name.
+
+    :param met_by: where it is not empty, only those rows are asked for whose first key column has one of
+        these values. More rows do no harm.
+    """
 
     source: str
     alias: str
     columns: tuple[tuple[str, str], ...]
     state: State = "new"
+    met_by: MetBy = frozenset()
 
     @property
     def output(self) -> tuple[str, ...]:

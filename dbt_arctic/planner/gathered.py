@@ -59,8 +59,13 @@ class _Lookup:
     times: int = 0
 
 
-def gather(nodes: Iterable[Node], facts: Facts) -> tuple[tuple[Node, ...], tuple[Gathered, ...]]:
-    """The same parts of a statement over gathered rows, and what to gather for them, in this order."""
+def gather(
+    nodes: Iterable[Node], facts: Facts, at_hand: Callable[[Node], bool] = lambda rows: False
+) -> tuple[tuple[Node, ...], tuple[Gathered, ...]]:
+    """The same parts of a statement over gathered rows, and what to gather for them, in this order.
+
+    :param at_hand: whether rows that would be gathered are so near that to read them again costs little.
+    """
     parts = tuple(nodes)
     used = used_columns(parts)
     lookups: list[_Lookup] = []
@@ -75,7 +80,7 @@ def gather(nodes: Iterable[Node], facts: Facts) -> tuple[tuple[Node, ...], tuple
             lookups.append(known)
         known.columns.update(dict.fromkeys(stored for name, stored in scan.columns if name in used))
         known.times += 1
-    several = [one for one in lookups if one.times > 1]
+    several = [one for one in lookups if one.times > 1 and not at_hand(_rows(one, facts))]
 
     def swapped(node: Node) -> Node:
         found = _looked_up(node, facts)

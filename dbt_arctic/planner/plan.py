@@ -24,6 +24,7 @@ from dbt_arctic.planner.columns import check_columns, trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.direct import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.moment import Time, with_moments
 from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
 from dbt_arctic.planner.reasons import CannotPlan, Reason
@@ -163,10 +164,11 @@ def plan_incremental(
         )
     keys = Scan(_KEYS, AFFECTED, tuple((name, name) for name in names))
     pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
+    rows = trimmed(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts))
     return Incremental(
         key=tuple(key),
-        affected=trimmed(affected),
-        rows=trimmed(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts)),
+        affected=with_met_scans(trimmed(affected), facts),
+        rows=with_met_scans(rows, facts, {_KEYS: affected}),
         columns=query.columns,
         guards=guards,
         logged=whole_log(affected),

@@ -34,6 +34,8 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.scope import Identifiers
 
+_MET: dict[State, State] = {"new": "met_new", "old": "met_old"}
+
 
 class Sources(Protocol):
     """What stands for an upstream at a state: a table's name, or a query in parentheses."""
@@ -139,7 +141,8 @@ class Renderer:
     def _scan(self, node: Scan) -> Select:
         alias = self._alias(node.alias)
         items: dict[str, exp.Expression] = {name: _of(alias, stored) for name, stored in node.columns}
-        return Select(items, f"{self.sources.relation(node.source, node.state)} AS {quoted(alias)}")
+        state = _MET[node.state] if node.met_by else node.state
+        return Select(items, f"{self.sources.relation(node.source, state)} AS {quoted(alias)}")
 
     def _project(self, node: Project) -> Select:
         if node.broadcast:

@@ -10,8 +10,8 @@ rows have are looked up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -24,6 +24,7 @@ from dbt_arctic.planner.algebra import (
     column,
     columns_of,
     plain,
+    scans,
     substitute,
     walk,
 )
@@ -32,7 +33,8 @@ from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.distinct import VALUE, counted_once, values_of_groups
 from dbt_arctic.planner.facts import Facts
-from dbt_arctic.planner.gathered import gather
+from dbt_arctic.planner.gathered import Gathered, gather
+from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
@@ -51,6 +53,18 @@ _LOOK_UPS = 2
 
 
 @dataclass(frozen=True)
+class OverKept:
+    """The same changes where rows that changed keys meet are at hand, and need not be gathered.
+
+    :param sources: the upstreams of which they have to be.
+    """
+
+    sources: frozenset[str]
+    changes: Node
+    gathered: tuple[Gathered, ...]
+
+
+@dataclass(frozen=True)
 class Sums:
     """:param staged: what to compute before.
     :param changes: what to add to each group: the key, and for each other column a signed number.
@@ -62,6 +76,7 @@ class Sums:
         the column has the value of the row.
     :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
     :param looks_up: whether different values are counted, which are looked up among all rows.
+    :param over_kept: what to run instead where rows are kept that it would gather.
     """
 
     key: tuple[str, ...]
@@ -75,6 +90,15 @@ class Sums:
     extremes: dict[str, Extreme] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False
+    over_kept: OverKept | None = None
+
+    def where_kept(self, sources: Collection[str]) -> Sums:
+        """What to run where the rows of these upstreams that changed keys meet are kept."""
+        over = self.over_kept
+        if over is None or not over.sources <= set(sources):
+            return self
+        staged = replace(self.staged, gathered=over.gathered)
+        return replace(self, changes=over.changes, staged=staged, over_kept=None)
 
 
 def plan_sums(
@@ -138,26 +162,47 @@ def plan_sums(
             found_rows += ((part, shown) for part in signed(those, those.output, facts, staged))
     except NotSigned:
         return None
-    parts, gathered = gather((part for part, _ in found_rows), facts)
     names = (*keys, *values)
-    changes = [
-        trimmed(Project(part, tuple((name, shown[name]) for name in names)))
-        for part, (_, shown) in zip(parts, found_rows, strict=True)
-    ]
-    if sum(1 for part in changes for _ in walk(part)) > LARGEST:
+    made_of = {one.name: one.rows for one in staged.found}
+
+    def marked(node: Node) -> Node:
+        return with_met_scans(node, facts, made_of)
+
+    def over_gathered(kept: bool = False) -> tuple[Node | None, tuple[Gathered, ...]]:
+        met = are_met if kept else lambda rows: False
+        parts, gathered = gather((part for part, _ in found_rows), facts, met)
+        made = [
+            marked(trimmed(Project(part, tuple((name, shown[name]) for name in names))))
+            for part, (_, shown) in zip(parts, found_rows, strict=True)
+        ]
+        whole = None if not made else made[0] if len(made) == 1 else UnionAll(tuple(made), names)
+        return whole, tuple(replace(one, rows=marked(one.rows)) for one in gathered)
+
+    def are_met(rows: Node) -> bool:
+        read = [scan for scan in scans(marked(rows)) if scan.source in facts.upstreams]
+        return all(scan.met_by or scan.state not in ("new", "old") for scan in read)
+
+    changes, gathered = over_gathered()
+    if changes is not None and sum(1 for _ in walk(changes)) > LARGEST:
         return None
+    over_kept = None
+    if met := frozenset(scan.source for one in gathered for scan in scans(one.rows) if scan.met_by):
+        again, left = over_gathered(kept=True)
+        if again is not None and sum(1 for _ in walk(again)) <= LARGEST:
+            over_kept = OverKept(met, again, left)
     return Sums(
         key=tuple(keys),
-        changes=None if not changes else changes[0] if len(changes) == 1 else UnionAll(tuple(changes), names),
+        changes=changes,
         rows=rows,
         counts=(*counts, *once),
         counted=counted,
         whole=not aggregate.groups,
         guards=tuple(guards_of(aggregate.child, facts)),
-        staged=Staged(tuple(staged.found), gathered),
+        staged=Staged(tuple(replace(one, rows=marked(one.rows)) for one in staged.found), gathered),
         extremes=extremes,
         derived=derived,
         looks_up=bool(once),
+        over_kept=over_kept,
     )
 
 

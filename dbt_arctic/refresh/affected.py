@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.planner.bounds import is_ordered_as
 from dbt_arctic.planner.plan import affected_sql, logged_keys_sql
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto import AutoPlan
@@ -32,6 +33,17 @@ class Staged:
     relation: str
     count: int
     ranges: Mapping[str, tuple[str, str]]
+
+    def between(self, types: Mapping[str, str]) -> tuple[str, ...]:
+        """Conditions that hold for all of the keys.
+
+        :param types: the columns that these are compared with, by the same names, and their types.
+        """
+        return tuple(
+            f"{quote(name)} BETWEEN {low} AND {high}"
+            for name, (low, high) in self.ranges.items()
+            if is_ordered_as((low, high), types[name])
+        )
 
 
 @contextmanager
@@ -83,7 +95,8 @@ def _in_the_log(plan: AutoPlan, names: Sequence[str]) -> Staged | None:
 def staged_values(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
     """Keys or other values, and between which of them they lie."""
     with kept_rows(edge, table, sql, "keys") as name:
-        asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in columns)
+        named = [quote(one) for one in columns]
+        asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in named)
         found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
         count = int(found[0])
         ranges = {}

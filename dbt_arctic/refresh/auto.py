@@ -38,6 +38,10 @@ from dbt_arctic.refresh.upstreams import Upstream
 Action = Literal["build", "full", "incremental", "nothing"]
 
 
+_WHOLE: Mapping[State, State] = {"met_new": "new", "met_old": "old"}
+"""Where nobody keeps the rows that changed keys meet, all rows are read."""
+
+
 @dataclass(frozen=True)
 class Sources:
     """Upstreams at each state, as what may stand in a FROM clause."""
@@ -46,6 +50,8 @@ class Sources:
 
     def relation(self, source: str, state: State) -> str:
         upstream = self.upstreams[source]
+        if state in _WHOLE and state not in upstream.states:
+            state = _WHOLE[state]
         # What has not changed is the same in both states.
         return f"(\n{upstream.states['new' if state == 'old' and not upstream.changed else state]}\n)"
 

@@ -18,9 +18,8 @@ from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Logged
-from dbt_arctic.keyed.sums import EXTREME_LEFT, added
+from dbt_arctic.keyed.sums import EXTREME_LEFT, Touched, added, net
 from dbt_arctic.keyed.table import ACTION, KeyedTable
-from dbt_arctic.planner.algebra import State, scans
 from dbt_arctic.planner.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
@@ -35,9 +34,14 @@ from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
+from dbt_arctic.refresh.sharing import with_shared_rows
 from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import ASKED, Strategy, note
-from dbt_arctic.refresh.upstreams import Upstream
+
+_MANY = 500_000
+"""Stored groups of which only those are read that changes touch."""
+_FEW = 2_000_000
+"""Groups that are sent to each task."""
 
 
 class _Instead(Exception):
@@ -81,7 +85,7 @@ def refresh_auto(
 def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     if plan.sums is not None:
         try:
-            return _by_sums(edge, name, table, config, _with_shared_rows(edge, plan))
+            return _by_sums(edge, name, table, config, with_shared_rows(edge, plan))
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
             # A value that is looked up is computed of more rows than the query computes it of.
@@ -90,38 +94,7 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
         if plan.incremental is None:
             raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
         plan = replace(plan, sums=None, asked=ASKED if lost else "")
-    return _by_keys(edge, name, table, config, _with_shared_rows(edge, plan))
-
-
-def _with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
-    """The plan with the rows that upstreams have lost in a cache, where others need them too."""
-    shared = edge.shared
-    if shared is None:
-        return plan
-    asked: dict[str, dict[str, None]] = {}
-    for scan in (scan for node in plan.nodes for scan in scans(node)):
-        upstream = plan.reading.upstreams.get(scan.source)  # none for touched values
-        if upstream is None or "minus" not in upstream.states or not _found_by_reading(upstream):
-            continue
-        if scan.state in ("changed", *_found_by_reading(upstream)):
-            asked.setdefault(scan.source, {}).update(dict.fromkeys(stored for _, stored in scan.columns))
-    upstreams = dict(plan.reading.upstreams)
-    for source in sorted(asked):
-        read = upstreams[source]
-        states, columns = dict(read.states), list(asked[source])
-        for state in _found_by_reading(read):
-            states[state] = shared.relation(states[state], columns, lambda step, sql: edge.run(step, sql))
-        listed = quote_all(columns) if columns else "1"
-        states["changed"] = f"({states['minus']})\nUNION ALL\nSELECT {listed} FROM (\n{states['plus']}\n)"
-        upstreams[source] = replace(read, states=states)
-    return replace(plan, reading=replace(plan.reading, upstreams=upstreams))
-
-
-def _found_by_reading(upstream: Upstream) -> tuple[State, ...]:
-    """The states that take a read of the table as it was. Without a key, both states are compared."""
-    if upstream.images:
-        return ()
-    return ("minus",) if upstream.key else ("minus", "plus")
+    return _by_keys(edge, name, table, config, with_shared_rows(edge, plan))
 
 
 def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
@@ -153,25 +126,44 @@ def _added(
 ) -> Outcome:
     sums, images = plan.sums, _keeps_images(table, config)
     assert sums is not None
+    counted = {_stored(table, name): _stored(table, by) for name, by in sums.counted.items()}
+    counts = [_stored(table, name) for name in sums.counts]
+    extremes = {_stored(table, name): which for name, which in sums.extremes.items()}
 
-    def difference(attempt: Attempt) -> str:
-        return added(
-            table,
-            changes,
-            attempt.pinned,
-            attempt.known,
-            rows=_stored(table, sums.rows),
-            counts=[_stored(table, name) for name in sums.counts],
-            counted={_stored(table, name): _stored(table, by) for name, by in sums.counted.items()},
-            whole=sums.whole,
-            extremes={_stored(table, name): which for name, which in sums.extremes.items()},
-            derived={_stored(table, name): sql for name, sql in sums.derived.items()},
-            images=images,
-            logged=_logged(edge, table, attempt),
-        )
+    def commit(changes: str, touched: Touched | None = None) -> Outcome:
+        def difference(attempt: Attempt) -> str:
+            return added(
+                table,
+                changes,
+                attempt.pinned,
+                attempt.known,
+                rows=_stored(table, sums.rows),
+                counts=counts,
+                counted=counted,
+                whole=sums.whole,
+                extremes=extremes,
+                derived={_stored(table, name): sql for name, sql in sums.derived.items()},
+                images=images,
+                logged=_logged(edge, table, attempt),
+                touched=touched,
+            )
 
-    how = Choice("incremental", how="sums")
-    return _write(edge, name, table, config, plan, difference, how, images=images)
+        how = Choice("incremental", how="sums")
+        return _write(edge, name, table, config, plan, difference, how, images=images)
+
+    if not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
+        return commit(changes)
+    # To look up the stored rows of these groups costs less than to bring all of them together.
+    changes = net(changes, [*table.key, *extremes], [*counts, *counted])
+    with staged_values(edge, table, changes, table.key) as groups:
+        few = "/*+ BROADCAST */ " if groups.count <= _FEW else ""
+        keys = f"SELECT {few}{quote_all(table.key)} FROM {groups.relation}"
+        return commit(f"SELECT * FROM {groups.relation}", Touched(keys, groups.between(table.types)))
+
+
+def _has_many_groups(stored: int, changed: int) -> bool:
+    """Whether a table has so many groups that most of them have nothing to do with what has changed."""
+    return stored >= _MANY and 0 <= changed < stored / 2
 
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:

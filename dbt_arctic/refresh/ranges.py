@@ -7,14 +7,18 @@ changed key. Recent keys, which most changes have, lie close together.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import TXN, KeyedTable
 
-Ranges = dict[str, tuple[str, str]]
-"""Least and greatest value of a column, as SQL literals."""
+Range = tuple[str, str]
+"""Least and greatest value, as SQL literals: of whole numbers, or of days."""
+
+Ranges = dict[str, Range]
+"""Of columns."""
 
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((end - _EPOCH).days for end in (dt.date.min, dt.date.max))
@@ -52,6 +56,25 @@ def between(ranges: Ranges, alias: str) -> str:
     """A condition on the columns of ``alias``; empty where nothing is known."""
     parts = (f"{alias}.{quote(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items())
     return " AND ".join(parts)
+
+
+def hull(ranges: Sequence[Range | None]) -> Range | None:
+    """The range of all together; ``None`` where one of them is not known.
+
+    >>> hull([("5", "9"), ("10", "12")])
+    ('5', '12')
+    >>> hull([("DATE '2024-01-31'", "DATE '2024-02-01'"), ("DATE '2023-12-31'", "DATE '2024-01-02'")])
+    ("DATE '2023-12-31'", "DATE '2024-02-01'")
+    >>> hull([("5", "9"), None]) is None
+    True
+    """
+    known = [one for one in ranges if one is not None]
+    dated = [low.startswith("DATE") for low, _ in known]
+    if not known or len(known) < len(ranges) or any(dated) != all(dated):
+        return None
+    # Days are written with four digits for the year, so that their order is that of their text.
+    order = str if dated[0] else int
+    return min((low for low, _ in known), key=order), max((high for _, high in known), key=order)
 
 
 def _is_beyond_dates(days: list[int], type_: str) -> bool:

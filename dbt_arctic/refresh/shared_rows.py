@@ -3,7 +3,7 @@
 What an upstream has lost is found by reading its table as it was, and that costs what reading it costs. A
 project has many models over one table. So the second refresh that asks for the same rows keeps them, and
 the others read these: a query over pinned snapshots gives the same rows whenever it is run. Kept are the
-columns that were asked for by then; who needs another one has them all kept anew.
+columns that were asked for by then, and the rows of keys that were; who needs others has them all kept anew.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.refresh.ranges import Range
 
 Run = Callable[[str, str], int]
 """Step and SQL."""
@@ -23,14 +24,19 @@ KEPT = 16
 """Of these the oldest are forgotten: a project's run goes from layer to layer."""
 
 
+Make = Callable[[Sequence[str], Mapping[str, Range | None]], str]
+"""From columns, and queries of keys with their ranges, to the SQL of rows."""
+
+
 @dataclass
 class _Asked:
-    """:param columns: all that were asked for, in that order.
-    :param kept: those in the cache; ``None`` while no rows are.
+    """:param columns: all that were asked for, in that order; ``met_by``: queries of keys likewise.
+    :param kept: those of both that the cache has; ``None`` while no rows are there.
     """
 
     times: int = 0
     columns: dict[str, None] = field(default_factory=dict)
+    met_by: dict[str, Range | None] = field(default_factory=dict)
     kept: frozenset[str] | None = None
 
 
@@ -41,27 +47,34 @@ class SharedRows:
     _asked: OrderedDict[str, _Asked] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def relation(self, sql: str, columns: Sequence[str], run: Run) -> str:
-        """A query of these columns of the rows of ``sql``, from the second time on out of the cache."""
-        name = f"arctic_rows_{hashlib.sha256(sql.encode()).hexdigest()[:16]}"
-        listed = quote_all(columns) if columns else "1"
+    def kept(
+        self, rows_of: str, columns: Sequence[str], met_by: Mapping[str, Range | None], make: Make, run: Run
+    ) -> str | None:
+        """The cached relation of some rows, or ``None`` for who asks first.
+
+        :param rows_of: what tells these rows from others; pinned, so that it is the same for ever.
+        :param columns: those that are asked for.
+        :param met_by: queries of keys, with the range of each where it is known: rows of these are asked for.
+        :param make: SQL of the rows, with the columns and the rows of the keys that were asked for by now.
+        """
+        name = f"arctic_rows_{hashlib.sha256(rows_of.encode()).hexdigest()[:16]}"
         # One at a time: whoever asks next waits for the rows rather than compute them beside.
         with self._lock:
             asked = self._asked.setdefault(name, _Asked())
             asked.times += 1
             asked.columns.update(dict.fromkeys(columns))
+            asked.met_by.update(met_by)
             if asked.times == 1:
-                return f"SELECT {listed}\nFROM (\n{sql}\n)"
-            if asked.kept is None or not asked.kept.issuperset(columns):
-                self._keep(name, asked, sql, run)
-        return f"SELECT {listed} FROM {_global(name)}"
+                return None
+            if asked.kept is None or not asked.kept.issuperset((*columns, *met_by)):
+                self._keep(name, asked, make([*asked.columns], asked.met_by), run)
+        return _global(name)
 
     def _keep(self, name: str, asked: _Asked, sql: str, run: Run) -> None:
-        # Under the same name: a statement that was made for fewer columns finds them here, too.
-        rows = f"SELECT {quote_all(list(asked.columns))}\nFROM (\n{sql}\n)" if asked.columns else sql
-        run("name_rows", f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quote(name)} AS\n{rows}")
+        # Under the same name: a statement that was made for fewer of them finds them here, too.
+        run("name_rows", f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quote(name)} AS\n{sql}")
         run("share_rows", f"CACHE TABLE {_global(name)}")
-        asked.kept = frozenset(asked.columns)
+        asked.kept = frozenset((*asked.columns, *asked.met_by))
         self._asked.move_to_end(name)
         cached = [one for one, rows_of in self._asked.items() if rows_of.kept is not None]
         for old in cached[:-KEPT]:

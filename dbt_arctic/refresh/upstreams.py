@@ -6,7 +6,7 @@ once, and mean the same. Nothing is run to make them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -42,6 +42,20 @@ _ROW_LINEAGE = 3
 
 
 @dataclass(frozen=True)
+class Was:
+    """A keyed table as it was at a version, of which rows can be read by a part of their key."""
+
+    table: KeyedTable
+    version: Version
+    known: ColumnsAt
+    logged: read.Logged
+
+    def rows(self, keys: str, by: Sequence[str]) -> str:
+        """SQL of the rows whose columns ``by`` are among ``keys``, which has these; columns: the table's."""
+        return read.merge_on_read(self.table, self.version, self.known, self.logged, keys, by)
+
+
+@dataclass(frozen=True)
 class Upstream:
     """One relation that a model reads.
 
@@ -55,6 +69,7 @@ class Upstream:
     :param counted: whether ``changed_rows`` is how many keys have changed, to the last one.
     :param images: whether the log has what changed rows were before.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
+    :param was: where it has to be read to tell what changed rows were: as it was.
     :param field_ids: Iceberg's numbers of the columns, as far as the catalog tells.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
     :param stored_rows: that a read of it may come by, changes included; -1 likewise.
@@ -75,6 +90,7 @@ class Upstream:
     logged: bool = False
     counted: bool = False
     ranges: Ranges = field(default_factory=dict)
+    was: Was | None = None
     field_ids: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -193,6 +209,7 @@ def _keyed(
         ranges=ranges,
         images=imaged,
         logged=True,
+        was=None if imaged else Was(table, before, known, then),
         counted=told and single and of_images is not None,
     )
 
@@ -229,6 +246,7 @@ def _logged(
         "minus": minus,
         "plus": plus,
         "changed": f"{minus}\nUNION ALL\n{plus}",
+        "signed": signed(minus, plus, columns),
     }
 
 
@@ -236,10 +254,18 @@ def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]
     """The states where nothing but the two states themselves is known."""
     minus, plus = _without(old, new, types), _without(new, old, types)
     changed = f"({minus})\nUNION ALL\n({plus})"
-    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed}
+    told = signed(minus, plus, quote_all(types))
+    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed, "signed": told}
     if key:
         found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
     return found
+
+
+def signed(minus: str, plus: str, columns: str) -> str:
+    """SQL of the rows of two states that differ, with their sign."""
+    sign = quote(SIGN_OF_ROW)
+    lost = f"SELECT {columns}, -1 AS {sign}\nFROM (\n{minus}\n)"
+    return f"{lost}\nUNION ALL\nSELECT {columns}, 1 AS {sign}\nFROM (\n{plus}\n)"
 
 
 def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
@@ -324,7 +350,8 @@ def _plain(
         number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number
         plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {number}"
         nothing = f"{new}\nWHERE false"
-        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus})
+        told = signed(nothing, plus, quote_all(types))
+        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "signed": told})
         return made(True)
     states.update(_compared(old, new, types, ()))
     return made(True)

@@ -16,6 +16,7 @@ from dbt_arctic.planner import confined as confined_module
 from dbt_arctic.planner import direct as direct_module
 from dbt_arctic.planner import either as either_module
 from dbt_arctic.planner import gathered as gathered_module
+from dbt_arctic.planner import met as met_module
 from dbt_arctic.planner import near as near_module
 from dbt_arctic.planner import plan as plan_module
 from dbt_arctic.planner import signed as signed_module
@@ -60,7 +61,8 @@ class CurrentForOld(InDuckDB):
     """The old state is thought to be as the one now."""
 
     def relation(self, source: str, state: State) -> str:
-        return super().relation(source, "new" if state == "old" else state)
+        wrong: dict[State, State] = {"old": "new", "met_old": "met_new"}
+        return super().relation(source, wrong.get(state, state))
 
 
 Mutant = Callable[[], AbstractContextManager[Sources]]
@@ -459,6 +461,33 @@ def range_of_the_first_part_only() -> Iterator[Sources | None]:
         return right(node, name, facts)
 
     with replaced(near_module, "range_of", wrong):
+        yield None
+
+
+@mutant
+def met_by_the_first_of_several() -> Iterator[Sources | None]:
+    right = met_module._Marking._origins
+
+    def wrong(self: Any, node: Any, name: str) -> Any:
+        if isinstance(node, UnionAll):
+            return wrong(self, node.children[0], node.children[0].output[node.columns.index(name)])
+        return right(self, node, name)
+
+    with replaced(met_module._Marking, "_origins", wrong):
+        yield None
+
+
+@mutant
+def met_by_any_rows() -> Iterator[Sources | None]:
+    """All rows of a table are taken for changed ones."""
+    right = met_module._Marking._origins
+
+    def wrong(self: Any, node: Any, name: str) -> Any:
+        if isinstance(node, Scan) and node.source in self.facts.upstreams:
+            return frozenset([(node.source, dict(node.columns)[name])])
+        return right(self, node, name)
+
+    with replaced(met_module._Marking, "_origins", wrong):
         yield None
 
 

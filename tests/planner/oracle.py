@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dbt_arctic.planner.algebra import SIGN_OF_ROW, Node, State
+from dbt_arctic.planner.algebra import SIGN_OF_ROW, Node, State, scans
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.gathered import gather
+from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.plan import (
     Query,
     affected_sql,
@@ -38,7 +39,7 @@ ATTEMPTS = 3
 
 
 class InDuckDB:
-    """Upstreams as tables: ``a`` and ``a@old``, ``a@minus`` and so on."""
+    """Upstreams as tables: ``a`` and ``a@old``, ``a@minus`` and so on; ``a@met_new`` after ``keep_met``."""
 
     def relation(self, source: str, state: State) -> str:
         return f"`{source}`" if state == "new" else f"`{source}@{state}`"
@@ -124,6 +125,27 @@ class Database:
             self.connection.execute(text)
             self._loaded[table] = text
 
+    def keep_met(self, nodes: Iterable[Node | None]) -> int:
+        """Have those rows at hand that scans are asked for, and no others; returns how many such scans."""
+        asked: dict[str, set[str]] = {}
+        count = 0
+        for scan in (scan for node in nodes if node is not None for scan in scans(node)):
+            if scan.met_by:
+                count += 1
+                keys = {f'SELECT "{column}" AS k FROM "{source}@keys"' for source, column in scan.met_by}
+                asked.setdefault(scan.source, set()).update(keys)
+        for source, queries in asked.items():
+            own = KEYS[source][0]
+            met = " UNION ALL ".join(sorted(queries | {f'SELECT "{own}" AS k FROM "{source}@keys"'}))
+            columns = ", ".join(f'"{column}"' for column, _ in self.schemas[source])
+            for state, condition in (("new", "state <> 1"), ("old", "state <> 2")):
+                self.connection.execute(
+                    f'CREATE OR REPLACE VIEW "{source}@met_{state}" AS SELECT {columns} '
+                    f'FROM "{source}@rows" AS r WHERE {condition} AND EXISTS '
+                    f'(SELECT 1 FROM ({met}) AS m WHERE m.k IS NOT DISTINCT FROM r."{own}")'
+                )
+        return count
+
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         return self.connection.execute(to_duckdb(sql)).fetchall()
 
@@ -136,17 +158,21 @@ def at_old(sql: str) -> str:
 def facts_of(old: Tables, new: Tables) -> Facts:
     """What metadata may say of them: how many rows is a hint, and wrong as often as not; ranges hold."""
     dice = random.Random(repr((old, new)))
+    # As often as not it is known of all tables how many rows have changed.
+    counted = random.Random(repr((new, old))).random() < 0.5
     found = {}
     for table in SCHEMAS:
         before, after = Counter(old[table]), Counter(new[table])
         changed = [row[0] for row in ((before - after) + (after - before)).elements()]
         keys = [key for key in changed if key is not None] if KEYS[table] else []
         bounds = {KEYS[table][0]: (str(min(keys)), str(max(keys)))} if keys else {}
+        rows = dice.choice((0, len(new[table]), 1_000 * len(new[table])))
+        said = dice.choice((-1, len(changed), 10_000_000)) if changed else 0
         found[table] = UpstreamFacts(
             bool(changed),
             KEYS[table],
-            rows=dice.choice((0, len(new[table]), 1_000 * len(new[table]))),
-            changed_rows=dice.choice((-1, len(changed), 10_000_000)) if changed else 0,
+            rows=rows,
+            changed_rows=len(changed) if counted else said,
             ranges=dice.choice(({}, bounds)),
             # Of one table the rows that changed are read at once, of the others by state.
             signed=table == "b",
@@ -204,6 +230,7 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
         return Verdict("wrong", wrong, changed)
     if plan.affected is None:
         return Verdict("wrong" if changed else "incremental", "no key can have changed", changed)
+    database.keep_met((plan.affected, plan.rows))
     keys_sql = to_duckdb(affected_sql(plan, sources))
     database.connection.execute(f'CREATE OR REPLACE TEMP TABLE "affected" AS {keys_sql}')
     keys = set(database.rows("SELECT * FROM `affected`"))
@@ -227,6 +254,9 @@ def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str
     except NotSigned:
         return ""
     gathering, gathered = gather(parts, ready.facts)
+    made_of = {one.name: one.rows for one in values.found}
+    parts = tuple(with_met_scans(trimmed(part), ready.facts, made_of) for part in parts)
+    database.keep_met(parts)
     if wrong := _added_to(database, ready, parts, names, Staged(tuple(values.found)), sources):
         return wrong
     staged = Staged(tuple(values.found), gathered)

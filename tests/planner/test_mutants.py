@@ -136,6 +136,8 @@ CATCHING = {
     "rest_joined_without_what_links_it_to_the_changed": (559, 1139, 1799),
     "rest_joined_with_one_changed_relation_only": (67, 190, 238),
     "range_of_the_first_part_only": (1869,),
+    "met_by_the_first_of_several": (10, 114, 256),
+    "met_by_any_rows": (10, 114, 181),
 }
 """For each mutant seeds that catch it. After a change of the random queries: ``tests.planner.mutants``."""
 

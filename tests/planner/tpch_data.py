@@ -117,6 +117,13 @@ def change(connection: duckdb.DuckDBPyConnection, seed: int) -> None:
                 f'CREATE OR REPLACE VIEW "{table}@{state}" AS '
                 f'SELECT * FROM "{table}@minus" UNION ALL SELECT * FROM "{table}@plus"'
             )
+    orders = 'SELECT o_orderkey FROM "orders@keys" UNION ALL SELECT l_orderkey FROM "lineitem@keys"'
+    for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+        for state, whole in (("met_new", table), ("met_old", f"{table}@old")):
+            connection.execute(
+                f'CREATE OR REPLACE VIEW "{table}@{state}" AS '
+                f'SELECT * FROM "{whole}" WHERE {key} IN ({orders})'
+            )
 
 
 def schemas(connection: duckdb.DuckDBPyConnection) -> Schemas:
@@ -137,5 +144,8 @@ ROWS = {"lineitem": 6_000_000, "orders": 1_500_000, "partsupp": 800_000, "part":
 """At scale factor 1; of other tables fewer."""
 
 FACTS = Facts(
-    {table: UpstreamFacts(table in CHANGED, key, ROWS.get(table, 1000)) for table, key in TABLE_KEYS.items()}
+    {
+        table: UpstreamFacts(table in CHANGED, key, ROWS.get(table, 1000), 60_000 if table in CHANGED else 0)
+        for table, key in TABLE_KEYS.items()
+    }
 )

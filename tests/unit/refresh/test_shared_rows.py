@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
+from dbt_arctic.refresh.ranges import Range
 from dbt_arctic.refresh.shared_rows import KEPT, SharedRows
 
 
@@ -28,56 +30,66 @@ class Cache:
             self.cached.discard(name[1])
         return 0
 
-    def read(self, sql: str) -> str | None:
-        """The query behind a cached view that a statement reads; ``None`` where it reads none."""
-        name = re.search(r"FROM `global_temp`.`(arctic_rows_\w+)`", sql)
-        if name is None:
+    def read(self, relation: str | None) -> str | None:
+        """The query behind a cached view; ``None`` where nothing is kept."""
+        if relation is None:
             return None
+        name = re.fullmatch(r"`global_temp`.`(arctic_rows_\w+)`", relation)
+        assert name is not None
         assert name[1] in self.cached
         return self.views[name[1]]
 
 
+def made(columns: Sequence[str], met_by: Mapping[str, Range | None]) -> str:
+    return f"SELECT {', '.join(columns)} met by {', '.join(met_by)}"
+
+
+def asked(
+    cache: Cache, shared: SharedRows, rows: str, columns: Sequence[str], met_by: Sequence[str] = ()
+) -> str | None:
+    return cache.read(shared.kept(rows, columns, dict.fromkeys(met_by), made, cache.run))
+
+
 def test_who_asks_first_computes_and_who_asks_next_keeps() -> None:
     cache, shared = Cache(), SharedRows()
-    first = shared.relation("SELECT * FROM t", ["a"], cache.run)
-    assert first == "SELECT `a`\nFROM (\nSELECT * FROM t\n)"
+    assert asked(cache, shared, "t", ["a"]) is None
     assert not cache.views
-    second = shared.relation("SELECT * FROM t", ["b"], cache.run)
-    assert second.startswith("SELECT `b` FROM ")
-    assert cache.read(second) == "SELECT `a`, `b`\nFROM (\nSELECT * FROM t\n)"
+    assert asked(cache, shared, "t", ["b"]) == "SELECT a, b met by "
     before = dict(cache.views)
-    assert cache.read(shared.relation("SELECT * FROM t", ["b", "a"], cache.run)) is not None
+    assert asked(cache, shared, "t", ["b", "a"]) is not None
     assert cache.views == before, "these columns are there"
-    assert cache.read(shared.relation("SELECT * FROM u", ["a"], cache.run)) is None, "other rows"
+    assert asked(cache, shared, "u", ["a"]) is None, "other rows"
 
 
 def test_another_column_has_all_kept_anew_under_the_same_name() -> None:
     cache, shared = Cache(), SharedRows()
-    for columns in (["a"], ["a"]):
-        narrow = shared.relation("SELECT * FROM t", columns, cache.run)
-    assert cache.read(narrow) == "SELECT `a`\nFROM (\nSELECT * FROM t\n)"
-    wide = shared.relation("SELECT * FROM t", ["c"], cache.run)
-    assert cache.read(wide) == cache.read(narrow) == "SELECT `a`, `c`\nFROM (\nSELECT * FROM t\n)"
+    for _ in range(2):
+        narrow = shared.kept("t", ["a"], {}, made, cache.run)
+    assert cache.read(narrow) == "SELECT a met by "
+    wide = shared.kept("t", ["c"], {}, made, cache.run)
+    assert wide == narrow
+    assert cache.read(wide) == "SELECT a, c met by "
     assert len(cache.views) == 1
 
 
-def test_rows_without_columns_are_counted() -> None:
+def test_rows_of_other_keys_have_all_kept_anew_once() -> None:
     cache, shared = Cache(), SharedRows()
-    assert shared.relation("SELECT * FROM t", [], cache.run) == "SELECT 1\nFROM (\nSELECT * FROM t\n)"
-    for _ in range(2):
-        again = shared.relation("SELECT * FROM t", [], cache.run)
-    assert again.startswith("SELECT 1 FROM ")
-    assert cache.read(again) == "SELECT * FROM t"
-    assert cache.read(shared.relation("SELECT * FROM t", ["a"], cache.run)) is not None
+    for met_by in ((), ("orders",)):
+        found = asked(cache, shared, "t", ["a"], met_by)
+    assert found == "SELECT a met by orders"
+    assert asked(cache, shared, "t", ["a"], ["parts"]) == "SELECT a met by orders, parts"
+    before = dict(cache.views)
+    assert asked(cache, shared, "t", ["a"], ["orders"]) == asked(cache, shared, "t", ["a"])
+    assert cache.views == before
 
 
 def test_the_oldest_are_forgotten_and_kept_again_when_asked_for_twice() -> None:
     cache, shared = Cache(), SharedRows()
-    queries = [f"SELECT * FROM t{number}" for number in range(KEPT + 1)]
-    for query in queries:
+    tables = [f"t{number}" for number in range(KEPT + 1)]
+    for table in tables:
         for _ in range(2):
-            shared.relation(query, ["a"], cache.run)
+            asked(cache, shared, table, ["a"])
     assert len(cache.cached) == len(cache.views) == KEPT
-    assert cache.read(shared.relation(queries[-1], ["a"], cache.run)) is not None
-    assert cache.read(shared.relation(queries[0], ["a"], cache.run)) is None
-    assert cache.read(shared.relation(queries[0], ["a"], cache.run)) is not None
+    assert asked(cache, shared, tables[-1], ["a"]) is not None
+    assert asked(cache, shared, tables[0], ["a"]) is None
+    assert asked(cache, shared, tables[0], ["a"]) is not None

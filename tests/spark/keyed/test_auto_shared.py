@@ -1,0 +1,140 @@
+"""Models of one invocation that read the same tables: what several of them read is read once, and kept."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.shared_rows import SharedRows
+from tests.spark.keyed.conftest import Orders
+
+LINES = {"order_id": "bigint", "line": "int", "amount": "bigint", "kind": "string"}
+ORDERS = {"id": "bigint", "customer": "int", "day": "date"}
+
+
+class Shop:
+    """Orders, their lines, and models over both, all refreshed in one invocation."""
+
+    def __init__(self, shop: Any) -> None:
+        self.chance = random.Random(11)
+        self.orders: Orders = shop.table("orders", ORDERS)
+        self.lines: Orders = shop.table("lines", LINES, unique_key=["order_id", "line"], bucket_by="order_id")
+        self.orders.build([self.order(number) for number in range(40)])
+        self.lines.build([line for number in range(40) for line in self.lines_of(number)])
+        self.edge = replace(self.orders.session.edge, shared=SharedRows())
+        o, k = self.orders.name.sql, self.lines.name.sql
+        self.models = {
+            "kinds": (
+                "kind",
+                f"SELECT kind, count(*) AS lines, sum(amount) AS amount FROM {k} GROUP BY kind",
+            ),
+            "customers": (
+                "customer",
+                f"SELECT o.customer, count(*) AS lines, sum(l.amount) AS amount FROM {o} AS o "
+                f"JOIN {k} AS l ON l.order_id = o.id WHERE l.kind <> 'c' GROUP BY o.customer",
+            ),
+            "days": (
+                "day",
+                f"SELECT o.day, count(*) AS orders FROM {o} AS o WHERE EXISTS (SELECT 1 FROM {k} AS l "
+                "WHERE l.order_id = o.id AND l.amount > 6) GROUP BY o.day",
+            ),
+            "large": (
+                "customer",
+                f"SELECT o.customer, count(*) AS orders FROM {o} AS o "
+                f"JOIN (SELECT order_id, sum(amount) AS a FROM {k} GROUP BY order_id) AS s "
+                "ON s.order_id = o.id WHERE s.a > 15 GROUP BY o.customer",
+            ),
+            "rows": (
+                ["order_id", "line"],
+                f"SELECT l.order_id, l.line, l.amount, l.kind, o.customer, o.day FROM {k} AS l "
+                f"JOIN {o} AS o ON o.id = l.order_id",
+            ),
+            "lonely": (
+                "id",
+                f"SELECT o.id, o.day, max(l.amount) AS most FROM {o} AS o "
+                f"LEFT JOIN {k} AS l ON l.order_id = o.id GROUP BY o.id, o.day",
+            ),
+        }
+
+    def order(self, number: int) -> dict[str, Any]:
+        day = f"2024-01-{self.chance.randrange(1, 6):02}"
+        return {"id": number, "customer": self.chance.randrange(5), "day": day}
+
+    def lines_of(self, number: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "order_id": number,
+                "line": line,
+                "amount": self.chance.randrange(10),
+                "kind": self.chance.choice("abc"),
+            }
+            for line in range(self.chance.randrange(1, 5))
+        ]
+
+    def change(self) -> None:
+        """Orders alone, lines alone, both; some go, some come back."""
+        drawn = self.chance.sample(range(45), 6)
+        self.orders.apply([self.order(number) for number in drawn[:3]], [{"id": drawn[3]}])
+        gone = [{"order_id": drawn[4], "line": line} for line in range(4)]
+        self.lines.apply([line for number in drawn[2:4] for line in self.lines_of(number)], gone)
+
+    def name(self, model: str) -> Name:
+        return self.orders.name.sibling(model)
+
+    def refresh(self, model: str) -> list[str]:
+        """Refresh a model, compare it with its query; returns the steps of what was kept for others."""
+        key, sql = self.models[model]
+        config = parse_config(model, {"unique_key": key, "incremental_strategy": "auto"})
+        config = replace(config, full_refresh_above=math.inf)
+        ran, edge = self.orders.session.statements.ran, self.edge
+        ran.clear()
+        plan = plan_refresh(edge.catalog, self.name(model), config, sql, edge.query_schema)
+        outcome = run_refresh(edge, self.name(model), config, plan, owner="model.test")
+        assert outcome.choice is not None
+        steps = [one.step for one in ran]
+        texts = (f"SELECT * FROM {self.name(model).sql}", sql)
+        told, expected = (sorted(map(str, edge.query(text))) for text in texts)
+        assert told == expected, f"{model}: {outcome.message}"
+        assert plan.action == "build" or outcome.choice.strategy == "incremental", outcome.message
+        return [step for step in steps if step == "share_rows"]
+
+
+@pytest.fixture
+def made(shop: Any) -> Shop:
+    return Shop(shop)
+
+
+def test_models_over_kept_rows_are_those_of_their_queries(made: Shop) -> None:
+    for model in made.models:
+        made.refresh(model)
+    for number in range(4):
+        made.change()
+        if number == 2:
+            made.change()  # several commits
+            made.lines.compact()
+        order = list(made.models)
+        made.chance.shuffle(order)
+        for model in order:
+            made.refresh(model)
+
+
+def test_what_several_models_read_is_read_once(made: Shop) -> None:
+    for model in made.models:
+        made.refresh(model)
+    made.change()
+    kept = [made.refresh(model) for model in made.models]
+    # The lines for the second model that asks for them, the orders for their second one; then all is there.
+    assert kept == [[], ["share_rows"], ["share_rows"], [], [], []]
+    ran = made.orders.session.statements.ran
+    read = [one.sql for one in ran if one.step in ("refresh", "stage_keys", "stage_rows")]
+    assert read
+    assert not any(
+        f"{table.name.identifier}__base" in sql for sql in read for table in (made.orders, made.lines)
+    )
