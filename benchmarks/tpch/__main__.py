@@ -69,7 +69,7 @@ def arguments() -> argparse.Namespace:
     add("--compact-every", type=int, default=5, help="compact all tables every so many rounds (0: never)")
     add("--queries", default="", help="for instance q01,q05,dwd_orders")
     add("--buckets", type=int, default=8, help="of the sources")
-    add("--model-buckets", type=int, default=8)
+    add("--model-buckets", type=int, help="of the models (default: what the product chooses)")
     add("--seed", type=int, default=1)
     add("--memory", default="2g")
     add("--master", default="local[2]")

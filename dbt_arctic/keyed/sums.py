@@ -41,6 +41,7 @@ def added(
     counted: Mapping[str, str],
     whole: bool,
     extremes: Mapping[str, str] | None = None,
+    ends: Mapping[str, tuple[str, str]] | None = None,
     derived: Mapping[str, str] | None = None,
     images: bool = False,
     logged: Logged = "several",
@@ -54,19 +55,24 @@ def added(
     :param counted: for each sum the column that counts its values.
     :param whole: whether there is one group, which stays without a row.
     :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
+    :param ends: of extremes the column of the other end, and the one that counts their values.
     :param derived: for each column that nothing is added to: SQL of its value over the others.
     :param images: also the stored row of each group that appears, as ``-U``.
     :param logged: what the change table has at the version.
     :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
         ``changes`` has been made by ``net``.
     """
-    derived = derived or {}
+    derived, ends = derived or {}, ends or {}
     numbers, extremes = [*counts, *counted], extremes or {}
     types = table.types
     totals = ",\n    ".join(
-        [*map(_total, numbers), *(_extreme(name, which, rows) for name, which in extremes.items())]
+        [
+            *map(_total, numbers),
+            *(_extreme(name, which, rows) for name, which in extremes.items()),
+            *map(_staying, dict.fromkeys(counter for _, counter in ends.values())),
+        ]
     )
-    left = {name: _has_left(name, which, rows) for name, which in extremes.items()}
+    left = {name: _has_left(name, which, rows, ends.get(name)) for name, which in extremes.items()}
     shown = []
     for name in table.column_names:
         if name in derived:
@@ -208,11 +214,24 @@ def _extreme(name: str, which: str, rows: str) -> str:
     )
 
 
-def _has_left(name: str, which: str, rows: str) -> str:
-    """Whether a group that goes on has lost its stored value, and gained none that is as good."""
+def _staying(counter: str) -> str:
+    """Of the stored values so many at least are there still."""
+    count = quote(counter)
+    staying = f"sum(CASE WHEN NOT {_IS_CHANGE} OR {count} < 0 THEN {count} END)"
+    return f"coalesce({staying}, 0) AS {quote('_staying_' + counter)}"
+
+
+def _has_left(name: str, which: str, rows: str, ends: tuple[str, str] | None) -> str:
+    """Whether a group that goes on has lost its stored value, and gained none that is as good. Where all its
+    values were one, it has only if none of these is left.
+    """
     stored, lost, gained = (quote(f"_{kind}_{name}") for kind in ("stored", "lost", "gained"))
     reaches = "<=" if which == "min" else ">="
+    stays = ""
+    if ends is not None:
+        other, counter = quote(f"_stored_{ends[0]}"), quote(f"_staying_{ends[1]}")
+        stays = f" AND NOT ({stored} <=> {other} AND {counter} > 0)"
     return (
         f"({quote(rows)} <> 0 AND coalesce({lost} {reaches} {stored}, false) "
-        f"AND NOT coalesce({gained} {reaches} {lost}, false))"
+        f"AND NOT coalesce({gained} {reaches} {lost}, false){stays})"
     )

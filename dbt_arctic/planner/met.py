@@ -34,6 +34,8 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 _OF_CHANGES = ("keys", "changed", "signed", "minus", "plus")
 _EVEN = 100
 """So many rows one key may meet on average: a key that begins with a tenant meets too many."""
+_FEW = 2_000_000
+"""Changed keys that are sent to each task."""
 _MOST = 5_000_000
 """Rows that are kept for several models."""
 
@@ -177,7 +179,9 @@ class _Marking:
         else:
             each = 1
         counts = [upstream.changed_rows, *(one.changed_rows for one, _ in others)]
-        return each <= _EVEN and min(counts) >= 0 and sum(counts) * max(1, each) <= _MOST
+        if each > _EVEN or min(counts) < 0 or sum(counts) > _FEW:
+            return False
+        return sum(counts) * max(1, each) <= _MOST
 
 
 __all__ = ["with_met_scans"]

@@ -39,12 +39,10 @@ from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
-from dbt_arctic.planner.types import sort_of, sorts
+from dbt_arctic.planner.types import is_ordered, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
 _EXACT = ("whole", "big", "decimal")
-_ORDERED = (*_EXACT, "other")
-"""Of which the least and the greatest value are one value: not of floats, which have two zeros."""
 
 Extreme = Literal["min", "max"]
 
@@ -74,6 +72,8 @@ class Sums:
     :param counted: for each sum the column that counts its values.
     :param extremes: for each ``min`` and ``max`` which of the two it is. In ``changes``, they are not signed:
         the column has the value of the row.
+    :param ends: for extremes of which both ends are kept: the column of the other end, and the one that
+        counts the values. Where both ends are one value, so many rows have it.
     :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
     :param looks_up: whether different values are counted, which are looked up among all rows.
     :param over_kept: what to run instead where rows are kept that it would gather.
@@ -88,6 +88,7 @@ class Sums:
     guards: tuple[Guard, ...]
     staged: Staged = field(default_factory=Staged)
     extremes: dict[str, Extreme] = field(default_factory=dict)
+    ends: dict[str, tuple[str, str]] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False
     over_kept: OverKept | None = None
@@ -130,7 +131,7 @@ def plan_sums(
         if name in counts:
             continue
         if isinstance(values[name], exp.Min | exp.Max):
-            if argument is None or sort_of(argument, known) not in _ORDERED:
+            if argument is None or not is_ordered(argument, known, query.types):
                 return None
             extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue
@@ -200,10 +201,26 @@ def plan_sums(
         guards=tuple(guards_of(aggregate.child, facts)),
         staged=Staged(tuple(replace(one, rows=marked(one.rows)) for one in staged.found), gathered),
         extremes=extremes,
+        ends=_ends(extremes, arguments, counts),
         derived=derived,
         looks_up=bool(once),
         over_kept=over_kept,
     )
+
+
+def _ends(
+    extremes: Mapping[str, Extreme],
+    arguments: Mapping[str, exp.Expression | None],
+    counts: Mapping[str, exp.Expression | None],
+) -> dict[str, tuple[str, str]]:
+    found = {}
+    for name, which in extremes.items():
+        value = arguments[name]
+        others = (one for one, end in extremes.items() if end != which and arguments[one] == value)
+        other, counter = next(others, None), next((one for one in counts if counts[one] == value), None)
+        if other is not None and counter is not None:
+            found[name] = (other, counter)
+    return found
 
 
 def changes_sql(

@@ -129,6 +129,10 @@ def _added(
     counted = {_stored(table, name): _stored(table, by) for name, by in sums.counted.items()}
     counts = [_stored(table, name) for name in sums.counts]
     extremes = {_stored(table, name): which for name, which in sums.extremes.items()}
+    ends = {
+        _stored(table, name): (_stored(table, other), _stored(table, counter))
+        for name, (other, counter) in sums.ends.items()
+    }
 
     def commit(changes: str, touched: Touched | None = None) -> Outcome:
         def difference(attempt: Attempt) -> str:
@@ -142,6 +146,7 @@ def _added(
                 counted=counted,
                 whole=sums.whole,
                 extremes=extremes,
+                ends=ends,
                 derived={_stored(table, name): sql for name, sql in sums.derived.items()},
                 images=images,
                 logged=_logged(edge, table, attempt),

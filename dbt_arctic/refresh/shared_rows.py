@@ -2,8 +2,9 @@
 
 What an upstream has lost is found by reading its table as it was, and that costs what reading it costs. A
 project has many models over one table. So the second refresh that asks for the same rows keeps them, and
-the others read these: a query over pinned snapshots gives the same rows whenever it is run. Kept are the
-columns that were asked for by then, and the rows of keys that were; who needs others has them all kept anew.
+from then on the first that asks for others keeps these; who comes later reads what is kept: a query over
+pinned snapshots gives the same rows whenever it is run. Kept are the columns that were asked for by then, and
+the rows of keys that were; who needs others has them all kept anew.
 """
 
 from __future__ import annotations
@@ -45,12 +46,13 @@ class SharedRows:
     """For the sessions of one Spark in this process."""
 
     _asked: OrderedDict[str, _Asked] = field(default_factory=OrderedDict)
+    _are_shared: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kept(
         self, rows_of: str, columns: Sequence[str], met_by: Mapping[str, Range | None], make: Make, run: Run
     ) -> str | None:
-        """The cached relation of some rows, or ``None`` for who asks first.
+        """The cached relation of some rows. ``None`` for who asks first, unless others were asked for twice.
 
         :param rows_of: what tells these rows from others; pinned, so that it is the same for ever.
         :param columns: those that are asked for.
@@ -64,7 +66,9 @@ class SharedRows:
             asked.times += 1
             asked.columns.update(dict.fromkeys(columns))
             asked.met_by.update(met_by)
-            if asked.times == 1:
+            # Models that read one table alike mostly read others alike, too.
+            self._are_shared |= asked.times > 1
+            if not self._are_shared:
                 return None
             if asked.kept is None or not asked.kept.issuperset((*columns, *met_by)):
                 self._keep(name, asked, make([*asked.columns], asked.met_by), run)

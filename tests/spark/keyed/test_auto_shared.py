@@ -130,8 +130,8 @@ def test_what_several_models_read_is_read_once(made: Shop) -> None:
         made.refresh(model)
     made.change()
     kept = [made.refresh(model) for model in made.models]
-    # The lines for the second model that asks for them, the orders for their second one; then all is there.
-    assert kept == [[], ["share_rows"], ["share_rows"], [], [], []]
+    # The lines for the second model that asks for them, the orders with them; then all is there.
+    assert kept == [[], ["share_rows", "share_rows"], [], [], [], []]
     ran = made.orders.session.statements.ran
     read = [one.sql for one in ran if one.step in ("refresh", "stage_keys", "stage_rows")]
     assert read
