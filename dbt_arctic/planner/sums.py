@@ -93,6 +93,18 @@ class Sums:
     looks_up: bool = False
     over_kept: OverKept | None = None
 
+    @property
+    def nodes(self) -> list[Node]:
+        """All that it reads, whichever of the two ways it goes."""
+        found = [one.rows for one in self.staged.touched]
+        gathered = self.staged.gathered
+        if self.changes is not None:
+            found.append(self.changes)
+        if self.over_kept is not None:
+            found.append(self.over_kept.changes)
+            gathered += self.over_kept.gathered
+        return [*found, *(one.rows for one in gathered)]
+
     def where_kept(self, sources: Collection[str]) -> Sums:
         """What to run where the rows of these upstreams that changed keys meet are kept."""
         over = self.over_kept

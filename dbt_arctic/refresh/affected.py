@@ -19,7 +19,7 @@ from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.edge import Edge
 
-_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
+RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 """Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
 
 
@@ -96,13 +96,13 @@ def staged_values(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str
     """Keys or other values, and between which of them they lie."""
     with kept_rows(edge, table, sql, "keys") as name:
         named = [quote(one) for one in columns]
-        asked = ", ".join(f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in named)
-        found = edge.query(f"SELECT count(*), {asked} FROM {quote(name)}")[0]
+        asked = (f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in named)
+        found = edge.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {quote(name)}")[0]
         count = int(found[0])
         ranges = {}
         for place, column in enumerate(columns):
             low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
-            if count and present == count and type_ in _RANGED:
+            if count and present == count and type_ in RANGED:
                 ranges[column] = (_literal(low, type_), _literal(high, type_))
         yield Staged(quote(name), count, ranges)
 

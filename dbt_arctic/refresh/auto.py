@@ -94,9 +94,7 @@ class AutoPlan:
         guards: tuple[Guard, ...] = ()
         if self.sums is not None:
             guards = self.sums.guards
-            staged = self.sums.staged
-            found += [self.sums.changes, *(one.rows for one in staged.touched)]
-            found += [one.rows for one in staged.gathered]
+            found += self.sums.nodes
         elif self.incremental is not None:
             guards = self.incremental.guards
             found += [self.incremental.affected, self.incremental.rows]

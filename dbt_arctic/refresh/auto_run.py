@@ -26,7 +26,7 @@ from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
 from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh import small
-from dbt_arctic.refresh.affected import Staged, affected_keys, kept_rows, staged_values
+from dbt_arctic.refresh.affected import RANGED, Staged, affected_keys, kept_rows, staged_values
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -160,7 +160,8 @@ def _added(
         return commit(changes)
     # To look up the stored rows of these groups costs less than to bring all of them together.
     changes = net(changes, [*table.key, *extremes], [*counts, *counted])
-    with staged_values(edge, table, changes, table.key) as groups:
+    ranged = [name for name in table.key if table.types[name] in RANGED]
+    with staged_values(edge, table, changes, ranged) as groups:
         few = "/*+ BROADCAST */ " if groups.count <= _FEW else ""
         keys = f"SELECT {few}{quote_all(table.key)} FROM {groups.relation}"
         return commit(f"SELECT * FROM {groups.relation}", Touched(keys, groups.between(table.types)))

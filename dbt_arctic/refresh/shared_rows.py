@@ -21,8 +21,9 @@ from dbt_arctic.refresh.ranges import Range
 Run = Callable[[str, str], int]
 """Step and SQL."""
 
-KEPT = 16
-"""Of these the oldest are forgotten: a project's run goes from layer to layer."""
+KEPT = 64
+"""Of more, those that were not asked for longest are forgotten: a project's run goes from layer to layer. Far
+more than one statement reads, whose own must stay until it has run."""
 
 
 Make = Callable[[Sequence[str], Mapping[str, Range | None]], str]
@@ -64,6 +65,7 @@ class SharedRows:
         with self._lock:
             asked = self._asked.setdefault(name, _Asked())
             asked.times += 1
+            self._asked.move_to_end(name)
             asked.columns.update(dict.fromkeys(columns))
             asked.met_by.update(met_by)
             # Models that read one table alike mostly read others alike, too.
@@ -79,7 +81,6 @@ class SharedRows:
         run("name_rows", f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quote(name)} AS\n{sql}")
         run("share_rows", f"CACHE TABLE {_global(name)}")
         asked.kept = frozenset((*asked.columns, *asked.met_by))
-        self._asked.move_to_end(name)
         cached = [one for one, rows_of in self._asked.items() if rows_of.kept is not None]
         for old in cached[:-KEPT]:
             run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")

@@ -31,8 +31,10 @@ _OF_SIDE: Mapping[State, str] = {
     "met_new": f"{SIDE} >= 0",
 }
 _COMPARED: tuple[State, ...] = ("minus", "plus")
-_NARROW = 32
-"""Up to so many columns are all kept, so that the next model that asks for another one finds it."""
+_NARROW, _SMALL = 32, 256
+"""Up to so many columns, and bytes of a row, all columns are kept: the next model that asks for another one
+finds it.
+"""
 
 
 @dataclass
@@ -86,7 +88,7 @@ def _is_found_by_reading(upstream: Upstream) -> bool:
 def _of_keyed(
     edge: Edge, shared: SharedRows, upstream: Upstream, asked: _Asked, upstreams: Mapping[str, Upstream]
 ) -> dict[State, str]:
-    narrow = len(upstream.columns) <= _NARROW
+    narrow = len(upstream.columns) <= _NARROW and 0 <= upstream.row_bytes <= _SMALL
     columns = [name for name, _ in upstream.columns] if narrow else [*asked.columns]
     met_by: dict[str, Range | None] = {}
     if asked.met_by:

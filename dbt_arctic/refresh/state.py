@@ -162,6 +162,17 @@ def count_rows(side: TableState) -> int:
     return 0
 
 
+def bytes_of_row(side: TableState) -> float:
+    """What a row takes in the files of the current snapshot, by its summary; -1 where it does not say."""
+    for snapshot in side.snapshots:
+        if snapshot.snapshot_id == side.current_snapshot_id:
+            rows, size = (
+                int(snapshot.summary.get(f"total-{what}", "-1")) for what in ("records", "files-size")
+            )
+            return size / rows if rows > 0 and size >= 0 else -1
+    return -1
+
+
 def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int:
     """How many rows a read of a table may come by, changes included; -1 where metadata do not say."""
     counts = [count_rows(side) for side in consistent_pair(catalog, table)]

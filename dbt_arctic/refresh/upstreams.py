@@ -27,6 +27,7 @@ from dbt_arctic.refresh.plain_state import plain_at
 from dbt_arctic.refresh.pull import only_appends, retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
 from dbt_arctic.refresh.state import (
+    bytes_of_row,
     columns_at,
     count_rows,
     find_keyed,
@@ -72,6 +73,7 @@ class Upstream:
     :param was: where it has to be read to tell what changed rows were: as it was.
     :param field_ids: Iceberg's numbers of the columns, as far as the catalog tells.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
+    :param row_bytes: what a row takes in its files, about; -1 likewise.
     :param stored_rows: that a read of it may come by, changes included; -1 likewise.
     """
 
@@ -85,6 +87,7 @@ class Upstream:
     kind: str = "keyed table"
     changed_rows: int = -1
     rows: int = -1
+    row_bytes: float = -1
     stored_rows: int = -1
     images: bool = False
     logged: bool = False
@@ -159,6 +162,7 @@ def _keyed(
             lost,
             changed_rows=rows,
             rows=total,
+            row_bytes=bytes_of_row(base),
             stored_rows=-1 if min(total, logged) < 0 else total + logged,
             field_ids=_field_ids(base),
         )
