@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from sqlglot import exp
 
@@ -30,7 +29,7 @@ from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
-from dbt_arctic.planner.types import Sort, is_ordered, sort_of, sorts
+from dbt_arctic.planner.types import Sort, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
 ROWS = "_rows"
@@ -183,7 +182,6 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
     known = sorts(query.node, query.types)
     counts: dict[str, str] = {}
     totals: dict[str, str] = {}
-    ends: dict[tuple[str, str], str] = {}
     aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
     parts: dict[str, tuple[str, str, str]] = {}
 
@@ -194,32 +192,24 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
             aggregates.append((counts[text], exp.Count(this=value)))
         return counts[text]
 
-    def end_of(kind: Literal["min", "max"], value: exp.Expression) -> str:
-        text = to_sql(value)
-        if (kind, text) not in ends:
-            ends[kind, text] = f"_{kind}_{1 + sum(1 for one, _ in ends if one == kind)}"
-            call = exp.Min(this=value) if kind == "min" else exp.Max(this=value)
-            aggregates.append((ends[kind, text], call))
-        return ends[kind, text]
-
     for name, call in node.aggregates:
         if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
             return None
         value = call.this
         if counted_once(call) is not None:
-            once = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
-            aggregates.append((once, call))
-            parts[name] = ("count", "", once)
+            stored = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
+            aggregates.append((stored, call))
+            parts[name] = ("count", "", stored)
             continue
         if isinstance(value, exp.Distinct) or call.args.get("expressions"):
             return None
         if isinstance(call, exp.Min | exp.Max):
-            if not is_ordered(value, known, query.types):
+            if sort_of(value, known) == "float":
                 return None
-            # Where the other end is the same, so many rows have the value: some may leave.
-            counted(value)
-            low, high = end_of("min", value), end_of("max", value)
-            parts[name] = ("min", low, "") if isinstance(call, exp.Min) else ("max", high, "")
+            kind = "min" if isinstance(call, exp.Min) else "max"
+            stored = f"_{kind}_{1 + sum(1 for one, _, _ in parts.values() if one == kind)}"
+            aggregates.append((stored, call))
+            parts[name] = (kind, stored, "")
             continue
         if isinstance(call, exp.Count):
             constant = isinstance(value, exp.Star | exp.Literal)

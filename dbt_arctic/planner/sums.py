@@ -39,10 +39,12 @@ from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
-from dbt_arctic.planner.types import is_ordered, sort_of, sorts
+from dbt_arctic.planner.types import sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
 _EXACT = ("whole", "big", "decimal")
+_ORDERED = (*_EXACT, "other")
+"""Of which the least and the greatest value are one value: not of floats, which have two zeros."""
 
 Extreme = Literal["min", "max"]
 
@@ -143,7 +145,7 @@ def plan_sums(
         if name in counts:
             continue
         if isinstance(values[name], exp.Min | exp.Max):
-            if argument is None or not is_ordered(argument, known, query.types):
+            if argument is None or sort_of(argument, known) not in _ORDERED:
                 return None
             extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue

@@ -94,41 +94,33 @@ def test_the_last_row_of_all_leaves_nothing(shop: Any) -> None:
 
 
 def test_a_value_that_all_rows_of_a_group_have_stays_while_one_of_them_does(shop: Any) -> None:
-    types = {"id": "bigint", "nation": "int", "region": "string"}
-    rows = [{"id": number, "nation": number % 2, "region": "ab"[number % 2]} for number in range(8)]
-    customers = shop.table("customers", types)
-    customers.build(rows)
-    edge, model, config = (
-        customers.session.edge,
-        customers.name.sibling("nations"),
-        automatic("nations", "nation"),
-    )
+    """Where a model shows both ends and how many values there are."""
+    customers = shop.table("customers", {"id": "bigint", "nation": "int", "region": "int"})
+    customers.build([{"id": number, "nation": number % 2, "region": 10 + number % 2} for number in range(8)])
+    edge, model = customers.session.edge, customers.name.sibling("nations")
+    config = automatic("nations", "nation")
     sql = (
-        "SELECT nation, max(region) AS region, count(*) AS customers\n"
+        "SELECT nation, min(region) AS low, max(region) AS high, count(region) AS regions, count(*) AS n\n"
         f"FROM {customers.name.sql} GROUP BY nation"
     )
 
     def refreshed() -> str:
         plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
         told = str(run_refresh(edge, model, config, plan, owner="model.test").choice)
-        expected, kept = (
-            sorted(map(tuple, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
-        )
+        expected, kept = (sorted(map(str, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}"))
         assert kept == expected
         return told
 
     refreshed()
-    assert set(load_keyed(edge.catalog, model).hidden) == {"_count_1", "_min_1"}
-    # Three of four go, and another value comes that is not as good.
-    customers.apply([{"id": 20, "nation": 1, "region": "a"}], [{"id": number} for number in (1, 3, 5)])
+    # Three of four go, and another value comes.
+    customers.apply([{"id": 20, "nation": 1, "region": 10}], [{"id": number} for number in (1, 3, 5)])
     assert refreshed() == "INCREMENTAL (sums)"
     # Now the group has two values: that of one row may have been the only one.
     customers.delete([{"id": 7}])
     assert refreshed() == "INCREMENTAL (1 keys)"
-    # All four rows of the other group get another value, which is less.
-    customers.upsert([{"id": number, "nation": 0, "region": "0"} for number in (0, 2, 4, 6)])
-    assert refreshed().startswith("INCREMENTAL")
-    # NULLs are not among the values.
+    # All four rows of the other group get another value; NULLs are not among the values.
+    customers.upsert([{"id": number, "nation": 0, "region": 5} for number in (0, 2, 4, 6)])
+    refreshed()
     customers.upsert([{"id": number, "nation": 0, "region": None} for number in (0, 2, 4)])
     refreshed()
     customers.delete([{"id": 6}])
