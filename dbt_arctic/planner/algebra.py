@@ -20,6 +20,9 @@ State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys", "met
 that changed since, those of the new state, both of these, both with ``SIGN_OF_ROW``, or their keys. Of
 ``new`` and ``old`` a statement may ask for those rows only that changed keys meet (``Scan.met_by``)."""
 
+OF_CHANGES: tuple[State, ...] = ("minus", "plus", "changed", "signed", "keys")
+"""Those that have nothing but changed rows, or their keys."""
+
 MetBy = frozenset[tuple[str, str]]
 """Upstreams, each with a column of its key: the values that changed rows have there, in either state."""
 

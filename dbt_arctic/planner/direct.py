@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
+    OF_CHANGES,
     Aggregate,
     Filter,
     Join,
@@ -29,8 +30,6 @@ from dbt_arctic.planner.facts import Facts
 
 Origin = tuple[str, tuple[str, ...]]
 """An upstream, and of its stored columns those that the asked-for values are from."""
-
-_OF_CHANGED_ROWS = ("keys", "changed", "signed", "minus", "plus")
 
 
 def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Node:
@@ -86,7 +85,7 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
     match node:
         case Scan():
             stored = dict(node.columns)
-            of_changes = node.state in _OF_CHANGED_ROWS
+            of_changes = node.state in OF_CHANGES
             return frozenset([(node.source, tuple(stored[name] for name in names))]) if of_changes else None
         case Filter() | Restrict():
             return origins(node.child, names)

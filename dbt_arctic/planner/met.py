@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
+    OF_CHANGES,
     Aggregate,
     Filter,
     Generate,
@@ -31,7 +32,6 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 
-_OF_CHANGES = ("keys", "changed", "signed", "minus", "plus")
 _EVEN = 100
 """So many rows one key may meet on average: a key that begins with a tenant meets too many."""
 _FEW = 2_000_000
@@ -89,7 +89,7 @@ class _Marking:
                 stored = dict(node.columns)[name]
                 if node.source in self.values:
                     return self._origins(self.values[node.source], stored)
-                return frozenset([(node.source, stored)]) if node.state in _OF_CHANGES else None
+                return frozenset([(node.source, stored)]) if node.state in OF_CHANGES else None
             case Restrict():
                 paired = [key for value, key in node.pairs if plain(value) == name]
                 return self._any_of([(node.child, name), *((node.keys, key) for key in paired)])

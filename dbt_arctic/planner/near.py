@@ -7,10 +7,19 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Join, Node, Project, Scan, UnionAll, column, columns_of, plain
+from dbt_arctic.planner.algebra import (
+    OF_CHANGES,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    column,
+    columns_of,
+    plain,
+)
 from dbt_arctic.planner.facts import Facts
-
-_OF_CHANGES = ("minus", "plus", "changed", "signed", "keys")
 
 
 def near(node: Node, changed: Node, same: Mapping[str, str], facts: Facts) -> Node:
@@ -30,7 +39,7 @@ def range_of(node: Node, name: str, facts: Facts) -> tuple[str, str] | None:
     match node:
         case Scan():
             stored = dict(node.columns)[name]
-            return facts.of(node).ranges.get(stored) if node.state in _OF_CHANGES else None
+            return facts.of(node).ranges.get(stored) if node.state in OF_CHANGES else None
         case Project():
             below = plain(dict(node.items)[name])
             return None if below is None else range_of(node.child, below, facts)

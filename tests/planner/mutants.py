@@ -206,7 +206,7 @@ def outer_join_restricted_on_its_kept_side() -> Iterator[Sources | None]:
 @mutant
 def logged_rows_for_keys_of_others() -> Iterator[Sources | None]:
     """Any rows of a table are taken for changed ones."""
-    with replaced(direct_module, "_OF_CHANGED_ROWS", ("new", "old", "keys", "changed", "minus", "plus")):
+    with replaced(direct_module, "OF_CHANGES", ("new", "old", "keys", "changed", "minus", "plus")):
         yield None
 
 

@@ -8,6 +8,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from dbt_arctic.refresh import auto_run
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.state import load_keyed
@@ -43,7 +46,12 @@ def test_what_is_gained_and_lost_at_once_is_no_extreme(shop: Any) -> None:
     assert str(outcome.choice) == "INCREMENTAL (sums)"
 
 
-def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(shop: Any) -> None:
+@pytest.mark.parametrize("looked_up", [False, True], ids=["all groups", "touched groups"])
+def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, looked_up: bool
+) -> None:
+    """Whether all stored groups are read, or those that changes touch, as of a large state."""
+    monkeypatch.setattr(auto_run, "_has_many_groups", lambda stored, changed: looked_up)
     chance = random.Random(11)
     groups, values = shop.table("groups"), shop.table("values")
     for table in (groups, values):
