@@ -16,7 +16,6 @@ from typing import Any
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
-    SAME_TYPE,
     Aggregate,
     Filter,
     Generate,
@@ -29,13 +28,13 @@ from dbt_arctic.planner.algebra import (
     UnionAll,
     Window,
     map_children,
-    plain,
     walk,
 )
 from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.scalars import SAME_TYPE, plain
 from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}

@@ -25,13 +25,13 @@ from dbt_arctic.planner.algebra import (
     SubqueryRef,
     UnionAll,
     Values,
-    column,
 )
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
 from dbt_arctic.planner.parse import Schemas
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Built, Cte, Identifiers, Scope, picked
 from dbt_arctic.planner.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
 from dbt_arctic.planner.syntax import (

@@ -12,21 +12,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Filter,
-    Join,
-    Node,
-    Project,
-    Scan,
-    UnionAll,
-    column,
-    columns_of,
-    equalities,
-    scans,
-)
+from dbt_arctic.planner.algebra import Filter, Join, Node, Project, Scan, UnionAll, scans
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import has_moved
 from dbt_arctic.planner.near import near
+from dbt_arctic.planner.scalars import column, columns_of, equalities
 from dbt_arctic.planner.unique import unique_keys
 
 _FEW = 2_000_000

@@ -25,11 +25,11 @@ from dbt_arctic.planner.algebra import (
     UnionAll,
     Window,
     children,
-    columns_of,
     map_children,
     walk,
 )
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.scalars import columns_of
 
 
 def expressions(node: Node) -> Iterator[exp.Expression]:

@@ -9,20 +9,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Filter,
-    Join,
-    Node,
-    Project,
-    SubqueryRef,
-    column,
-    columns_of,
-    equalities,
-    scans,
-)
+from dbt_arctic.planner.algebra import Filter, Join, Node, Project, SubqueryRef, scans
 from dbt_arctic.planner.chain import rows_of
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.near import near
+from dbt_arctic.planner.scalars import column, columns_of, equalities
 
 _LARGER = 10
 """How many times larger what has changed is than what is looked at for it."""

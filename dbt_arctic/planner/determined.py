@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Limit, Node, Window, plain, walk
+from dbt_arctic.planner.algebra import Filter, Limit, Node, Window, walk
 from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.moment import TIMES, is_of_today, moves
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
+from dbt_arctic.planner.scalars import plain
 from dbt_arctic.planner.texts import labels, stays_text
 from dbt_arctic.planner.types import Sort, sort_of, sorts
 from dbt_arctic.planner.unique import Keys, unique_keys

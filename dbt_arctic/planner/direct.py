@@ -23,10 +23,10 @@ from dbt_arctic.planner.algebra import (
     Scan,
     UnionAll,
     map_children,
-    plain,
     scans,
 )
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.scalars import plain
 
 Origin = tuple[str, tuple[str, ...]]
 """An upstream, and of its stored columns those that the asked-for values are from."""

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, columns_of
+from dbt_arctic.planner.algebra import Aggregate
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.scalars import columns_of
 from dbt_arctic.planner.unions import refuse_mixed
 
 VALUE = "_arctic_distinct"

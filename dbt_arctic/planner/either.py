@@ -25,12 +25,10 @@ from dbt_arctic.planner.algebra import (
     UnionAll,
     Values,
     Window,
-    column,
-    columns_of,
-    equalities,
 )
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before, moves
+from dbt_arctic.planner.scalars import column, columns_of, equalities
 
 
 def either(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None:

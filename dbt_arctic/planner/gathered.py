@@ -23,13 +23,12 @@ from dbt_arctic.planner.algebra import (
     Scan,
     State,
     UnionAll,
-    column,
     map_children,
-    plain,
     walk,
 )
 from dbt_arctic.planner.columns import trimmed, used_columns
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.scalars import column, plain
 
 SIDE = "_arctic_side"
 """0: a row of both states; 1: of the new one only; -1: of the old one only."""

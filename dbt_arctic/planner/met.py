@@ -26,11 +26,10 @@ from dbt_arctic.planner.algebra import (
     Scan,
     UnionAll,
     Window,
-    equalities,
     map_children,
-    plain,
 )
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.scalars import equalities, plain
 
 _EVEN = 100
 """So many rows one key may meet on average: a key that begins with a tenant meets too many."""

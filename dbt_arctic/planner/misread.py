@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import as_operand, is_whole_number
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggregate, kind_of
 from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.scalars import as_operand, is_whole_number
 from dbt_arctic.planner.syntax import dotted, from_of
 
 if TYPE_CHECKING:

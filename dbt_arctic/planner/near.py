@@ -7,19 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    OF_CHANGES,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Scan,
-    UnionAll,
-    column,
-    columns_of,
-    plain,
-)
+from dbt_arctic.planner.algebra import OF_CHANGES, Filter, Join, Node, Project, Scan, UnionAll
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.scalars import column, columns_of, plain
 
 
 def near(node: Node, changed: Node, same: Mapping[str, str], facts: Facts) -> Node:

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dbt_arctic.planner import rules
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Node,
-    Project,
-    Scan,
-    State,
-    Subquery,
-    column,
-    walk,
-)
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, Scan, State, Subquery, walk
 from dbt_arctic.planner.alike import with_true_equalities
 from dbt_arctic.planner.build import Builder
 from dbt_arctic.planner.columns import check_columns, trimmed
@@ -30,6 +21,7 @@ from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.render import Renderer, Sources, quoted
 from dbt_arctic.planner.restricted import restricted
+from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Built
 from dbt_arctic.planner.tidy import tidied
 from dbt_arctic.planner.touched import touched, union_of

@@ -29,9 +29,9 @@ from dbt_arctic.planner.algebra import (
     UnionAll,
     Values,
     Window,
-    substitute,
 )
 from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.scalars import substitute
 from dbt_arctic.planner.scope import Identifiers
 
 _MET: dict[State, State] = {"new": "met_new", "old": "met_old"}

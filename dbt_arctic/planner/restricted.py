@@ -7,12 +7,8 @@ from functools import singledispatch
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Node,
-    Restrict,
-    column,
-)
+from dbt_arctic.planner.algebra import Aggregate, Node, Restrict
+from dbt_arctic.planner.scalars import column
 
 Pairs = tuple[tuple[exp.Expression, str], ...]
 """Expressions over a node's columns, each with the column of the keys that it must equal."""

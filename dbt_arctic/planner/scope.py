@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Node, Project, column
+from dbt_arctic.planner.algebra import Node, Project
+from dbt_arctic.planner.scalars import column
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,6 @@ from dbt_arctic.planner.algebra import (
     SubqueryRef,
     UnionAll,
     Window,
-    column,
-    columns_of,
-    equalities,
-    plain,
     scans,
 )
 from dbt_arctic.planner.chain import NONE, Chain, changed_rows, flattened, is_met_by_few, joined
@@ -43,6 +39,7 @@ from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.rules.condition import moved
+from dbt_arctic.planner.scalars import column, columns_of, equalities, plain
 from dbt_arctic.planner.touched import Wanted, touched, union_of
 
 SIGN = "_sign"

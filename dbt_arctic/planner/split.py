@@ -14,21 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Filter,
-    Limit,
-    Node,
-    Project,
-    Scan,
-    State,
-    column,
-    plain,
-)
+from dbt_arctic.planner.algebra import Aggregate, Filter, Limit, Node, Project, Scan, State
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
+from dbt_arctic.planner.scalars import column, plain
 from dbt_arctic.planner.types import Sort, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbt_arctic.planner.algebra import Aggregate, Node, Scan, State, column
+from dbt_arctic.planner.algebra import Aggregate, Node, Scan, State
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.gathered import Gathered
 from dbt_arctic.planner.render import Renderer, Sources
+from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.signed import Inline
 from dbt_arctic.planner.touched import Wanted
 

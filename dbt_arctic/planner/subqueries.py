@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef, column
+from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Cte, Scope, is_linked, picked
 from dbt_arctic.planner.syntax import has_aggregate, unaliased
 from dbt_arctic.planner.tidy import conjuncts

@@ -16,18 +16,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Node,
-    Project,
-    UnionAll,
-    column,
-    columns_of,
-    plain,
-    scans,
-    substitute,
-    walk,
-)
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, UnionAll, scans, walk
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import to_sql
@@ -37,6 +26,7 @@ from dbt_arctic.planner.gathered import Gathered, gather
 from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
 from dbt_arctic.planner.render import Renderer, Sources
+from dbt_arctic.planner.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from dbt_arctic.planner.types import sort_of, sorts

@@ -11,17 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Node,
-    Project,
-    SetOperation,
-    UnionAll,
-    columns_of,
-    plain,
-    walk,
-)
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, SetOperation, UnionAll, walk
 from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.scalars import columns_of, plain
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 

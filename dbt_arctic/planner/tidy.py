@@ -7,8 +7,9 @@ from typing import cast
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Join, Node, SubqueryRef, columns_of, map_children
+from dbt_arctic.planner.algebra import Filter, Join, Node, SubqueryRef, map_children
 from dbt_arctic.planner.dialect import Moment
+from dbt_arctic.planner.scalars import columns_of
 
 
 def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:

@@ -6,15 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
-from dbt_arctic.planner.algebra import (
-    Node,
-    Project,
-    Scan,
-    UnionAll,
-    column,
-    map_children,
-)
+from dbt_arctic.planner.algebra import Node, Project, Scan, UnionAll, map_children
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.scalars import column
 
 Wanted = tuple[str, ...]
 

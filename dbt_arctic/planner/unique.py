@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Filter,
-    Join,
-    Limit,
-    Node,
-    Project,
-    Scan,
-    Window,
-    equalities,
-    plain,
-    scans,
-)
+from dbt_arctic.planner.algebra import Aggregate, Filter, Join, Limit, Node, Project, Scan, Window, scans
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.scalars import equalities, plain
 
 Keys = frozenset[frozenset[str]]
 

@@ -33,13 +33,13 @@ from dbt_arctic.planner.algebra import (
     State,
     UnionAll,
     Window,
-    columns_of,
     map_children,
 )
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.render import Sources
 from dbt_arctic.planner.restricted import restricted, restricted_rule, some_of
 from dbt_arctic.planner.rules import condition, join, project, subquery
+from dbt_arctic.planner.scalars import columns_of
 from dbt_arctic.planner.signed import Signed, signed_rule
 from dbt_arctic.planner.touched import NOTHING, Touched, only, touched, touched_rule
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare

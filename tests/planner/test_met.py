@@ -19,11 +19,11 @@ from dbt_arctic.planner.algebra import (
     Scan,
     State,
     UnionAll,
-    column,
     scans,
 )
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.met import with_met_scans
+from dbt_arctic.planner.scalars import column
 
 FACTS = Facts(
     {

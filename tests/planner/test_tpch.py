@@ -9,9 +9,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dbt_arctic.planner.algebra import Join, equalities, scans, walk
+from dbt_arctic.planner.algebra import Join, scans, walk
 from dbt_arctic.planner.plan import Query, affected_sql, guard_sql, plan_incremental, rows_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.scalars import equalities
 from dbt_arctic.planner.signed import SIGN
 from dbt_arctic.planner.split import Split, beside, outer_sql, split, state_sql, with_state_sql
 from dbt_arctic.planner.sums import changes_sql, plan_sums

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.algebra import SAME_TYPE, Join, walk
+from dbt_arctic.planner.algebra import Join, walk
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.scalars import SAME_TYPE
 
 SCHEMAS = {
     "o": [("id", "bigint"), ("n", "int"), ("amount", "decimal(10,2)"), ("at", "date"), ("s", "string")],

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Node, SubqueryRef, columns_of
+from dbt_arctic.planner.algebra import Filter, Node, SubqueryRef
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before, moves, not_true
 from dbt_arctic.planner.restricted import Pairs, restricted_rule
 from dbt_arctic.planner.restricted import restricted as restrict
 from dbt_arctic.planner.rules.subquery import linked_rows, restricted_subqueries
+from dbt_arctic.planner.scalars import columns_of
 from dbt_arctic.planner.touched import Touched, Wanted, only, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 

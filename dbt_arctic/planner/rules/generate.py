@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_arctic.planner.algebra import Generate, Node, Restrict, columns_of
+from dbt_arctic.planner.algebra import Generate, Node, Restrict
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
+from dbt_arctic.planner.scalars import columns_of
 from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 

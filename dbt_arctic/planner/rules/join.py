@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Join, Node, Project, Restrict, column, columns_of, equalities
+from dbt_arctic.planner.algebra import Join, Node, Project, Restrict
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
+from dbt_arctic.planner.scalars import column, columns_of, equalities
 from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, touched_rule, union_of
 from dbt_arctic.planner.touched import touched as touch
 

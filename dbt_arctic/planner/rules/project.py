@@ -6,18 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Node,
-    Project,
-    Restrict,
-    SubqueryRef,
-    columns_of,
-    substitute,
-)
+from dbt_arctic.planner.algebra import Node, Project, Restrict, SubqueryRef
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
 from dbt_arctic.planner.rules.subquery import linked_rows, restricted_subqueries
+from dbt_arctic.planner.scalars import columns_of, substitute
 from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 

@@ -10,18 +10,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Join,
-    Node,
-    Project,
-    Subquery,
-    column,
-    columns_of,
-    equalities,
-)
+from dbt_arctic.planner.algebra import Join, Node, Project, Subquery
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted, some_of
+from dbt_arctic.planner.scalars import column, columns_of, equalities
 from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, union_of
 from dbt_arctic.planner.touched import touched as touch
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dbt_arctic.planner.algebra import Node, Project, UnionAll, column, substitute
+from dbt_arctic.planner.algebra import Node, Project, UnionAll
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule
 from dbt_arctic.planner.restricted import restricted as restrict
+from dbt_arctic.planner.scalars import column, substitute
 from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 

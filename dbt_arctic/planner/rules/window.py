@@ -6,20 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Node,
-    Project,
-    Restrict,
-    Window,
-    column,
-    columns_of,
-    plain,
-)
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, Restrict, Window
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
+from dbt_arctic.planner.scalars import column, columns_of, plain
 from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, only, touched_rule, union_of
 from dbt_arctic.planner.touched import touched as touch
 
