@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
@@ -42,6 +42,7 @@ def added(
     whole: bool,
     extremes: Mapping[str, str] | None = None,
     ends: Mapping[str, tuple[str, str]] | None = None,
+    spare: Collection[str] = (),
     derived: Mapping[str, str] | None = None,
     images: bool = False,
     logged: Logged = "several",
@@ -56,23 +57,27 @@ def added(
     :param whole: whether there is one group, which stays without a row.
     :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
     :param ends: of extremes the column of the other end, and the one that counts their values.
+    :param spare: of these, what is NULL once it has left its group, until that is computed anew.
     :param derived: for each column that nothing is added to: SQL of its value over the others.
     :param images: also the stored row of each group that appears, as ``-U``.
     :param logged: what the change table has at the version.
     :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
         ``changes`` has been made by ``net``.
     """
-    derived, ends = derived or {}, ends or {}
-    numbers, extremes = [*counts, *counted], extremes or {}
+    derived = derived or {}
+    numbers = [*counts, *counted]
+    kept_ends = {
+        name: _End(name, which, rows, *(ends or {}).get(name, ("", "")), is_spare=name in spare)
+        for name, which in (extremes or {}).items()
+    }
     types = table.types
     totals = ",\n    ".join(
         [
             *map(_total, numbers),
-            *(_extreme(name, which, rows) for name, which in extremes.items()),
-            *map(_staying, dict.fromkeys(counter for _, counter in ends.values())),
+            *(end.totals for end in kept_ends.values()),
+            *map(_staying, dict.fromkeys(end.counter for end in kept_ends.values() if end.counter)),
         ]
     )
-    left = {name: _has_left(name, which, rows, ends.get(name)) for name, which in extremes.items()}
     shown = []
     for name in table.column_names:
         if name in derived:
@@ -82,27 +87,24 @@ def added(
             value = f"CASE WHEN {value} < 0 THEN raise_error({literal(_BELOW_ZERO)}) ELSE {value} END"
         elif name in counted:
             value = f"CASE WHEN {quote(counted[name])} > 0 THEN {value} END"
-        elif name in extremes:
-            value = (
-                f"CASE WHEN {quote(rows)} = 0 THEN NULL "
-                f"WHEN {left[name]} THEN raise_error({literal(EXTREME_LEFT)}) ELSE {value} END"
-            )
+        elif name in kept_ends:
+            value = kept_ends[name].shown
         shown.append(quote(name) if name in table.key else f"CAST({value} AS {types[name]}) AS {quote(name)}")
     differs = " OR ".join(
         [
             *(f"{quote('_added_' + name)} <> 0" for name in numbers),
-            *(f"NOT ({quote(name)} <=> {quote('_stored_' + name)}) OR {left[name]}" for name in extremes),
+            *(end.differs for end in kept_ends.values()),
         ]
     )
-    columns = quote_all([*table.key, *numbers, *extremes])
+    columns = quote_all([*table.key, *numbers, *kept_ends])
     action = "'U'" if whole else f"CASE WHEN {quote(rows)} = 0 THEN 'D' ELSE 'U' END"
     # A group that came and went between two refreshes was never stored.
     gone = "" if whole else f"\n  AND NOT ({quote(rows)} = 0 AND {quote('_added_' + rows)} = 0)"
     stored = merge_on_read(table, version, known, logged, touched.keys if touched else None)
     if touched and touched.ranges:
         stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(touched.ranges)}"
-    if extremes and not touched:
-        changes = net(changes, [*table.key, *extremes], numbers)
+    if kept_ends and not touched:
+        changes = net(changes, [*table.key, *kept_ends], numbers)
     kept = _Images(table) if images else None
     sums = f"""\
 SELECT {", ".join(shown)},
@@ -199,39 +201,77 @@ def _total(name: str) -> str:
     )
 
 
-def _extreme(name: str, which: str, rows: str) -> str:
-    """Of a group: the stored value with the gained ones; the stored, the best lost, the best gained one."""
-    value, count = quote(name), quote(rows)
-    parts = {
-        name: f"NOT {_IS_CHANGE} OR {count} > 0",
-        f"_stored_{name}": f"NOT {_IS_CHANGE}",
-        f"_lost_{name}": f"{_IS_CHANGE} AND {count} < 0",
-        f"_gained_{name}": f"{_IS_CHANGE} AND {count} > 0",
-    }
-    return ", ".join(
-        f"{which}(CASE WHEN {condition} THEN {value} END) AS {quote(alias)}"
-        for alias, condition in parts.items()
-    )
+@dataclass(frozen=True)
+class _End:
+    """A least or greatest value of a group.
+
+    :param which: ``min`` or ``max``. :param rows: the column that counts rows.
+    :param other: the column of the other end, and :param counter: that of the number of values; or nothing.
+    """
+
+    name: str
+    which: str
+    rows: str
+    other: str
+    counter: str
+    is_spare: bool
+
+    @property
+    def totals(self) -> str:
+        """The stored value with the gained ones; the stored, the best lost, the best gained one."""
+        value, count = quote(self.name), quote(self.rows)
+        parts = {
+            self.name: f"NOT {_IS_CHANGE} OR {count} > 0",
+            f"_stored_{self.name}": f"NOT {_IS_CHANGE}",
+            f"_lost_{self.name}": f"{_IS_CHANGE} AND {count} < 0",
+            f"_gained_{self.name}": f"{_IS_CHANGE} AND {count} > 0",
+        }
+        return ", ".join(
+            f"{self.which}(CASE WHEN {condition} THEN {value} END) AS {quote(alias)}"
+            for alias, condition in parts.items()
+        )
+
+    @property
+    def shown(self) -> str:
+        value, left, gone = quote(self.name), self._has_left, f"{quote(self.rows)} = 0"
+        if self.is_spare:
+            return f"CASE WHEN {gone} OR {left} OR {self._is_unknown} THEN NULL ELSE {value} END"
+        error = f"raise_error({literal(EXTREME_LEFT)})"
+        return f"CASE WHEN {gone} THEN NULL WHEN {left} THEN {error} ELSE {value} END"
+
+    @property
+    def differs(self) -> str:
+        found = f"NOT ({quote(self.name)} <=> {quote('_stored_' + self.name)}) OR {self._has_left}"
+        return f"NOT ({self._is_unknown}) AND ({found})" if self.is_spare else found
+
+    @property
+    def _is_unknown(self) -> str:
+        """Whether it has left its group before: there were values, and none is stored."""
+        return f"{quote('_stored_' + self.name)} IS NULL AND {quote('_were_' + self.counter)} > 0"
+
+    @property
+    def _has_left(self) -> str:
+        """Whether a group that goes on has lost its stored value, and gained none that is as good. Where all
+        its values were one, it has only if none of these is left.
+        """
+        stored, lost, gained = (quote(f"_{kind}_{self.name}") for kind in ("stored", "lost", "gained"))
+        reaches = "<=" if self.which == "min" else ">="
+        stays = ""
+        if self.other:
+            other, counter = quote(f"_stored_{self.other}"), quote(f"_staying_{self.counter}")
+            stays = f" AND NOT ({stored} <=> {other} AND {counter} > 0)"
+        return (
+            f"({quote(self.rows)} <> 0 AND coalesce({lost} {reaches} {stored}, false) "
+            f"AND NOT coalesce({gained} {reaches} {lost}, false){stays})"
+        )
 
 
 def _staying(counter: str) -> str:
-    """Of the stored values so many at least are there still."""
+    """How many values were stored, and how many of these at least are there still."""
     count = quote(counter)
+    were = f"sum(CASE WHEN NOT {_IS_CHANGE} THEN {count} END)"
     staying = f"sum(CASE WHEN NOT {_IS_CHANGE} OR {count} < 0 THEN {count} END)"
-    return f"coalesce({staying}, 0) AS {quote('_staying_' + counter)}"
-
-
-def _has_left(name: str, which: str, rows: str, ends: tuple[str, str] | None) -> str:
-    """Whether a group that goes on has lost its stored value, and gained none that is as good. Where all its
-    values were one, it has only if none of these is left.
-    """
-    stored, lost, gained = (quote(f"_{kind}_{name}") for kind in ("stored", "lost", "gained"))
-    reaches = "<=" if which == "min" else ">="
-    stays = ""
-    if ends is not None:
-        other, counter = quote(f"_stored_{ends[0]}"), quote(f"_staying_{ends[1]}")
-        stays = f" AND NOT ({stored} <=> {other} AND {counter} > 0)"
     return (
-        f"({quote(rows)} <> 0 AND coalesce({lost} {reaches} {stored}, false) "
-        f"AND NOT coalesce({gained} {reaches} {lost}, false){stays})"
+        f"coalesce({were}, 0) AS {quote('_were_' + counter)}, "
+        f"coalesce({staying}, 0) AS {quote('_staying_' + counter)}"
     )

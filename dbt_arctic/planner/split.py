@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.types import Sort, sort_of, sorts
+from dbt_arctic.planner.types import Sort, is_ordered, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
 ROWS = "_rows"
@@ -42,6 +43,8 @@ class Split:
     :param key: what identifies a row of the state.
     :param above: the operators over it, the outermost first.
     :param parts: of a state of sums, for each aggregate what it is, and the columns of its sum and its count.
+    :param spare: of a state of sums, columns that nothing above it reads: the other end of an extreme, and
+        how many values there are.
     :param is_small: whether it has, as far as its groups tell, few rows.
     """
 
@@ -50,6 +53,7 @@ class Split:
     above: tuple[Project | Filter | Limit, ...]
     columns: tuple[tuple[str, str], ...]
     parts: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    spare: frozenset[str] = frozenset()
     is_small: bool = False
 
 
@@ -74,6 +78,19 @@ def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
         if made is not None:
             return replace(made, is_small=not fine)
     return _unlimited(query, key, above) if limited else None
+
+
+def without_spare(made: Split) -> Split:
+    """The same, with nothing in its state that nobody reads."""
+    if not made.spare:
+        return made
+    node = _aggregate(made)
+    kept = replace(node, aggregates=tuple(one for one in node.aggregates if one[0] not in made.spare))
+    state: Node = kept
+    if isinstance(made.state, Project):
+        items = tuple(item for item in made.state.items if item[0] not in made.spare)
+        state = replace(made.state, child=kept, items=items)
+    return replace(made, state=state, spare=frozenset())
 
 
 def state_sql(made: Split, names: Mapping[str, str]) -> str:
@@ -173,6 +190,7 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
     known = sorts(query.node, query.types)
     counts: dict[str, str] = {}
     totals: dict[str, str] = {}
+    ends: dict[tuple[str, str], str] = {}
     aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
     parts: dict[str, tuple[str, str, str]] = {}
 
@@ -183,24 +201,32 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
             aggregates.append((counts[text], exp.Count(this=value)))
         return counts[text]
 
+    def end_of(kind: Literal["min", "max"], value: exp.Expression) -> str:
+        text = to_sql(value)
+        if (kind, text) not in ends:
+            ends[kind, text] = f"_{kind}_{1 + sum(1 for one, _ in ends if one == kind)}"
+            call = exp.Min(this=value) if kind == "min" else exp.Max(this=value)
+            aggregates.append((ends[kind, text], call))
+        return ends[kind, text]
+
     for name, call in node.aggregates:
         if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
             return None
         value = call.this
         if counted_once(call) is not None:
-            stored = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
-            aggregates.append((stored, call))
-            parts[name] = ("count", "", stored)
+            once = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
+            aggregates.append((once, call))
+            parts[name] = ("count", "", once)
             continue
         if isinstance(value, exp.Distinct) or call.args.get("expressions"):
             return None
         if isinstance(call, exp.Min | exp.Max):
-            if sort_of(value, known) == "float":
+            if not is_ordered(value, known, query.types):
                 return None
-            kind = "min" if isinstance(call, exp.Min) else "max"
-            stored = f"_{kind}_{1 + sum(1 for one, _, _ in parts.values() if one == kind)}"
-            aggregates.append((stored, call))
-            parts[name] = (kind, stored, "")
+            # Where the other end is the same, so many rows have the value: some may leave.
+            counted(value)
+            low, high = end_of("min", value), end_of("max", value)
+            parts[name] = ("min", low, "") if isinstance(call, exp.Min) else ("max", high, "")
             continue
         if isinstance(call, exp.Count):
             constant = isinstance(value, exp.Star | exp.Literal)
@@ -218,7 +244,9 @@ def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit
     if not key:
         shown = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
         state, key = Project(state, shown), (ONE,)
-    return Split(state, key, tuple(above), query.columns, parts)
+    read = {name for _, total, count in parts.values() for name in (total, count)}
+    spare = frozenset(name for name in (*ends.values(), *counts.values()) if name not in read)
+    return Split(state, key, tuple(above), query.columns, parts, spare)
 
 
 def _sums_exactly(call: exp.Expression, sort: Sort) -> bool:

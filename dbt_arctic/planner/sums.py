@@ -29,14 +29,13 @@ from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
-from dbt_arctic.planner.types import sort_of, sorts
+from dbt_arctic.planner.types import is_ordered, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
 _EXACT = ("whole", "big", "decimal")
-_ORDERED = (*_EXACT, "other")
-"""Of which the least and the greatest value are one value: not of floats, which have two zeros."""
 
 Extreme = Literal["min", "max"]
+_Items = dict[str, exp.Expression]
 
 _LOOK_UPS = 2
 """Of so many expressions the different values are looked up, each by itself."""
@@ -66,6 +65,8 @@ class Sums:
         the column has the value of the row.
     :param ends: for extremes of which both ends are kept: the column of the other end, and the one that
         counts the values. Where both ends are one value, so many rows have it.
+    :param spare: of these, what nothing is computed from. Once such an end has left its group it is NULL,
+        until the group is computed anew.
     :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
     :param looks_up: whether different values are counted, which are looked up among all rows.
     :param over_kept: what to run instead where rows are kept that it would gather.
@@ -81,6 +82,7 @@ class Sums:
     staged: Staged = field(default_factory=Staged)
     extremes: dict[str, Extreme] = field(default_factory=dict)
     ends: dict[str, tuple[str, str]] = field(default_factory=dict)
+    spare: frozenset[str] = frozenset()
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False
     over_kept: OverKept | None = None
@@ -107,9 +109,14 @@ class Sums:
 
 
 def plan_sums(
-    query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str] = frozenset()
+    query: Query,
+    key: Sequence[str],
+    facts: Facts,
+    accept: frozenset[str] = frozenset(),
+    hidden: Collection[str] = (),
 ) -> Sums | None:
-    """:returns: ``None`` where a query is not of this kind, or nothing confines its changes.
+    """:param hidden: the columns of the query that nobody is shown.
+    :returns: ``None`` where a query is not of this kind, or nothing confines its changes.
 
     :raises CannotPlan: its rows do not determine its result.
     """
@@ -135,7 +142,7 @@ def plan_sums(
         if name in counts:
             continue
         if isinstance(values[name], exp.Min | exp.Max):
-            if argument is None or sort_of(argument, known) not in _ORDERED:
+            if argument is None or not is_ordered(argument, known, query.types):
                 return None
             extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue
@@ -195,6 +202,7 @@ def plan_sums(
         again, left = over_gathered(kept=True)
         if again is not None and sum(1 for _ in walk(again)) <= LARGEST:
             over_kept = OverKept(met, again, left)
+    ends, read = _ends(extremes, arguments, counts), columns_of(*derived.values())
     return Sums(
         key=tuple(keys),
         changes=changes,
@@ -205,8 +213,9 @@ def plan_sums(
         guards=tuple(guards_of(aggregate.child, facts)),
         staged=Staged(tuple(replace(one, rows=marked(one.rows)) for one in staged.found), gathered),
         extremes=extremes,
-        ends=_ends(extremes, arguments, counts),
-        derived=derived,
+        ends=ends,
+        spare=frozenset(name for name in ends if name in hidden and name not in read),
+        derived={name: to_sql(value) for name, value in derived.items()},
         looks_up=bool(once),
         over_kept=over_kept,
     )
@@ -243,9 +252,7 @@ def changes_sql(
     return Renderer(WithStaged(sources, named), ranges or {}).query(sums.changes)
 
 
-def _roles(
-    query: Query, key: Sequence[str]
-) -> tuple[Aggregate, dict[str, exp.Expression], dict[str, exp.Expression], dict[str, str]] | None:
+def _roles(query: Query, key: Sequence[str]) -> tuple[Aggregate, _Items, _Items, _Items] | None:
     """The aggregate, what key columns are of its groups, the calls of other columns, and those derived."""
     shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
     node = query.node
@@ -285,7 +292,7 @@ def _roles(
         return None
     if not columns_of(*others.values()) <= set(stored):
         return None
-    return node, keys, values, {name: to_sql(substitute(value, stored)) for name, value in others.items()}
+    return node, keys, values, {name: substitute(value, stored) for name, value in others.items()}
 
 
 def _is_other(call: exp.Expression) -> bool:

@@ -88,6 +88,14 @@ def sort_of_type(name: str) -> Sort:
     return "float"
 
 
+def is_ordered(expression: exp.Expression, known: Mapping[str, Sort], scanned: Mapping[str, str]) -> bool:
+    """Whether of several values the least and the greatest are one value each: not of floats, which have two
+    zeros. Of texts, those of an upstream's column, which has no collation of its own.
+    """
+    text = isinstance(expression, exp.Column) and scanned.get(expression.name, "").lower() == "string"
+    return text or sort_of(expression, known) != "float"
+
+
 def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
     """The sort of every column in a tree. ``scanned``: the types of the columns of its scans."""
     known: dict[str, Sort] = {}

@@ -241,7 +241,7 @@ def plan_auto(
         facts = _facts(reading)
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
         exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
-        sums = plan_sums(query, config.unique_key, facts, config.accept) if exact else None
+        sums = plan_sums(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
         if sums is None or sums.extremes or sums.looks_up:
             incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:

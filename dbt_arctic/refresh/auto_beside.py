@@ -144,6 +144,9 @@ def _with_hidden(
     made = None if reading.reason is not None else split_of(reading, config, shown)
     stored = None if made is None else beside(made)
     if made is not None and stored is not None:
+        # What is of use and not needed may be missing in a table that is older.
+        missing = made.spare - set(table.hidden)
+        stored = {column: name for column, name in stored.items() if column != name or name not in missing}
         wanted = {column for column, name in stored.items() if column == name}
         if wanted <= set(table.hidden):
             types = {column: table.types[name] for column, name in stored.items() if name in table.types}

@@ -147,6 +147,7 @@ def _added(
                 whole=sums.whole,
                 extremes=extremes,
                 ends=ends,
+                spare=[_stored(table, name) for name in sums.spare],
                 derived={_stored(table, name): sql for name, sql in sums.derived.items()},
                 images=images,
                 logged=_logged(edge, table, attempt),

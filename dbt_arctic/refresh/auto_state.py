@@ -23,7 +23,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import AsCalled, Clock
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql
+from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.build import drop_keyed
@@ -85,6 +85,8 @@ def plan_state(
     made = split_of(reading, config, stored if schema is None else [one.name for one in schema(sql)])
     if made is None:
         return None
+    # A loss of what nobody reads would end its refreshes late.
+    made = without_spare(made)
     text = state_sql(made, {key: upstream.name.sql for key, upstream in reading.upstreams.items()})
     if build is not None and schema is not None and not _is_the_same(schema, sql, text, made):
         return None
@@ -215,11 +217,14 @@ def split_of(reading: Reading, config: KeyedConfig, columns: Sequence[str] | Non
         # The state's SQL asks for the time itself, whenever it is run.
         query, facts = as_called(reading, columns)
         check_determined(query.node, query.types, facts, config.accept)
-        if plan_sums(query, config.unique_key, facts, config.accept) is not None:
+        itself = plan_sums(query, config.unique_key, facts, config.accept)
+        if itself is not None and itself.extremes.keys() <= itself.ends.keys():
             return None  # it is a state itself
         made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
+    if itself is not None and made is not None and beside(made) is None:
+        return None  # what extremes need besides has no place in its table
     if made is None or any(part.find(Moment) for node in made.above for part in expressions(node)):
         return None  # time would change the model though its state stays as it is
     return made

@@ -67,7 +67,8 @@ def test_averages_of_floats_have_no_state() -> None:
     [
         ("SELECT g, sum(x) AS s FROM t GROUP BY g",
          {"_rows": "_rows", "_sum_1": "s", "_count_1": "_count_1"}),
-        ("SELECT g, count(*) AS n, max(x) AS m FROM t GROUP BY g", {"_rows": "n", "_max_1": "m"}),
+        ("SELECT g, count(*) AS n, max(x) AS m FROM t GROUP BY g",
+         {"_rows": "n", "_count_1": "_count_1", "_min_1": "_min_1", "_max_1": "m"}),
         ("SELECT q.g, q.s + 1 AS r FROM (SELECT g, sum(x) AS s FROM t GROUP BY g) AS q",
          {"_rows": "_rows", "_sum_1": "_sum_1", "_count_1": "_count_1"}),
         # Not a row for each group.
