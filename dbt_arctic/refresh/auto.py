@@ -14,6 +14,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra import Node, State
+from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import Clock
@@ -248,6 +249,9 @@ def plan_auto(
         if sums is None:
             return plan("full", error.reason)
     guards = sums.guards if sums is not None else incremental.guards if incremental is not None else ()
+    costly = costly_guards(guards, query.node, facts) if config.auto != "strict" else None
+    if costly is not None:
+        return plan("full", costly)
     by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
     if by_history is not None:
         return plan("full", by_history)

@@ -1,0 +1,57 @@
+"""Guards that cost as much as the query are not compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dbt_arctic.planner.costs import costly_guards
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.plan import plan_incremental, understand
+
+TYPES = {
+    "sales": [
+        (name, "bigint") for name in ("id", "seller", "day", "amount", "price", "tax", "place", "kind")
+    ],
+    "sellers": [("id", "bigint"), ("name", "string")],
+}
+MANY = Facts(
+    {
+        "sales": UpstreamFacts(True, ("id",), rows=60_000_000, changed_rows=600_000),
+        "sellers": UpstreamFacts(False, ("id",), rows=100_000),
+    }
+)
+BEST = """
+WITH revenue AS (SELECT seller, sum(amount) AS total FROM sales GROUP BY seller)
+SELECT s.id, s.name, r.total FROM sellers AS s JOIN revenue AS r ON s.id = r.seller
+WHERE r.total = (SELECT max(total) FROM revenue)
+"""
+RECENT = """
+SELECT id, seller, day, amount, price, tax, place, kind FROM sales
+WHERE day > (SELECT max(day) - 30 FROM sales)
+"""
+
+
+def with_rows(rows: int) -> Facts:
+    return Facts({name: replace(one, rows=rows) for name, one in MANY.upstreams.items()})
+
+
+@pytest.mark.parametrize(
+    ("sql", "facts", "is_costly"),
+    [
+        (BEST, MANY, True),
+        (RECENT, MANY, False),  # two columns of ten
+        (BEST, with_rows(1000), False),  # too little to matter
+        (BEST, with_rows(0), False),  # nobody knows
+    ],
+)
+def test_what_costs_as_much_as_the_query_is_not_compared(sql: str, facts: Facts, is_costly: bool) -> None:
+    query = understand(sql, TYPES)
+    guards = plan_incremental(query, ["id"], facts).guards
+    assert guards
+    found = costly_guards(guards, query.node, facts)
+    assert (found is not None) == is_costly
+    if found is not None:
+        assert found.code == "costly-guard"
+        assert "100% of what the whole query" in found.what
