@@ -94,7 +94,7 @@ def joined(
     facts: Facts,
 ) -> Chain:
     """Rows with all others, each where a condition links it to those before it; first those of which few are
-    met.
+    met, by a condition of their own or because they are few.
 
     :param wanted: the columns that are needed in the end.
     """
@@ -147,7 +147,10 @@ def _steps(
     while left:
         met = {theirs for mine, theirs in equalities(open_) if mine in reach}
         linked = [one for one in left if met & set(one.output)]
-        picked = min(linked or left, key=lambda one: (_fans_out(one, met, facts), rows_of(one, facts)))
+        picked = min(
+            linked or left,
+            key=lambda one: (_fans_out(one, met, facts), not _is_filtered(one), rows_of(one, facts)),
+        )
         left = [one for one in left if one is not picked]
         both = reach | set(picked.output)
         ready = tuple(part for part in open_ if columns_of(part) <= both)
@@ -195,6 +198,15 @@ def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
     if any(key <= met for key in keys):
         return 0
     return 1 if any(key & met for key in keys) else 2
+
+
+def _is_filtered(node: Node) -> bool:
+    """Whether a relation shows some of its rows only: of those that come to it some meet none, and need not
+    come to the others.
+    """
+    while isinstance(node, Project):
+        node = node.child
+    return isinstance(node, Filter)
 
 
 def is_met_by_few(node: Node, names: Iterable[str], facts: Facts) -> bool:

@@ -138,6 +138,7 @@ class StatePlan:
 @dataclass(frozen=True)
 class BesidePlan:
     """:param hidden: the columns that are not the model's.
+    :param is_small: whether it has, as far as its groups tell, few rows.
     :param model_sql: the model's own SQL, for when it has to do without.
     """
 
@@ -146,6 +147,7 @@ class BesidePlan:
     settings: str
     now: Clock | None
     until: Until
+    is_small: bool = True
 
 
 SMALL = 100_000

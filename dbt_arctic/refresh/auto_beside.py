@@ -23,6 +23,7 @@ from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, split_of
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
+from dbt_arctic.refresh.groups import may_be_many
 from dbt_arctic.refresh.reading import Reading, Until, read
 from dbt_arctic.refresh.state import find_keyed
 
@@ -69,7 +70,8 @@ def build_beside(
     except CannotPlan:
         return None
     found = plan(catalog, name, config, text, schema, rebuild=True, settings=settings, until=until, now=now)
-    return replace(found, beside=BesidePlan(hidden, sql, settings, now, until))
+    is_small = not may_be_many(catalog, reading, made.state)
+    return replace(found, beside=BesidePlan(hidden, sql, settings, now, until, is_small))
 
 
 def plan_beside(
@@ -113,8 +115,7 @@ def run_beside(
     assert found is not None
     builds = plan.action == "build"
     table = find_keyed(edge.catalog, name)
-    # Few rows, unless it has grown since.
-    small = builds and table is None and config.buckets is None
+    small = builds and table is None and config.buckets is None and found.is_small
     try:
         return run(name, replace(config, buckets=1) if small else config, plan)
     except StatementError:

@@ -32,14 +32,13 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.groups import MANY
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
 from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import ASKED, Strategy, note
 
-_MANY = 500_000
-"""Stored groups of which only those are read that changes touch."""
 _FEW = 2_000_000
 """Groups that are sent to each task."""
 
@@ -170,7 +169,7 @@ def _added(
 
 def _has_many_groups(stored: int, changed: int) -> bool:
     """Whether a table has so many groups that most of them have nothing to do with what has changed."""
-    return stored >= _MANY and 0 <= changed < stored / 2
+    return stored >= MANY and 0 <= changed < stored / 2
 
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:

@@ -29,6 +29,7 @@ from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.groups import may_be_many
 from dbt_arctic.refresh.reading import Reading, Until, understood
 from dbt_arctic.refresh.state import find_keyed, load_keyed
 
@@ -90,17 +91,22 @@ def plan_state(
     text = state_sql(made, {key: upstream.name.sql for key, upstream in reading.upstreams.items()})
     if build is not None and schema is not None and not _is_the_same(schema, sql, text, made):
         return None
+    kept = state_name(name)
+    there = find_keyed(catalog, kept)
+    buckets = config.buckets
+    if made.is_small:
+        # One that is there has grown into its buckets.
+        begins_small = there is None and not may_be_many(catalog, reading, made.state)
+        buckets = 1 if begins_small else None
     own = KeyedConfig(
         model=config.model,
         unique_key=made.key,
-        buckets=1 if made.is_small else config.buckets,
+        buckets=buckets,
         auto=config.auto,
         accept=config.accept,
         full_refresh_above=config.full_refresh_above,
         lease_timeout_s=config.lease_timeout_s,
     )
-    kept = state_name(name)
-    there = find_keyed(catalog, kept)
     # Other SQL, or an older version of ours, may have kept it by other columns.
     builds = build is not None or (there is not None and there.key != made.key)
     found = plan(catalog, kept, own, text, schema, rebuild=builds, settings=settings, until=until, now=now)

@@ -12,10 +12,11 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore
 from dbt_arctic.planner.modification import parse_modification
+from dbt_arctic.refresh import groups
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.modify import modify
 from dbt_arctic.refresh.pull import plan_changes, plan_merge_on_read, plan_pull
-from dbt_arctic.refresh.state import current_version
+from dbt_arctic.refresh.state import current_version, load_keyed
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -59,6 +60,20 @@ def test_one_statement_adds_what_changed(orders: Orders, model: Model) -> None:
     assert model.state is None
     assert model.rows() == model.rows(model.sql)
     assert model.refresh() == "SKIP (no upstream change)"
+
+
+@pytest.mark.parametrize(("many", "buckets"), [(20, 8), (21, 1)])
+def test_as_many_buckets_as_groups_there_may_be(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, many: int, buckets: int
+) -> None:
+    """Amounts lie between 0 and 19."""
+    monkeypatch.setattr(groups, "MANY", many)
+    orders.upsert([{"id": 20, "amount": 3}])
+    model = Model(orders, "amount", f"SELECT amount, sum(id) AS total FROM {orders.name.sql} GROUP BY amount")
+    model.refresh()
+    table = load_keyed(model.session.catalog, model.name)
+    assert table.hidden
+    assert table.layout.buckets == buckets
 
 
 def test_a_group_comes_and_goes_and_extremes_leave(orders: Orders, model: Model) -> None:
