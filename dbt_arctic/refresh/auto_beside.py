@@ -48,7 +48,7 @@ def build_beside(
     if reading.reason is not None or schema is None:
         return None
     own = schema(sql)
-    made = split_of(reading, config, [column.name for column in own])
+    made = split_of(reading, config, [column.name for column in own], hides=True)
     stored = None if made is None else beside(made)
     if made is None or stored is None:
         return None
@@ -142,7 +142,7 @@ def _with_hidden(
     table: KeyedTable, sql: str, shown: Sequence[str], reading: Reading, config: KeyedConfig
 ) -> str:
     """The model's SQL with the hidden columns that its table has."""
-    made = None if reading.reason is not None else split_of(reading, config, shown)
+    made = None if reading.reason is not None else split_of(reading, config, shown, hides=True)
     stored = None if made is None else beside(made)
     if made is not None and stored is not None:
         # What is of use and not needed may be missing in a table that is older.

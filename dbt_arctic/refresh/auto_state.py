@@ -23,7 +23,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import AsCalled, Clock
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split, state_sql, without_spare
+from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.build import drop_keyed
@@ -83,7 +83,8 @@ def plan_state(
         return None
     table = find_keyed(catalog, name)
     stored = None if table is None else table.visible.column_names
-    made = split_of(reading, config, stored if schema is None else [one.name for one in schema(sql)])
+    columns = stored if schema is None else [one.name for one in schema(sql)]
+    made = split_of(reading, config, columns, hides=False)
     if made is None:
         return None
     # A loss of what nobody reads would end its refreshes late.
@@ -214,9 +215,13 @@ def is_free(catalog: CatalogReader, name: Name) -> bool:
     )
 
 
-def split_of(reading: Reading, config: KeyedConfig, columns: Sequence[str] | None) -> Split | None:
+def split_of(
+    reading: Reading, config: KeyedConfig, columns: Sequence[str] | None, *, hides: bool
+) -> Split | None:
     """A model's query as a state and a query over it; ``None`` where that would be of no use.
 
+    :param hides: whether the state is to stand beside the model: then one that is a state itself may hide
+        what its extremes need besides.
     :param columns: the names of the query's columns, where they are known; the SQL alone tells no case.
     """
     try:
@@ -224,13 +229,11 @@ def split_of(reading: Reading, config: KeyedConfig, columns: Sequence[str] | Non
         query, facts = as_called(reading, columns)
         check_determined(query.node, query.types, facts, config.accept)
         itself = plan_sums(query, config.unique_key, facts, config.accept)
-        if itself is not None and itself.extremes.keys() <= itself.ends.keys():
+        if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
             return None  # it is a state itself
         made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
-    if itself is not None and made is not None and beside(made) is None:
-        return None  # what extremes need besides has no place in its table
     if made is None or any(part.find(Moment) for node in made.above for part in expressions(node)):
         return None  # time would change the model though its state stays as it is
     return made
