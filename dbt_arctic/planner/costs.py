@@ -20,8 +20,10 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
     """Why a query is rather computed whole than its guards compared; ``None`` where these cost less, or
     nobody knows.
     """
-    whole = values_read(trimmed(query), facts)
-    compared = sum(values_read(state, facts) for guard in guards for state in (guard.old, guard.new))
+    if not guards:
+        return None
+    whole = _values_read(trimmed(query), facts)
+    compared = sum(_values_read(state, facts) for guard in guards for state in (guard.old, guard.new))
     if whole < _WORTH or compared <= _COSTLY * whole:
         return None
     share = f"{compared / whole:.0%} of what the whole query does"
@@ -32,10 +34,10 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
     )
 
 
-def values_read(node: Node, facts: Facts) -> int:
+def _values_read(node: Node, facts: Facts) -> int:
     """Rows by columns of all that a tree scans; 0 where it is not known of some."""
     read = [(facts.of(scan).rows, len(scan.columns)) for scan in scans(node)]
     return 0 if any(rows <= 0 for rows, _ in read) else sum(rows * columns for rows, columns in read)
 
 
-__all__ = ["costly_guards", "values_read"]
+__all__ = ["costly_guards"]

@@ -1,14 +1,18 @@
-"""Guards that cost as much as the query are not compared."""
+"""Guards that cost as much as the query are not compared; joins begin with what leaves out most."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from sqlglot import exp
 
+from dbt_arctic.planner.algebra import Filter, Scan, State
+from dbt_arctic.planner.chain import Chain, Count, joined
 from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.plan import plan_incremental, understand
+from dbt_arctic.planner.scalars import column
 
 TYPES = {
     "sales": [
@@ -55,3 +59,26 @@ def test_what_costs_as_much_as_the_query_is_not_compared(sql: str, facts: Facts,
     if found is not None:
         assert found.code == "costly-guard"
         assert "100% of what the whole query" in found.what
+
+
+def test_changes_go_on_with_a_relation_that_has_a_condition_of_its_own() -> None:
+    """Though it is larger than the other: what meets none of its rows need not come to that one."""
+    names = ("id", "seller", "day")
+    states: dict[str, State] = {"sales": "minus", "sellers": "new", "days": "new"}
+    sales, sellers, days = (
+        Scan(source, source, tuple((f"{source}_{one}", one) for one in names), state)
+        for source, state in states.items()
+    )
+    key = {"sellers": 1_000, "days": 5_000}
+    facts = Facts(
+        {"sales": UpstreamFacts(True, ("id",), 10_000, 10)}
+        | {name: UpstreamFacts(False, ("id",), rows) for name, rows in key.items()}
+    )
+    links = tuple(
+        exp.EQ(this=column(mine), expression=column(theirs))
+        for mine, theirs in (("sales_seller", "sellers_id"), ("sales_day", "days_id"))
+    )
+    some = Filter(days, (exp.GT(this=column("days_day"), expression=exp.Literal.number(3)),))
+    start = Chain(sales, (sales,), Count(10))
+    assert joined(start, [sellers, days], links, set(), facts).reached == (sales, sellers, days)
+    assert joined(start, [sellers, some], links, set(), facts).reached == (sales, some, sellers)

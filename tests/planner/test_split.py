@@ -8,7 +8,7 @@ import pytest
 
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, understand
-from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split
+from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split, without_spare
 
 
 def understood(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Query:
@@ -82,3 +82,15 @@ def test_where_a_state_has_the_rows_of_the_model(sql: str, stored: dict[str, str
     made = split(understood(sql, {"t": (("id", "int"), ("g", "int"), ("x", "int"))}), ("g",), {"t": ("id",)})
     assert made is not None
     assert beside(made) == stored
+
+
+def test_a_state_in_a_table_of_its_own_keeps_no_other_end() -> None:
+    """Once it had left its group, each refresh of the state would end late."""
+    schemas = {"t": (("g", "int"), ("x", "int"))}
+    made = split(understood("SELECT g, max(x) AS m, sum(x) AS s FROM t GROUP BY g", schemas), ("g",), {})
+    assert made is not None
+    assert made.spare == {"_min_1"}, "the sum needs the count of values, too"
+    assert set(made.state.output) - set(without_spare(made).state.output) == {"_min_1"}
+    alone = split(understood("SELECT max(x) AS m FROM t", schemas), (), {})
+    assert alone is not None
+    assert without_spare(alone).state.output == ("_one", "_rows", "_max_1")

@@ -12,7 +12,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore
 from dbt_arctic.planner.modification import parse_modification
-from dbt_arctic.refresh import groups
+from dbt_arctic.refresh import auto_model, groups
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.modify import modify
 from dbt_arctic.refresh.pull import plan_changes, plan_merge_on_read, plan_pull
@@ -74,6 +74,21 @@ def test_as_many_buckets_as_groups_there_may_be(
     table = load_keyed(model.session.catalog, model.name)
     assert table.hidden
     assert table.layout.buckets == buckets
+
+
+def test_a_model_that_is_a_state_itself_gets_no_other(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its extreme would have a use for hidden columns, and these cannot be had."""
+    monkeypatch.setattr(auto_model, "build_beside", lambda *a, **k: None)
+    shown = "amount % 3 AS part, max(amount) AS high, count(*) AS n"
+    sql = f"SELECT {shown} FROM {orders.name.sql} GROUP BY amount % 3"
+    model = Model(orders, "part", sql)
+    model.refresh()
+    assert model.state is None
+    orders.upsert([{"id": 1, "amount": 40}])
+    assert model.refresh() == "INCREMENTAL (sums)"
+    assert model.rows() == model.rows(model.sql)
 
 
 def test_a_group_comes_and_goes_and_extremes_leave(orders: Orders, model: Model) -> None:

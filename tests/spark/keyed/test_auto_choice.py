@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.planner import costs
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
@@ -69,6 +70,27 @@ def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) ->
         assert orders.session.query(f"SELECT id, amount FROM {model.sql}") == [(1, amount)]
     late, at_once = "FULL (guard)", "FULL (found-late)"
     assert told == [late, late, at_once, late, at_once]
+
+
+def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monkeypatch: Any) -> None:
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    model = orders.name.sibling("best")
+    config = parse_config("best", {"unique_key": "id", "incremental_strategy": "auto"})
+    edge, name = orders.session.edge, orders.name.sql
+    sql = f"SELECT id, amount FROM {name} WHERE amount = (SELECT max(amount) FROM {name})"
+
+    def plan(config: KeyedConfig = config) -> Any:
+        return plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+
+    run_refresh(edge, model, config, plan(), owner="model.test")
+    orders.upsert([{"id": 1, "amount": 100}])
+    assert plan().action == "incremental"
+    monkeypatch.setattr(costs, "_WORTH", 1)
+    assert (plan().action, plan().reason.code) == ("full", "costly-guard")
+    assert plan(replace(config, auto="strict")).action == "incremental"
+    assert str(run_refresh(edge, model, config, plan(), owner="model.test").choice) == "FULL (costly-guard)"
+    assert [tuple(row) for row in edge.query(f"SELECT * FROM {model.sql}")] == [(1, 100)]
 
 
 def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
