@@ -144,6 +144,7 @@ def run(lake: Lake, models: list[Model], given: argparse.Namespace, files: Path)
         lake, given.buckets, given.changed, given.keys == "recent", given.dimensions, given.seed
     )
     changes.begin()
+    lake.models = [lake.name(model.query) for model in models]
     for model in models:
         began = time.perf_counter()
         model.build(lake)

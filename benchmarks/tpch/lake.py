@@ -16,14 +16,16 @@ from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.edge import Alongside, Edge
 from dbt_arctic.refresh.shared_rows import SharedRows
 
 SCHEMA = "tpch"
 
 
 class Lake:
-    """One session on a warehouse of its own. ``statements`` counts what was run on it."""
+    """One session on a warehouse of its own. ``statements`` counts what was run on it; ``models`` are the
+    automatic models that are refreshed together.
+    """
 
     def __init__(self, folder: Path, memory: str, master: str, conf: Mapping[str, str]) -> None:
         settings = SparkSettings("lake", str(folder), driver_memory=memory, master=master, spark_conf=conf)
@@ -36,10 +38,12 @@ class Lake:
             self.query,
             "benchmark",
             shared=SharedRows(),
+            alongside=Alongside(lambda of: self.models),
             tuned=partial(tuned, self.connection),
             cores=settings.cores,
         )
         self.statements = 0
+        self.models: list[Name] = []
         self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")
         self.run(f"USE lake.{SCHEMA}")
         self._pid = int(self.connection.session._jvm.java.lang.ProcessHandle.current().pid())

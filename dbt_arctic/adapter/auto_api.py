@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_o
 from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.pins import unpinned
-from dbt_arctic.adapter.readers import read_by_automatic
+from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Traffic
@@ -26,7 +26,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.edge import Alongside, Outcome
 from dbt_arctic.refresh.reading import Reading
 from dbt_arctic.refresh.state import find_keyed
 
@@ -34,7 +34,7 @@ _log = AdapterLogger("Arctic")
 
 
 class AutoApi(ModelApi):
-    _readers: tuple[Mapping[str, Any], frozenset[str]] | None = None
+    _graph: tuple[Mapping[str, Any], frozenset[str], Mapping[str, Sequence[Name]]] | None = None
 
     @contextmanager
     def connection_named(
@@ -58,15 +58,19 @@ class AutoApi(ModelApi):
         rebuild: bool,
         graph: Mapping[str, Any] | None = None,
         partial: Any = None,
+        selected: Sequence[str] = (),
     ) -> ArcticResponse:
         """One run of an automatic model.
 
         :param graph: dbt's. A model that another automatic one reads keeps its before-images, unless it says.
+        :param selected: the ids of what is run. Models that read the same tables have them read once.
         :param partial: the query reads a part of its upstreams (``--empty``, ``--sample``). Rows that it does
             not give are not gone then: a model that is there stays as it is.
         """
         unique_id = model["unique_id"]
-        edge = self.edge(self._run_id(unique_id))
+        read, readers = self._of_graph(graph or {}, selected)
+        alongside = Alongside(lambda name: readers.get(name.dotted.lower(), ()), self._pinned_version)
+        edge = replace(self.edge(self._run_id(unique_id)), alongside=alongside)
         with as_dbt_errors():
             if self._pulls().consumed(unique_id):
                 raise ConfigError(
@@ -87,7 +91,7 @@ class AutoApi(ModelApi):
                     reason="partial",
                 )
             if config.before_images is None:
-                config = replace(config, before_images=unique_id in self._read_by_automatic(graph or {}))
+                config = replace(config, before_images=unique_id in read)
             with self._handle().noting() as statements:
                 plan = plan_refresh(
                     edge.catalog,
@@ -113,12 +117,15 @@ class AutoApi(ModelApi):
                 self._advise(this.name_parts, {**model, "compiled_code": sql}, plan.reading)
             return _response(outcome, self._handle().traffic(statements))
 
-    def _read_by_automatic(self, graph: Mapping[str, Any]) -> frozenset[str]:
-        """The same graph is asked about by each model of an invocation."""
+    def _of_graph(
+        self, graph: Mapping[str, Any], selected: Sequence[str]
+    ) -> tuple[frozenset[str], Mapping[str, Sequence[Name]]]:
+        """What automatic models read, and who of them reads a relation. Each model of an invocation asks."""
         nodes = graph.get("nodes", {})
-        if self._readers is None or self._readers[0] is not nodes:
-            self._readers = (nodes, read_by_automatic(nodes))
-        return self._readers[1]
+        if self._graph is None or self._graph[0] is not nodes:
+            readers = automatic_readers(nodes, graph.get("sources", {}), frozenset(selected))
+            self._graph = (nodes, read_by_automatic(nodes), readers)
+        return self._graph[1:]
 
     def _advise(self, name: Name, model: Mapping[str, Any], reading: Reading | None) -> None:
         root = getattr(self.config, "project_root", None)

@@ -1,29 +1,55 @@
-"""Which models automatic models read, as dbt's graph tells it. Pure."""
+"""Which models automatic models read, and who reads a relation, as dbt's graph tells it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dbt_arctic.adapter.advice import is_automatic
+from dbt_arctic.keyed.names import Name
 
 _LOOKED_THROUGH = ("view", "ephemeral")
 
 
-def read_by_automatic(nodes: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The ids of what automatic models read, themselves or through views and ephemeral models.
+Nodes = Mapping[str, Mapping[str, Any]]
+"""Of dbt's ``graph``, by id."""
 
-    :param nodes: of dbt's ``graph``, by id.
+
+def read_by_automatic(nodes: Nodes) -> frozenset[str]:
+    """The ids of what automatic models read, themselves or through views and ephemeral models."""
+    return frozenset().union(*(_read_by(node, nodes) for node in nodes.values() if _is_automatic(node)))
+
+
+def automatic_readers(nodes: Nodes, sources: Nodes, selected: Collection[str]) -> dict[str, list[Name]]:
+    """The automatic models that read a relation, by the relation's full name in lower case.
+
+    :param selected: the ids of what is run.
     """
+    found: dict[str, list[Name]] = {}
+    for unique_id, node in nodes.items():
+        if unique_id in selected and _is_automatic(node):
+            for read in sorted(_read_by(node, nodes)):
+                one = nodes.get(read) or sources.get(read)
+                if one is not None:
+                    found.setdefault(_name(one).dotted.lower(), []).append(_name(node))
+    return found
+
+
+def _is_automatic(node: Mapping[str, Any]) -> bool:
+    return node.get("resource_type") == "model" and is_automatic(node.get("config", {}))
+
+
+def _name(node: Mapping[str, Any]) -> Name:
+    identifier = node.get("identifier") or node.get("alias") or node.get("name")
+    return Name(str(node.get("database")), str(node.get("schema")), str(identifier))
+
+
+def _read_by(node: Mapping[str, Any], nodes: Nodes) -> set[str]:
     found: set[str] = set()
-    open_ = [
-        node
-        for node in nodes.values()
-        if node.get("resource_type") == "model" and is_automatic(node.get("config", {}))
-    ]
+    open_ = [node]
     while open_:
         read = set(open_.pop().get("depends_on", {}).get("nodes", ())) - found
         found |= read
         below = [nodes[unique_id] for unique_id in read if unique_id in nodes]
-        open_ += [node for node in below if node.get("config", {}).get("materialized") in _LOOKED_THROUGH]
-    return frozenset(found)
+        open_ += [one for one in below if one.get("config", {}).get("materialized") in _LOOKED_THROUGH]
+    return found

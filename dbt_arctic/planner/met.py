@@ -7,7 +7,7 @@ less than the table, or read for all models once what each of them needs; to rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -166,21 +166,25 @@ class _Marking:
             return node
         if not (upstream.changed and upstream.logged and upstream.key[:1] == (stored,)):
             return node
-        return replace(node, met_by=keys) if self._are_few(upstream, keys) else node
-
-    def _are_few(self, upstream: UpstreamFacts, keys: MetBy) -> bool:
-        """Whether a key meets few rows, and all of them together are not too many."""
         others = [(self.facts.upstreams[source], stored) for source, stored in keys]
-        if upstream.key[1:]:
-            # How many rows a key has, a table tells that has each key once.
-            owners = [one.rows for one, stored in others if one.key == (stored,) and one.rows]
-            each = upstream.rows / min(owners) if owners and upstream.rows else _EVEN + 1
-        else:
-            each = 1
-        counts = [upstream.changed_rows, *(one.changed_rows for one, _ in others)]
-        if each > _EVEN or min(counts) < 0 or sum(counts) > _FEW:
-            return False
-        return sum(counts) * max(1, each) <= _MOST
+        return replace(node, met_by=keys) if are_few(upstream, others) else node
 
 
-__all__ = ["with_met_scans"]
+def are_few(upstream: UpstreamFacts, keys: Sequence[tuple[UpstreamFacts, str]]) -> bool:
+    """Whether a key meets few rows, and all of them together are not too many.
+
+    :param keys: of the keys that meet rows: whose they are, and the column.
+    """
+    if upstream.key[1:]:
+        # How many rows a key has, a table tells that has each key once.
+        owners = [one.rows for one, stored in keys if one.key == (stored,) and one.rows]
+        each = upstream.rows / min(owners) if owners and upstream.rows else _EVEN + 1
+    else:
+        each = 1
+    counts = [upstream.changed_rows, *(one.changed_rows for one, _ in keys)]
+    if each > _EVEN or min(counts) < 0 or sum(counts) > _FEW:
+        return False
+    return sum(counts) * max(1, each) <= _MOST
+
+
+__all__ = ["are_few", "with_met_scans"]

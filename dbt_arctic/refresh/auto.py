@@ -272,20 +272,20 @@ def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:
 
 
 def _facts(reading: Reading) -> Facts:
-    return Facts(
-        {
-            name: UpstreamFacts(
-                upstream.changed,
-                upstream.key,
-                max(upstream.rows, 0),
-                upstream.changed_rows,
-                upstream.ranges,
-                logged=upstream.logged,
-                signed="signed" in upstream.states,
-            )
-            for name, upstream in reading.upstreams.items()
-        },
-        time_moved=reading.time_moved,
+    facts = {name: facts_of(upstream) for name, upstream in reading.upstreams.items()}
+    return Facts(facts, time_moved=reading.time_moved)
+
+
+def facts_of(upstream: Upstream) -> UpstreamFacts:
+    """What the planner may know of an upstream."""
+    return UpstreamFacts(
+        upstream.changed,
+        upstream.key,
+        max(upstream.rows, 0),
+        upstream.changed_rows,
+        upstream.ranges,
+        logged=upstream.logged,
+        signed="signed" in upstream.states,
     )
 
 
@@ -316,4 +316,4 @@ def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
     )
 
 
-__all__ = ["AutoPlan", "StatePlan", "plan_auto"]
+__all__ = ["AutoPlan", "StatePlan", "facts_of", "plan_auto"]

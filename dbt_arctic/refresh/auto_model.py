@@ -15,6 +15,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.refresh.asked import note_asked, will_ask
 from dbt_arctic.refresh.auto import AutoPlan, plan_auto
 from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
 from dbt_arctic.refresh.auto_run import refresh_auto, require_incremental
@@ -180,7 +181,7 @@ def run_refresh(
             comment=comment if mine else f"The state of {name.identifier}, kept by its refresh",
             column_comments=column_comments if mine else None,
             hidden=one.beside.hidden if one.beside else (),
-            notes=note("full", began_ms),
+            notes={**note("full", began_ms), **note_asked(will_ask(one.reading, with_config))},
         )
         told = one.reason.code if one.reason and has_other_columns(one) else "build"
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))

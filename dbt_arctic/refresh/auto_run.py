@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from dbt_arctic.catalog.api import TableState
+from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
@@ -20,6 +20,7 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Logged
 from dbt_arctic.keyed.sums import EXTREME_LEFT, Touched, added, net
 from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.planner.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
@@ -27,6 +28,7 @@ from dbt_arctic.planner.staged import gathered_sql, touched_sql
 from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.affected import RANGED, Staged, affected_keys, kept_rows, staged_values
+from dbt_arctic.refresh.asked import note_asked, told_by, told_in, will_ask
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
@@ -84,7 +86,7 @@ def refresh_auto(
 def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     if plan.sums is not None:
         try:
-            return _by_sums(edge, name, table, config, with_shared_rows(edge, plan))
+            return _by_sums(edge, name, table, config, with_shared_rows(edge, name, plan))
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
             # A value that is looked up is computed of more rows than the query computes it of.
@@ -93,7 +95,7 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
         if plan.incremental is None:
             raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
         plan = replace(plan, sums=None, asked=ASKED if lost else "")
-    return _by_keys(edge, name, table, config, with_shared_rows(edge, plan))
+    return _by_keys(edge, name, table, config, with_shared_rows(edge, name, plan))
 
 
 def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
@@ -311,6 +313,7 @@ def _write(
         properties[PROPERTY_IMAGES] = "true"
 
     def statement(attempt: Attempt) -> str:
+        asked = _asked(name, plan, config, strategy, attempt.change.history())
         batch = write.Batch(
             model=config.model,
             sql=difference(attempt),
@@ -321,7 +324,7 @@ def _write(
             images=images,
             counted=True,
         )
-        return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch)
+        return write.insert_into_change(table, batch, attempt.txn, {**properties, **asked}, attempt.branch)
 
     def check(change: TableState) -> None:
         consumption.check(change, config.model, name)
@@ -338,3 +341,14 @@ def _write(
     rows = changes_among(edge, table, written.rows, written.attempt.txn) if images else written.rows
     told = f", {rows} rows" if rows >= 0 else ""
     return Outcome(f"{choice}{told}", rows, written.sql, choice)
+
+
+def _asked(
+    name: Name, plan: AutoPlan, config: KeyedConfig, strategy: Strategy, history: Sequence[Snapshot]
+) -> dict[str, str]:
+    """What the commit says of what was asked of upstreams."""
+    if strategy == "incremental":
+        return note_asked(told_by(plan.nodes, plan.reading), told_in(history, name.catalog))
+    if plan.expected.get(FINGERPRINT) == plan.consumed[FINGERPRINT]:
+        return {}
+    return note_asked(will_ask(plan.reading, config))

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.shared_rows import SharedRows
+
+
+@dataclass(frozen=True)
+class Alongside:
+    """The automatic models that one invocation refreshes.
+
+    :param readers: those that read a relation, themselves or through views.
+    :param until: the version at which they read a relation; ``None``: the newest.
+    """
+
+    readers: Callable[[Name], Sequence[Name]]
+    until: Callable[[Name], Consumed | None] = lambda name: None
 
 
 class RunStatement(Protocol):
@@ -41,6 +55,8 @@ class Edge:
     beside: Callable[[], AbstractContextManager[RunStatement]] | None = None
     shared: SharedRows | None = None
     """Rows that several refreshes read; ``None`` where each computes its own."""
+    alongside: Alongside | None = None
+    """Who else is refreshed by the same invocation; ``None`` where nobody tells."""
     tuned: Callable[[Mapping[str, str]], AbstractContextManager[None]] = field(
         default=lambda conf: nullcontext()
     )

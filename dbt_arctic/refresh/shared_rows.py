@@ -1,10 +1,11 @@
 """Rows that several refreshes of one process need: computed once, and kept in Spark's cache.
 
 What an upstream has lost is found by reading its table as it was, and that costs what reading it costs. A
-project has many models over one table. So the second refresh that asks for the same rows keeps them, and
-from then on the first that asks for others keeps these; who comes later reads what is kept: a query over
-pinned snapshots gives the same rows whenever it is run. Kept are the columns that were asked for by then, and
-the rows of keys that were; who needs others has them all kept anew.
+project has many models over one table. Where it is known that others will ask for the same rows, the first
+refresh keeps them, with all that the others will ask for; else the second does, and from then on the first
+that asks for other rows. Who comes later reads what is kept: a query over pinned snapshots gives the same
+rows whenever it is run. Kept are the columns that were asked for by then, and the rows of keys that were;
+who needs others has them all kept anew.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ Make = Callable[[Sequence[str], Mapping[str, Range | None]], str]
 """From columns, and queries of keys with their ranges, to the SQL of rows."""
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """What other refreshes will ask for of the same rows. Parameters as those of ``SharedRows.kept``."""
+
+    columns: Sequence[str]
+    met_by: Mapping[str, Range | None]
+
+
 @dataclass
 class _Asked:
     """:param columns: all that were asked for, in that order; ``met_by``: queries of keys likewise.
@@ -51,14 +60,22 @@ class SharedRows:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kept(
-        self, rows_of: str, columns: Sequence[str], met_by: Mapping[str, Range | None], make: Make, run: Run
+        self,
+        rows_of: str,
+        columns: Sequence[str],
+        met_by: Mapping[str, Range | None],
+        make: Make,
+        run: Run,
+        foresee: Callable[[], Foreseen | None] = lambda: None,
     ) -> str | None:
-        """The cached relation of some rows. ``None`` for who asks first, unless others were asked for twice.
+        """The cached relation of some rows. ``None`` for who asks first, unless others will ask for them, or
+        others were asked for twice.
 
         :param rows_of: what tells these rows from others; pinned, so that it is the same for ever.
         :param columns: those that are asked for.
         :param met_by: queries of keys, with the range of each where it is known: rows of these are asked for.
         :param make: SQL of the rows, with the columns and the rows of the keys that were asked for by now.
+        :param foresee: what others will ask for, as far as that is known; ``None`` where nobody will.
         """
         name = f"arctic_rows_{hashlib.sha256(rows_of.encode()).hexdigest()[:16]}"
         # One at a time: whoever asks next waits for the rows rather than compute them beside.
@@ -70,9 +87,13 @@ class SharedRows:
             asked.met_by.update(met_by)
             # Models that read one table alike mostly read others alike, too.
             self._are_shared |= asked.times > 1
-            if not self._are_shared:
-                return None
             if asked.kept is None or not asked.kept.issuperset((*columns, *met_by)):
+                foreseen = foresee()
+                if foreseen is not None:
+                    asked.columns.update(dict.fromkeys(foreseen.columns))
+                    asked.met_by.update(foreseen.met_by)
+                elif not self._are_shared:
+                    return None
                 self._keep(name, asked, make([*asked.columns], asked.met_by), run)
         return _global(name)
 

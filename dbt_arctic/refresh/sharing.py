@@ -7,16 +7,19 @@ of the table as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
-from dbt_arctic.keyed.names import quote, quote_all
+from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import key_equality
-from dbt_arctic.planner.algebra import SIGN_OF_ROW, Node, State, scans
+from dbt_arctic.planner.algebra import SIGN_OF_ROW, State
+from dbt_arctic.refresh.asked import Asked, asked_by
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.foreseen import foreseen
 from dbt_arctic.refresh.ranges import Range, hull
-from dbt_arctic.refresh.shared_rows import SharedRows
+from dbt_arctic.refresh.shared_rows import Foreseen, SharedRows
 from dbt_arctic.refresh.upstreams import Upstream, signed
 
 SIDE = quote("_arctic_side")
@@ -37,47 +40,44 @@ finds it.
 """
 
 
-@dataclass
-class _Asked:
-    """What a plan asks of an upstream. :param reads: whether for rows that only a read of the table tells."""
+def with_shared_rows(edge: Edge, target: Name, plan: AutoPlan) -> AutoPlan:
+    """The plan with the rows that other models of this invocation read as well in a cache.
 
-    columns: dict[str, None] = field(default_factory=dict)
-    met_by: set[tuple[str, str]] = field(default_factory=set)
-    reads: bool = False
-
-
-def with_shared_rows(edge: Edge, plan: AutoPlan) -> AutoPlan:
-    """The plan with the rows that other models of this invocation read as well in a cache."""
+    :param target: the table that is refreshed.
+    """
     if edge.shared is None:
         return plan
     upstreams = dict(plan.reading.upstreams)
-    for source, asked in sorted(_asked(plan.nodes, upstreams).items()):
+    read = {source: one for source, one in upstreams.items() if _is_found_by_reading(one)}
+    keys = {source: one.key for source, one in read.items()}
+    meet = [source for source, one in read.items() if one.was is not None]
+    for source, asked in sorted(asked_by(plan.nodes, keys, meet).items()):
         if asked.reads:
-            read = upstreams[source]
-            kept_rows = _of_keyed if read.key else _of_compared
-            states = kept_rows(edge, edge.shared, read, asked, upstreams)
-            upstreams[source] = replace(read, states={**read.states, **states})
+            one = read[source]
+            foresee = partial(_foreseen, edge, target, plan, one)
+            states = (
+                _of_keyed(edge, edge.shared, one, asked, upstreams, foresee)
+                if one.key
+                else _of_compared(edge, edge.shared, one, asked, foresee)
+            )
+            upstreams[source] = replace(one, states={**one.states, **states})
     kept = [source for source, upstream in upstreams.items() if "met_new" in upstream.states]
     sums = None if plan.sums is None else plan.sums.where_kept(kept)
     return replace(plan, reading=replace(plan.reading, upstreams=upstreams), sums=sums)
 
 
-def _asked(nodes: Iterable[Node], upstreams: Mapping[str, Upstream]) -> dict[str, _Asked]:
-    found: dict[str, _Asked] = {}
-    for scan in (scan for node in nodes for scan in scans(node)):
-        upstream = upstreams.get(scan.source)  # none for touched values
-        if upstream is None or not _is_found_by_reading(upstream):
-            continue
-        met_by = scan.met_by if upstream.was is not None else frozenset()
-        reads = bool(met_by) or scan.state in ("minus", "changed", "signed")
-        reads |= scan.state == "plus" and not upstream.key
-        if reads or scan.state == "plus":
-            asked = found.setdefault(scan.source, _Asked())
-            stored = (column for _, column in scan.columns if column != SIGN_OF_ROW)
-            asked.columns.update(dict.fromkeys(stored))
-            asked.met_by |= met_by
-            asked.reads |= reads
-    return found
+def _foreseen(edge: Edge, target: Name, plan: AutoPlan, upstream: Upstream) -> Foreseen | None:
+    if edge.alongside is None:
+        return None
+    known = {
+        one.name.dotted: (plan.expected.get(one.name.dotted), one) for one in plan.reading.upstreams.values()
+    }
+    last = plan.expected.get(upstream.name.dotted)
+    found = foreseen(edge.catalog, edge.alongside, target, upstream, last, known)
+    if found is None:
+        return None
+    columns, keys = found
+    return Foreseen(columns, _queries(upstream, keys) if upstream.was is not None else {})
 
 
 def _is_found_by_reading(upstream: Upstream) -> bool:
@@ -86,22 +86,22 @@ def _is_found_by_reading(upstream: Upstream) -> bool:
 
 
 def _of_keyed(
-    edge: Edge, shared: SharedRows, upstream: Upstream, asked: _Asked, upstreams: Mapping[str, Upstream]
+    edge: Edge,
+    shared: SharedRows,
+    upstream: Upstream,
+    asked: Asked,
+    upstreams: Mapping[str, Upstream],
+    foresee: Callable[[], Foreseen | None],
 ) -> dict[State, str]:
     narrow = len(upstream.columns) <= _NARROW and 0 <= upstream.row_bytes <= _SMALL
     columns = [name for name, _ in upstream.columns] if narrow else [*asked.columns]
-    met_by: dict[str, Range | None] = {}
-    if asked.met_by:
-        # Its own keys always: what changed rows were is among the rows that are read.
-        own = (upstream, upstream.key[0])
-        for read, column in (own, *((upstreams[source], name) for source, name in sorted(asked.met_by))):
-            met_by[_keys(read, column)] = read.ranges.get(column)
+    met_by = _queries(upstream, [(upstreams[source], name) for source, name in sorted(asked.met_by)])
 
     def rows(columns: Sequence[str], met_by: Mapping[str, Range | None]) -> str:
         few_tasks = f"/*+ COALESCE({2 * edge.cores}) */ " if edge.cores else ""
         return f"SELECT {few_tasks}*\nFROM (\n{_rows(upstream, columns, met_by)}\n)"
 
-    relation = shared.kept(upstream.states["minus"], columns, met_by, rows, edge.run)
+    relation = shared.kept(upstream.states["minus"], columns, met_by, rows, edge.run, foresee)
     if relation is None:
         return {}
     listed = quote_all(asked.columns) if asked.columns else "1"
@@ -110,6 +110,13 @@ def _of_keyed(
     shown = "".join(f"{quote(column)}, " for column in asked.columns)
     sign = f"{SIDE} AS {quote(SIGN_OF_ROW)}"
     return {**found, "signed": f"SELECT {shown}{sign} FROM {relation}\nWHERE {_OF_SIDE['changed']}"}
+
+
+def _queries(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> dict[str, Range | None]:
+    """Queries of the keys that meet rows, with the range of each."""
+    # Its own keys always: what changed rows were is among the rows that are read.
+    every = [(upstream, upstream.key[0]), *keys] if keys else []
+    return {_keys(read, column): read.ranges.get(column) for read, column in every}
 
 
 def _rows(upstream: Upstream, columns: Sequence[str], met_by: Mapping[str, Range | None]) -> str:
@@ -149,7 +156,11 @@ FROM (
 
 
 def _of_compared(
-    edge: Edge, shared: SharedRows, upstream: Upstream, asked: _Asked, upstreams: Mapping[str, Upstream]
+    edge: Edge,
+    shared: SharedRows,
+    upstream: Upstream,
+    asked: Asked,
+    foresee: Callable[[], Foreseen | None],
 ) -> dict[State, str]:
     """Of a table without a key both states are compared to find what it has lost, and what it has gained."""
     columns = [*asked.columns] or [name for name, _ in upstream.columns]
@@ -161,7 +172,7 @@ def _of_compared(
         def selected(columns: Sequence[str], met_by: Mapping[str, Range | None], rows: str = rows) -> str:
             return f"SELECT {quote_all(columns)}\nFROM (\n{rows}\n)"
 
-        relation = shared.kept(rows, columns, {}, selected, edge.run)
+        relation = shared.kept(rows, columns, {}, selected, edge.run, foresee)
         found[state] = f"SELECT {listed}\nFROM {relation or f'({chr(10)}{rows}{chr(10)})'}"
     minus, plus = found["minus"], found["plus"]
     return {**found, "changed": f"{minus}\nUNION ALL\n{plus}", "signed": signed(minus, plus, listed)}

@@ -63,6 +63,7 @@ class World:
     connection: duckdb.DuckDBPyConnection
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     shared: SharedRows = field(default_factory=SharedRows)
+    alongside: object = None
 
     def load(self, old: Tables, new: Tables, ranged: bool = False, images: str = "") -> None:
         for table, columns in SCHEMAS.items():
@@ -145,8 +146,10 @@ class World:
     def shared_plan(self, query: Query, **found: Any) -> AutoPlan:
         reading = Reading(self.upstreams)
         plan = AutoPlan("model", "incremental", None, "", reading, {}, {}, query=query, **found)
-        edge: Any = SimpleNamespace(shared=self.shared, run=self.run, cores=None)
-        return sharing.with_shared_rows(edge, plan)
+        edge: Any = SimpleNamespace(
+            shared=self.shared, run=self.run, cores=None, catalog=None, alongside=self.alongside
+        )
+        return sharing.with_shared_rows(edge, Name("lake", "shop", "model"), plan)
 
     def guarded(self, plan: Any) -> bool:
         sources = AutoPlan("model", "incremental", None, "", Reading(self.upstreams), {}, {}).sources
@@ -266,6 +269,41 @@ def test_random_models_over_kept_rows_are_those_of_their_queries(world: World) -
                 assert keyed == expected, f"seed {seed}, keys: {sql}"
                 seen["keys"] += 1
     assert min(seen[what] for what in ("sums", "over kept rows", "keys")) >= SEEDS // 4, seen
+
+
+def test_whatever_is_foreseen_models_are_those_of_their_queries(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are said to ask for any columns, and for the rows that any keys meet."""
+    seen: Counter[str] = Counter()
+
+    def foreseen(
+        catalog: object, alongside: random.Random, target: Name, upstream: Upstream, *_: object
+    ) -> Any:
+        if alongside.random() < 0.3:
+            return None
+        changed = [(one, one.key[0]) for one in world.upstreams.values() if one.logged and not one.images]
+        keys = alongside.sample(changed, alongside.randint(0, len(changed)))
+        seen["foreseen keys" if keys else "foreseen columns"] += 1
+        columns = [name for name, _ in upstream.columns]
+        return alongside.sample(columns, alongside.randint(0, len(columns))), keys
+
+    monkeypatch.setattr(sharing, "foreseen", foreseen)
+    for seed in range(SEEDS):
+        dice = random.Random(f"foreseen {seed}")
+        world.load(*drawn_tables(dice), ranged=dice.random() < 0.5, images=dice.choice(("", "", "", "p")))
+        monkeypatch.setattr(world, "alongside", dice)
+        for _ in range(4):
+            sql = drawn_query(dice)
+            try:
+                expected = world.full(sql, "new")
+                summed, keyed = world.by_sums(sql), world.by_keys(sql)
+            except (CannotPlan, duckdb.BinderException):
+                continue
+            assert summed is None or summed[0] == expected, f"seed {seed}, sums: {sql}"
+            assert keyed is None or keyed == expected, f"seed {seed}, keys: {sql}"
+            seen["compared"] += summed is not None or keyed is not None
+    assert min(seen[what] for what in ("foreseen keys", "foreseen columns", "compared")) >= SEEDS // 4, seen
 
 
 def test_what_only_the_plan_over_kept_rows_reads_is_asked_for_too(world: World) -> None:

@@ -69,7 +69,7 @@
   {%- do write(compiled_code) -%}
   {%- if adapter.incremental_strategy(model) == 'auto' -%}
     {%- set partial = flags.EMPTY or invocation_args_dict.get('sample') -%}
-    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph, partial) -%}
+    {%- set response = adapter.refresh_auto(target_relation, model, compiled_code, rebuild, graph, partial, selected_resources) -%}
   {%- else -%}
     {%- set response = adapter.refresh_keyed(target_relation, model, compiled_code, rebuild) -%}
   {%- endif -%}

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh import foreseen
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.edge import Alongside
 from dbt_arctic.refresh.shared_rows import SharedRows
 from tests.spark.keyed.conftest import Orders
 
@@ -138,3 +140,33 @@ def test_what_several_models_read_is_read_once(made: Shop) -> None:
     assert not any(
         f"{table.name.identifier}__base" in sql for sql in read for table in (made.orders, made.lines)
     )
+
+
+@pytest.fixture
+def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """The same, where each refresh is told which models are refreshed with it."""
+    monkeypatch.setattr(foreseen, "WORTH_BYTES", 0)
+    made.edge = replace(
+        made.edge, alongside=Alongside(lambda of: [made.name(model) for model in made.models])
+    )
+    return made
+
+
+def test_the_first_model_keeps_what_the_others_asked_for_when_they_were_built(together: Shop) -> None:
+    for model in together.models:
+        together.refresh(model)
+    together.change()
+    kept = [together.refresh(model) for model in together.models]
+    # The lines that changed orders meet among them, though the first model does not read orders.
+    assert kept == [["share_rows"], ["share_rows"], [], [], [], []]
+
+
+def test_what_is_foreseen_is_right_in_any_order_and_after_a_model_fell_behind(together: Shop) -> None:
+    for model in together.models:
+        together.refresh(model)
+    for number in range(4):
+        together.change()
+        order = list(together.models)
+        together.chance.shuffle(order)
+        for model in order[number % 3 :]:  # some are not run: they need the changes of two rounds next time
+            together.refresh(model)

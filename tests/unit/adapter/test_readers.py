@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbt_arctic.adapter.readers import read_by_automatic
+from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
+from dbt_arctic.keyed.names import Name
 
 AUTO = {"materialized": "incremental", "incremental_strategy": "auto"}
 
@@ -33,3 +34,25 @@ def test_a_table_in_between_ends_the_chain() -> None:
         "model.c": node(AUTO, "model.b"),
     }
     assert read_by_automatic(nodes) == {"model.b"}
+
+
+def test_who_reads_a_relation_by_the_names_of_both() -> None:
+    def stored(name: str, **more: Any) -> dict[str, str]:
+        return {"database": "lake", "schema": "Shop", "name": name, **more}
+
+    sources = {"source.raw": stored("raw", identifier="raw_orders")}
+    nodes = {
+        "model.paid": {**node(AUTO, "source.raw"), **stored("paid", alias="Paid")},
+        "model.shown": {**node({"materialized": "view"}, "model.paid"), **stored("shown")},
+        "model.sums": {**node(AUTO, "model.shown", "source.raw"), **stored("sums")},
+        "model.left": {**node(AUTO, "source.raw"), **stored("left")},
+        "model.other": {**node({"materialized": "table"}, "source.raw"), **stored("other")},
+        "test.sums": {**node(AUTO, "model.sums", kind="test"), **stored("test")},
+    }
+    selected = [name for name in nodes if name != "model.left"]
+    paid, sums = Name("lake", "Shop", "Paid"), Name("lake", "Shop", "sums")
+    assert automatic_readers(nodes, sources, selected) == {
+        "lake.shop.raw_orders": [paid, sums],
+        "lake.shop.paid": [sums],
+        "lake.shop.shown": [sums],
+    }

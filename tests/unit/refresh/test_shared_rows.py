@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.refresh.ranges import Range
-from dbt_arctic.refresh.shared_rows import KEPT, SharedRows
+from dbt_arctic.refresh.shared_rows import KEPT, Foreseen, SharedRows
 
 
 class Cache:
@@ -82,6 +82,28 @@ def test_rows_of_other_keys_have_all_kept_anew_once() -> None:
     before = dict(cache.views)
     assert asked(cache, shared, "t", ["a"], ["orders"]) == asked(cache, shared, "t", ["a"])
     assert cache.views == before
+
+
+def test_who_asks_first_keeps_what_others_will_ask_for() -> None:
+    cache, shared = Cache(), SharedRows()
+    looked: list[None] = []
+
+    def foresee() -> Foreseen | None:
+        looked.append(None)
+        return Foreseen(["b"], {"orders": None})
+
+    first = shared.kept("t", ["a"], {}, made, cache.run, foresee)
+    assert cache.read(first) == "SELECT a, b met by orders"
+    before = dict(cache.views)
+    for columns, met_by in ((["b"], ["orders"]), (["a"], [])):
+        shared.kept("t", columns, dict.fromkeys(met_by), made, cache.run, foresee)
+    assert (cache.views, len(looked)) == (before, 1), "it is looked up where rows are about to be read"
+    assert asked(cache, shared, "t", ["c"]) == "SELECT a, b, c met by orders"
+
+
+def test_who_asks_first_keeps_nothing_where_nobody_else_will_ask() -> None:
+    cache, shared = Cache(), SharedRows()
+    assert shared.kept("t", ["a"], {}, made, cache.run, lambda: None) is None
 
 
 def test_the_oldest_are_forgotten_and_kept_again_when_asked_for() -> None:
