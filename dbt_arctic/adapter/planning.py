@@ -43,9 +43,15 @@ class ModelPlan:
 def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> list[ModelPlan]:
     """The plans of the automatic models that a selection names; of all without one.
 
-    :raises ConfigError: dbt could not compile the project.
+    :raises ConfigError: dbt could not compile the project, or the selection names no model of it.
     """
     compiled = _compile(target, select)
+    if select and not compiled:
+        raise ConfigError(
+            f"{' '.join(select)}: no model of the project is called or selected so",
+            where=str(target.project_root),
+            fix="dbt ls --resource-type model lists all models; SELECT is as in dbt",
+        )
     automatic = {}
     for node in compiled:
         if is_automatic(node.config.to_dict()):

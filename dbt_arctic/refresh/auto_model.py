@@ -28,6 +28,7 @@ from dbt_arctic.refresh.auto_state import (
     plan_state,
     run_over_state,
 )
+from dbt_arctic.refresh.batch import require_distinct_names
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
@@ -128,7 +129,9 @@ def _plan(
     columns = None
     if table is not None and schema is not None:
         check_unchanged_config(config, table)
-        produced = [(column.name, column.type) for column in schema(sql)]
+        found = schema(sql)
+        require_distinct_names(config, found)
+        produced = [(column.name, column.type) for column in found]
         columns = [name for name, _ in produced]
         if not same_columns(table.columns, produced):
             table = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from dbt_arctic.engine.api import ColumnInfo
@@ -12,6 +13,20 @@ from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
 
+def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> None:
+    """:raises ConfigError: two columns of a model have one name; Spark tells none apart by case."""
+    names = [column.name for column in schema]
+    times = Counter(name.lower() for name in names)
+    twice = next((name for name in names if times[name.lower()] > 1), None)
+    if twice is not None:
+        raise ConfigError(
+            f"the model has {times[twice.lower()]} columns with the name {twice}",
+            where=config.model,
+            why=f"its columns are: {', '.join(names)}",
+            fix="give each column a name of its own, or select one of them",
+        )
+
+
 def make_batch(
     config: KeyedConfig, sql: str, schema: Sequence[ColumnInfo], existing: KeyedTable | None
 ) -> Batch:
@@ -19,8 +34,9 @@ def make_batch(
 
     :param schema: the columns of the SQL.
     :param existing: the table to write to; ``None`` for a table that the model's columns define.
-    :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
+    :raises ConfigError: / :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
     """
+    require_distinct_names(config, schema)
     produced = tuple(column.name for column in schema)
     payload = tuple(column for column in produced if column.lower() != ACTION)
     key = match_columns(config.unique_key, produced)
@@ -75,6 +91,7 @@ def _is_cast(produced: str, stored: str) -> bool:
 
 def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:
     """What the model produces, without ``_action``."""
+    require_distinct_names(config, schema)
     columns = tuple(Column(name, type_) for name, type_ in schema if name.lower() != ACTION)
     names = {column.name.lower() for column in columns}
     if config.sequence_by and config.sequence_by.lower() not in names:

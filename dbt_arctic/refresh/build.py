@@ -192,7 +192,8 @@ def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Leas
     try:
         edge.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
     except StatementError as error:
-        if "ALREADY_EXISTS" not in str(error) and "already exists" not in str(error).lower():
+        told = str(error)
+        if "COLUMN_ALREADY_EXISTS" in told or "already exists" not in told.lower().replace("_", " "):
             raise
         raise ConcurrentRun(
             f"another run is building generation {table.generation.number} of {table.name}",

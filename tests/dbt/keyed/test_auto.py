@@ -12,6 +12,9 @@ from click.testing import CliRunner, Result
 
 from dbt_arctic.adapter import meaning
 from dbt_arctic.cli.main import main
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh import foreseen, sharing
+from dbt_arctic.refresh.upstreams import Upstream
 from tests.dbt.keyed.conftest import Shop
 
 ORDERS = """
@@ -99,6 +102,41 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     images = "SELECT customer FROM {{s}}.{}__change_1 WHERE _action = '-U' AND _txn > 0"
     assert sorted(shop.sql(images.format("by_customer"))) == [(1,), (2,), (3,)]
     assert shop.sql(images.format("big")) == []
+
+
+def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[str, Any] = {}
+
+    def noting(catalog: Any, alongside: Any, target: Name, upstream: Upstream, *more: Any) -> Any:
+        told = foreseen.foreseen(catalog, alongside, target, upstream, *more)
+        found[target.identifier] = told and sorted(told[0])
+        return told
+
+    monkeypatch.setattr(foreseen, "WORTH_BYTES", 0)
+    monkeypatch.setattr(sharing, "foreseen", noting)
+    shop.model("named", "select * from {{ ref('orders') }}")
+    shop.model(
+        "sized",
+        BY_CUSTOMER.replace("'customer'", "'size'")
+        .replace("o.customer,", "o.id as size,")
+        .replace("o.customer", "o.id"),
+    )
+    shop.model("viewed", BY_CUSTOMER.replace("ref('orders')", "ref('named')"))
+    layered(shop)
+    columns = ["amount", "customer"]
+    for number, (selection, first) in enumerate(
+        [("by_customer", None), ("by_customer viewed", columns), ("sized viewed", columns)]
+    ):
+        shop.source("raw_orders", rows((number + 1, 3, 500 + number)))
+        shop.dbt("run", "--select", "orders")
+        found.clear()
+        shop.dbt("run", "--threads", "1", "--select", *selection.split())
+        assert found[selection.split()[0]] == first, selection
+        # Who has fallen behind needs the changes of another version.
+        shop.dbt("run")
+    assert shop.rows("by_customer") == shop.rows("viewed") == expected(shop)
 
 
 def test_nothing_changed_nothing_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,3 +60,6 @@ def test_what_stands_in_the_way_is_told_at_compile_by_the_plan_and_at_a_build(sh
         "never incremental: rand() gives another value in each run (random, line 6 of models/diced.sql)"
         in " ".join(said.split())
     )
+    missed = CliRunner().invoke(main, ["plan", "dicde", *folders])
+    assert missed.exit_code != 0
+    assert "dicde: no model of the project is called or selected so" in " ".join(missed.output.split())

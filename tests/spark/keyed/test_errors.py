@@ -56,6 +56,11 @@ BAD_BATCHES: dict[str, tuple[str, type[ArcticError], list[str]]] = {
         ConfigError,
         ["_action", "NULL", "orders"],
     ),
+    "a column twice": (
+        "SELECT CAST(1 AS BIGINT) AS id, 1 AS amount, 2 AS Amount",
+        ConfigError,
+        ["2 columns with the name amount", "orders", "id, amount, Amount"],
+    ),
     "no key column": ("SELECT 1 AS amount", KeyColumnMissing, ["id", "orders", "unique_key"]),
     "a column gone": ("SELECT CAST(1 AS BIGINT) AS id", SchemaChanged, ["amount", "--full-refresh"]),
     "a new column": ("SELECT CAST(1 AS BIGINT) AS id, 1 AS amount, 2 AS more", SchemaChanged, ["more int"]),
