@@ -117,23 +117,15 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
     monkeypatch.setattr(foreseen, "WORTH_BYTES", 0)
     monkeypatch.setattr(sharing, "foreseen", noting)
     shop.model("named", "select * from {{ ref('orders') }}")
-    shop.model(
-        "sized",
-        BY_CUSTOMER.replace("'customer'", "'size'")
-        .replace("o.customer,", "o.id as size,")
-        .replace("o.customer", "o.id"),
-    )
     shop.model("viewed", BY_CUSTOMER.replace("ref('orders')", "ref('named')"))
     layered(shop)
-    columns = ["amount", "customer"]
-    for number, (selection, first) in enumerate(
-        [("by_customer", None), ("by_customer viewed", columns), ("sized viewed", columns)]
-    ):
+    selections = [("by_customer", None), ("by_customer viewed", ["amount", "customer"])]
+    for number, (selection, first) in enumerate(selections):
         shop.source("raw_orders", rows((number + 1, 3, 500 + number)))
         shop.dbt("run", "--select", "orders")
         found.clear()
         shop.dbt("run", "--threads", "1", "--select", *selection.split())
-        assert found[selection.split()[0]] == first, selection
+        assert next(iter(found.values())) == first, selection
         # Who has fallen behind needs the changes of another version.
         shop.dbt("run")
     assert shop.rows("by_customer") == shop.rows("viewed") == expected(shop)
