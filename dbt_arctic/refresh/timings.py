@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal, Protocol
 
 from dbt_arctic.keyed.log import SnapshotLike
@@ -24,6 +25,10 @@ Strategy = Literal["incremental", "full"]
 _WORTH_S = 5.0
 """What takes less is refreshed as planned: there is not much to gain, and more noise than difference."""
 _SLOWER = 1.3
+_ALIKE = 2
+"""Times as many changed rows, for which what a refresh took still tells."""
+_LITTLE = 0.1
+"""Of what full refreshes took: what a try may lose."""
 _RECENT = 5
 """Refreshes of each strategy that are looked at."""
 
@@ -143,9 +148,12 @@ def _may_be_late_again(last: Took, changed: int, guarded: bool) -> bool:
 def slower(took: Sequence[Took], changed: int) -> Reason | None:
     """Why the next refresh had better be a full one: an incremental one has become slower.
 
-    The cost of an incremental refresh is taken to grow with the rows that have changed, and never to be
-    less than that of the smaller ones before. Of each strategy the best of the last few counts: one that was
-    slow because the machine was busy decides nothing.
+    What one cost that had at least half as many changed rows is taken to grow with them. One that had fewer
+    tells no more than what it takes at least: most of its time may be the same for any number of rows. So
+    many more rows than ever are tried, which can be wrong once; not to try could never be put right. Of each
+    strategy the best of the last few counts: one that was slow because the machine was busy decides nothing.
+    It may have been the only one, or the table has grown since: so an incremental refresh is tried again
+    where what it may lose is little beside what the full ones have taken since.
 
     :param took: earlier refreshes, newest first.
     :param changed: rows of upstreams that have changed since, -1 where nobody knows.
@@ -154,9 +162,17 @@ def slower(took: Sequence[Took], changed: int) -> Reason | None:
     in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE]
     in_full = in_full or [one for one in took if one.strategy == "full"]
     incremental = [one for one in took if one.strategy == "incremental"]
+    alike = [one for one in incremental if min(one.changed, changed) < 0 or changed <= _ALIKE * one.changed]
     full = min((one.seconds for one in in_full[:_RECENT]), default=0.0)
-    expected = min((_scaled(one, changed) for one in incremental[:_RECENT]), default=0.0)
+    expected = min(
+        [_scaled(one, changed) for one in alike[:_RECENT]]
+        or [one.seconds for one in incremental[:_RECENT]]
+        or [0.0]
+    )
     if full < _WORTH_S or expected <= _SLOWER * full:
+        return None
+    since = len(list(takewhile(lambda one: one.reason == "slower", took)))
+    if expected - full <= since * full * _LITTLE:
         return None
     return Reason(
         "slower",

@@ -53,6 +53,10 @@ def took(strategy: Strategy, *seconds: float, changed: int = 100) -> list[Took]:
         (took("incremental", 8) + took("full", 10), -1, False),
         (took("incremental", 8, changed=-1) + took("full", 10), 10_000, False),
         (took("incremental", *[20.0] * 5, 1) + took("full", 10), 100, True),  # long ago
+        # Ten times as many rows need not take ten times as long: it is tried.
+        (took("incremental", 8, changed=10) + took("full", 10), 100, False),
+        (took("incremental", 20, changed=10) + took("full", 10), 100, True),  # fewer rows took too long
+        (took("incremental", 20) + took("incremental", 1, changed=10) + took("full", 10), 100, True),
         # A late one took as long as its attempt and the refresh together.
         ([*took("incremental", 20), Took("full", 30, 100, "guard"), Took("full", 10)], 100, True),
         ([*took("incremental", 20), Took("full", 18, 100, "guard")], 100, False),
@@ -62,6 +66,17 @@ def test_what_was_slower_is_refreshed_in_full(earlier: list[Took], changed: int,
     reason = slower(earlier, changed)
     assert (reason is not None) == expected
     assert reason is None or reason.code == "slower"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "since", "expected"),
+    [(20, 0, True), (20, 9, True), (20, 10, False), (14, 4, False), (200, 100, True)],
+)
+def test_what_was_slower_is_tried_again_when_it_may_lose_little(
+    seconds: float, since: int, expected: bool
+) -> None:
+    earlier = [*[Took("full", 10, 100, "slower")] * since, *took("incremental", seconds), Took("full", 10)]
+    assert (slower(earlier, 100) is not None) == expected
 
 
 def test_the_reason_tells_the_times() -> None:
