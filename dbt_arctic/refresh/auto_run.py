@@ -86,7 +86,9 @@ def refresh_auto(
 def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     if plan.sums is not None:
         try:
-            return _by_sums(edge, name, table, config, with_shared_rows(edge, name, plan))
+            shared = with_shared_rows(edge, name, plan)
+            with small.changes(edge, plan.changed_rows):
+                return _by_sums(edge, name, table, config, shared)
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
             # A value that is looked up is computed of more rows than the query computes it of.
