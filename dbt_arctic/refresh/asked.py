@@ -92,8 +92,11 @@ def told_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, Told]:
 
 def will_ask(reading: Reading, config: KeyedConfig) -> dict[Name, Told]:
     """What the refreshes of a model will ask for that is built, if all its upstreams change by a little.
-    Nothing where too much at once cannot be followed: what its refreshes ask for, these will say.
+    Nothing where it cannot be read, or too much at once cannot be followed: what its refreshes ask for, these
+    will say.
     """
+    if reading.tree is None:
+        return {}
     facts = Facts(
         {
             source: UpstreamFacts(True, one.key, max(one.rows, 0), 0, logged=bool(one.key), signed=True)

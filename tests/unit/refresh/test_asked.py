@@ -11,6 +11,7 @@ import pytest
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.parse import named, parse
+from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh import foreseen
 from dbt_arctic.refresh.asked import PROPERTY_ASKED, Told, note_asked, told_in, will_ask
 from dbt_arctic.refresh.config import parse_config
@@ -72,6 +73,8 @@ def test_what_a_model_will_ask_for_is_known_when_it_is_built() -> None:
     assert told[LINES].met_by == ((ORDERS, "id"),)
     assert {"order_id", "amount"} <= set(told[LINES].columns)
     assert "kind" not in told[LINES].columns
+    unread = Reading(upstreams, reason=Reason("not-parsed", "a construct that is not known"))
+    assert will_ask(unread, config) == {}, "it is built all the same"
 
 
 LAST = Consumed("t", "1")
