@@ -17,6 +17,11 @@ def column(identifier: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=identifier, quoted=True))
 
 
+def present(identifier: str) -> exp.Expression:
+    """``identifier IS NOT NULL``"""
+    return exp.Not(this=exp.Is(this=column(identifier), expression=exp.Null()))
+
+
 def _same_column(found: exp.Column) -> exp.Column:
     """A copy, made by hand: sqlglot's own takes twenty times as long."""
     parts = {

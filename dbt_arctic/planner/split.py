@@ -15,7 +15,18 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, Filter, Limit, Node, Project, Scan, State
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    State,
+    map_children,
+    scans,
+)
+from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
@@ -30,8 +41,11 @@ ROWS = "_rows"
 ONE = "_one"
 """The key of a state that has one row."""
 
-_STATE = "\0state"
+STATE = "\0state"
+"""What stands for the state in a query over it."""
+
 _EXACT = ("whole", "big", "decimal")
+_NOTHING: Mapping[str, str] = {}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ROWS_OF_AN_AVERAGE = 9
 """Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
@@ -46,6 +60,8 @@ class Split:
     :param spare: of a state of sums, columns that nothing above it reads: the other end of an extreme, and
         how many values there are.
     :param is_small: whether it has, as far as its groups tell, few rows.
+    :param around: where the state stands further inside, instead of ``above``: the query with scans of
+        ``STATE``, whose columns are those of the key, and aggregates by the names of ``parts``.
     """
 
     state: Node
@@ -55,6 +71,7 @@ class Split:
     parts: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     spare: frozenset[str] = frozenset()
     is_small: bool = False
+    around: Node | None = None
 
 
 class NoState(Exception):
@@ -74,7 +91,7 @@ def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
     limited = any(isinstance(part, Limit) for part in above)
     if isinstance(node, Aggregate):
         fine = has_small_groups(node, keys_of)
-        made = _of_sums(query, node, above) if limited or not fine else None
+        made = state_of_sums(query, node, above) if limited or not fine else None
         if made is not None:
             return replace(made, is_small=not fine)
     return _unlimited(query, key, above) if limited else None
@@ -98,27 +115,43 @@ def state_sql(made: Split, names: Mapping[str, str]) -> str:
     return Renderer(_Named(names)).query(made.state)
 
 
-def outer_sql(made: Split, name: str, types: Mapping[str, str]) -> str:
+def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:
     """The query over the state.
 
     :param name: the state's name, quoted. :param types: the types of its columns.
+    :param names: what stands for an upstream that it reads besides: its name, quoted.
     :raises NoState: it would not give the same.
     """
-    node: Node = Scan(_STATE, "state", tuple((column_, column_) for column_ in made.state.output))
-    if made.parts:
+    node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
+    if made.around is not None:
+        node = trimmed(_filled(made.around, node, dict(_items(made, types))))
+    elif made.parts:
         node = Project(node, _items(made, types))
     for part in reversed(made.above):
         node = replace(part, child=node)
-    inner = Renderer(_Named({_STATE: name})).query(node, tuple(dict.fromkeys(one for _, one in made.columns)))
+    shown = tuple(dict.fromkeys(one for _, one in made.columns))
+    inner = Renderer(_Named({**names, STATE: name})).query(node, shown)
     selected = ", ".join(f"{quoted(identifier)} AS {quoted(shown)}" for shown, identifier in made.columns)
     return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def _filled(node: Node, state: Node, values: Mapping[str, exp.Expression]) -> Node:
+    """A query with the state's own columns below what it knows of the state."""
+    if isinstance(node, Scan) and node.source == STATE:
+        return Project(state, tuple((shown, values[name]) for shown, name in node.columns))
+    return map_children(node, lambda child: _filled(child, state, values))
+
+
+def sql_of(node: Node) -> str:
+    """A query by the names that scans have: to be compared with that of another."""
+    return Renderer(_Named({scan.source: scan.source for scan in scans(node)})).query(node)
 
 
 def beside(made: Split) -> dict[str, str] | None:
     """Where each row of a state is one of the model: for each column of the state, but its key, the model's
     that has it, or its own name where it has to stand beside them. ``None`` where rows are not one to one.
     """
-    if not made.parts or not all(isinstance(part, Project) for part in made.above):
+    if not made.parts or made.around is not None or not all(isinstance(part, Project) for part in made.above):
         return None
     stored = {name: name for name, _ in _aggregate(made).aggregates}
     for name, identifier in made.columns:
@@ -150,13 +183,13 @@ def with_state_sql(
     hidden = [name for name, shown in stored.items() if name == shown]
     more = tuple((name, column(name)) for name in hidden)
     state = f"(\n{Renderer(_Named(names)).query(aggregate)}\n)"
-    node: Node = Scan(_STATE, "state", tuple((name, name) for name in aggregate.output))
+    node: Node = Scan(STATE, "state", tuple((name, name) for name in aggregate.output))
     node = Project(node, (*_items(made, types), *more))
     for part in reversed(made.above):
         assert isinstance(part, Project)
         node = replace(part, child=node, items=(*part.items, *more))
     shown = (*dict.fromkeys(identifier for _, identifier in made.columns), *hidden)
-    inner = Renderer(_Named({_STATE: state})).query(node, shown)
+    inner = Renderer(_Named({STATE: state})).query(node, shown)
     columns = (*made.columns, *((name, name) for name in hidden))
     selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in columns)
     return f"SELECT {selected}\nFROM (\n{inner}\n)"
@@ -184,7 +217,14 @@ class _Named:
         return self.names[source]
 
 
-def _of_sums(query: Query, node: Aggregate, above: list[Project | Filter | Limit]) -> Split | None:
+def state_of_sums(
+    query: Query, node: Aggregate, above: Sequence[Project | Filter | Limit] = ()
+) -> Split | None:
+    """An aggregate as sums, counts and extremes that follow from what its rows gain and lose.
+
+    :param above: what is over it.
+    :returns: ``None`` where it has others, or nothing that would be exact.
+    """
     if node.grouping_sets is not None or not node.aggregates:
         return None
     known = sorts(query.node, query.types)

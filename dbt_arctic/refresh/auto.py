@@ -20,7 +20,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental
 from dbt_arctic.planner.reasons import CannotPlan, Reason
-from dbt_arctic.planner.split import Split
+from dbt_arctic.planner.split import Split, outer_sql
 from dbt_arctic.planner.sums import Sums, plan_sums
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.reading import (
@@ -123,6 +123,7 @@ class StatePlan:
     """The state of a model, which is refreshed before it.
 
     :param model_sql: the model's own SQL, for when it has to do without.
+    :param names: what the query over it may read besides, as SQL.
     """
 
     name: Name
@@ -133,6 +134,20 @@ class StatePlan:
     settings: str
     now: Clock | None
     until: Until
+    names: Mapping[str, str]
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it stands further inside the model's query, which has more to read than it."""
+        return self.split.around is not None
+
+    def over(self, types: Mapping[str, str]) -> str:
+        """The model's query over it.
+
+        :param types: of its columns.
+        :raises NoState: it would not give the same.
+        """
+        return outer_sql(self.split, self.name.sql, types, self.names)
 
 
 @dataclass(frozen=True)
@@ -140,6 +155,7 @@ class BesidePlan:
     """:param hidden: the columns that are not the model's.
     :param is_small: whether it has, as far as its groups tell, few rows.
     :param model_sql: the model's own SQL, for when it has to do without.
+    :param names: what the query over it may read besides, as SQL.
     """
 
     hidden: tuple[str, ...]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import SchemaChanged
@@ -81,34 +82,81 @@ def _planned(
     until: Until,
     now: Clock | None,
 ) -> AutoPlan:
-    if table is not None and table.hidden:
-        beside = plan_beside(
-            catalog, name, config, sql, schema, table, _plan, settings=settings, until=until, now=now
-        )
-        if beside is not None:
-            return beside
     kept = None if rebuild else find_state(catalog, name)
     if kept is not None and table is not None:
         reading = read(catalog, name, sql, {}, until)
         over = plan_state(
-            catalog, name, config, sql, schema, reading, _plan, settings=settings, until=until, now=now
+            catalog,
+            name,
+            config,
+            sql,
+            schema,
+            reading,
+            _plan,
+            _alone,
+            settings=settings,
+            until=until,
+            now=now,
         )
         if over is not None:
             return over
-    plan = _plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now)
-    if plan.action != "build":
+    plan = _alone(
+        catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now
+    )
+    if plan.action != "build" or not is_free(catalog, name):
         return plan
+    # A state further inside is the model's besides its own sums.
+    reading = plan.reading if plan.beside is None else read(catalog, name, sql, {}, until)
+    for inside in (True, False) if plan.beside is None else (True,):
+        over = plan_state(
+            catalog,
+            name,
+            config,
+            sql,
+            schema,
+            reading,
+            _plan,
+            _alone,
+            plan,
+            inside=inside,
+            settings=settings,
+            until=until,
+            now=now,
+        )
+        if over is not None:
+            return over
+    return plan
+
+
+def _alone(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    schema: Schema | None,
+    *,
+    rebuild: bool = False,
+    settings: str = "",
+    until: Until = lambda name: None,
+    of_state: bool = False,
+    now: Clock | None = None,
+) -> AutoPlan:
+    """The plan of a model without a state in a table of its own."""
+    table = None if rebuild else find_keyed(catalog, name)
+    plan = partial(_plan, of_state=of_state)
+    if table is not None and table.hidden:
+        beside = plan_beside(
+            catalog, name, config, sql, schema, table, plan, settings=settings, until=until, now=now
+        )
+        if beside is not None:
+            return beside
+    found = plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now)
+    if found.action != "build":
+        return found
     beside = build_beside(
-        catalog, name, config, sql, schema, plan.reading, _plan, settings=settings, until=until, now=now
+        catalog, name, config, sql, schema, found.reading, plan, settings=settings, until=until, now=now
     )
-    if beside is not None:
-        return beside
-    if not is_free(catalog, name):
-        return plan
-    over = plan_state(
-        catalog, name, config, sql, schema, plan.reading, _plan, plan, settings=settings, until=until, now=now
-    )
-    return plan if over is None else over
+    return found if beside is None else beside
 
 
 def _plan(
@@ -170,6 +218,11 @@ def run_refresh(
     _require_wanted(config, plan)
 
     def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
+        if one.beside is not None:
+            return run_beside(edge, of, with_config, one, _plan, run_one)
+        return run_one(of, with_config, one)
+
+    def run_one(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
         if one.action != "build":
             table = load_keyed(edge.catalog, of)
             return refresh_auto(edge, of, table, with_config, one, _rows(edge, one, table))
@@ -190,13 +243,12 @@ def run_refresh(
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))
 
     if plan.state is None:
-        beside = plan.beside is not None
-        outcome = run_beside(edge, name, config, plan, _plan, run) if beside else run(name, config, plan)
+        outcome = run(name, config, plan)
         changed = plan.reason is not None and plan.reason.code == "changed-sql"
         if plan.action == "build" or changed:
             drop_lost_state(edge, name)
         return outcome
-    return run_over_state(edge, name, config, plan, _plan, run)
+    return run_over_state(edge, name, config, plan, _plan, _alone, run)
 
 
 def has_other_columns(plan: AutoPlan) -> bool:

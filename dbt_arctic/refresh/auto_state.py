@@ -7,7 +7,7 @@ A state that is lost, or cannot be kept, costs time: then the model is refreshed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -26,6 +26,14 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan
+from dbt_arctic.refresh.auto_inside import (
+    are_together,
+    as_of,
+    consumed_by,
+    inside_of,
+    is_refreshed,
+    reads_little,
+)
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
@@ -35,6 +43,9 @@ from dbt_arctic.refresh.state import find_keyed, load_keyed
 
 Schema = Callable[[str], list[ColumnInfo]]
 Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
+
+_LOOKS = 2
+"""A state that another run refreshes while a query over it is planned is looked at once more."""
 
 
 class Plan(Protocol):
@@ -68,8 +79,10 @@ def plan_state(
     schema: Schema | None,
     reading: Reading,
     plan: Plan,
+    over: Plan,
     build: AutoPlan | None = None,
     *,
+    inside: bool | None = None,
     settings: str,
     until: Until,
     now: Clock | None,
@@ -77,23 +90,34 @@ def plan_state(
     """The plan of a model over its state; ``None`` where it has none, and gets none.
 
     :param reading: what the query reads.
+    :param plan: how the state is planned, and a model that reads nothing else; ``over``: one that does.
     :param build: how the model would be built without a state, where it is to be built.
+    :param inside: whether the state is one further inside the query; ``None``: either.
     """
     if reading.reason is not None:
         return None
-    table = find_keyed(catalog, name)
+    kept = state_name(name)
+    table, there = find_keyed(catalog, name), find_keyed(catalog, kept)
     stored = None if table is None else table.visible.column_names
     columns = stored if schema is None else [one.name for one in schema(sql)]
-    made = split_of(reading, config, columns, hides=False)
+    made = None if inside is False else _inside(reading, config, columns, None if build else there)
+    hides = build is None and table is not None and bool(table.hidden)
+    if made is None and not inside and not hides:
+        made = split_of(reading, config, columns, hides=False)
     if made is None:
         return None
     # A loss of what nobody reads would end its refreshes late.
     made = without_spare(made)
-    text = state_sql(made, {key: upstream.name.sql for key, upstream in reading.upstreams.items()})
-    if build is not None and schema is not None and not _is_the_same(schema, sql, text, made):
-        return None
-    kept = state_name(name)
-    there = find_keyed(catalog, kept)
+    names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
+    text = state_sql(made, names)
+    if build is not None and schema is not None:
+        types = {column.name: column.type for column in schema(text)}
+        if not _is_the_same(schema, sql, text, made, types, names):
+            return None
+        if made.around is not None:
+            own_sql = outer_sql(made, kept.sql, types, names)
+            if not is_refreshed(own_sql, kept, types, made, reading, config):
+                return None
     buckets = config.buckets
     if made.is_small:
         # One that is there has grown into its buckets.
@@ -111,61 +135,89 @@ def plan_state(
     # Other SQL, or an older version of ours, may have kept it by other columns.
     builds = build is not None or (there is not None and there.key != made.key)
     found = plan(catalog, kept, own, text, schema, rebuild=builds, settings=settings, until=until, now=now)
-    state = StatePlan(kept, own, made, found, sql, settings, now, until)
+    state = StatePlan(kept, own, made, found, sql, settings, now, until, names)
     if build is not None:
-        return replace(build, state=state)
+        return replace(build, state=state, beside=None)
     shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
     if found.action == "nothing":
         # The model may have another query over it by now, or a run that ended in between has refreshed the
         # state only.
         try:
-            over = outer_sql(made, kept.sql, load_keyed(catalog, kept).types)
-        except NoState:
+            outer = _outer(catalog, name, config, state, over if state.is_inside else plan, schema=None)
+        except (NoState, _Apart):
             return None
-        outer = plan(
-            catalog, name, _over_state(config), over, None, settings=settings, of_state=True, now=now
-        )
         small = outer.reason is not None and outer.reason.code == "small"
         action, reason = ("incremental", None) if small else (outer.action, outer.reason)
         return replace(shown, action=action, reason=reason)
     return replace(shown, action="full") if found.action == "build" else shown
 
 
+class _Apart(Exception):
+    """A state and the query over it cannot be read at one version for now."""
+
+
+def _outer(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    state: StatePlan,
+    plan: Plan,
+    schema: Schema | None,
+    *,
+    rebuild: bool = False,
+) -> AutoPlan:
+    """The plan of a model over its state as it is by now. What both read is read at one version.
+
+    :raises NoState: the query over it would not give the same.
+    """
+    table = load_keyed(catalog, state.name)
+    sql = state.over(table.types)
+    for _ in range(_LOOKS):
+        versions = consumed_by(catalog, table) if state.is_inside else {}
+        found = plan(
+            catalog,
+            name,
+            config,
+            sql,
+            schema,
+            rebuild=rebuild,
+            settings=state.settings,
+            until=as_of(versions, state.name, state.until) if state.is_inside else lambda name: None,
+            of_state=True,
+            now=state.now,
+        )
+        if not state.is_inside or (consumed_by(catalog, table) == versions and are_together(found, versions)):
+            return found
+    raise _Apart
+
+
 def run_over_state(
-    edge: Edge, name: Name, config: KeyedConfig, plan: AutoPlan, planned: Plan, run: Run
+    edge: Edge, name: Name, config: KeyedConfig, plan: AutoPlan, planned: Plan, over: Plan, run: Run
 ) -> Outcome:
-    """Refresh the state, and the model from it."""
+    """Refresh the state, and the model from it.
+
+    :param planned: how the state is planned, and a model that reads nothing else; ``over``: one that does.
+    """
     state = plan.state
     assert state is not None
     builds = plan.action == "build"
     if plan.action == "nothing":
         return run(name, config, replace(plan, state=None))
     kept: Outcome | None = None
+    plans = over if state.is_inside else planned
     try:
         kept = run(state.name, state.config, state.plan)
-        types = load_keyed(edge.catalog, state.name).types
-        over = outer_sql(state.split, state.name.sql, types)
-        own = _over_state(config)
-        outer = planned(
-            edge.catalog,
-            name,
-            own,
-            over,
-            edge.query_schema,
-            rebuild=builds,
-            settings=state.settings,
-            now=state.now,
-            of_state=True,
-        )
+        outer = _outer(edge.catalog, name, config, state, plans, edge.query_schema, rebuild=builds)
+        own = config if state.is_inside and not reads_little(outer, state.plan) else _over_state(config)
         outcome = run(name, own, outer)
-    except (StatementError, NullKey, DuplicateKey, NoState) as error:
+    except (StatementError, NullKey, DuplicateKey, NoState, _Apart) as error:
         if isinstance(error, DuplicateKey) and kept is not None:
             raise  # they are the model's own rows, with a state or without
         # Whatever it is, the model itself may do without. A state that cannot be kept is not tried again.
         lost = find_keyed(edge.catalog, state.name)
-        if lost is not None and not isinstance(error, StatementError):
+        if lost is not None and not isinstance(error, StatementError | _Apart):
             drop_keyed(edge, lost)
-        alone = planned(
+        alone = plans(
             edge.catalog,
             name,
             config,
@@ -182,6 +234,9 @@ def run_over_state(
     # A run that ended between the two has left nothing to do but the second.
     done = kept.choice if kept.choice is not None and kept.choice.strategy != "skip" else None
     choice = done or Choice("incremental", how="state")
+    if state.is_inside and outcome.choice is not None and choice.strategy == "incremental":
+        read_all = outcome.choice.strategy == "full" and not reads_little(outer, state.plan)
+        choice = outcome.choice if read_all else choice
     rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
@@ -246,11 +301,22 @@ def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, F
     return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
 
 
-def _is_the_same(schema: Schema, sql: str, text: str, made: Split) -> bool:
-    """Whether the query over a state has the columns and types of the model's own."""
-    types = {column.name: column.type for column in schema(text)}
+def _inside(
+    reading: Reading, config: KeyedConfig, columns: Sequence[str] | None, there: KeyedTable | None
+) -> Split | None:
     try:
-        over = outer_sql(made, f"(\n{text}\n)", types)
+        query, facts = as_called(reading, columns)
+    except CannotPlan:
+        return None
+    return inside_of(query, facts, reading, config, there)
+
+
+def _is_the_same(
+    schema: Schema, sql: str, text: str, made: Split, types: Mapping[str, str], names: Mapping[str, str]
+) -> bool:
+    """Whether the query over a state has the columns and types of the model's own."""
+    try:
+        over = outer_sql(made, f"(\n{text}\n)", types, names)
     except NoState:
         return False
     return schema(over) == schema(sql)

@@ -1,0 +1,248 @@
+"""Models whose states stand further inside: what they join, filter or group once more is kept and added to."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh import auto, auto_inside, auto_state
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.auto_state import find_state
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.state import load_change, load_keyed
+from tests.spark.keyed.conftest import Orders, Row
+
+SALES = {"id": "bigint", "customer": "int", "amount": "decimal(10,2)", "day": "date"}
+CUSTOMERS = {"id": "int", "city": "string", "credit": "bigint"}
+CITIES = "ABC"
+
+MODELS = {
+    "best": (
+        "id",
+        """WITH sums AS (SELECT customer, sum(amount) AS total FROM {sales} WHERE customer IS NOT NULL
+             GROUP BY customer)
+           SELECT c.id, c.city, s.total FROM {customers} AS c JOIN sums AS s ON s.customer = c.id
+           WHERE s.total = (SELECT max(total) FROM sums)""",
+    ),
+    "counted": (
+        "sales",
+        """SELECT sales, count(*) AS customers FROM (
+             SELECT c.id, count(s.id) AS sales FROM {customers} AS c
+             LEFT JOIN {sales} AS s ON s.customer = c.id AND s.amount > 20 GROUP BY c.id) AS q
+           GROUP BY sales""",
+    ),
+    "above": (
+        "id",
+        """SELECT c.id, c.city FROM {customers} AS c WHERE c.credit > (
+             SELECT 0.5 * sum(s.amount) + count(s.amount) FROM {sales} AS s WHERE s.customer = c.id)""",
+    ),
+    "quiet": (
+        "city",
+        """SELECT c.city, count(*) AS customers, sum(c.credit) AS credit FROM {customers} AS c
+           WHERE NOT EXISTS (SELECT 1 FROM {sales} AS s WHERE s.customer = c.id AND s.amount > 60)
+           GROUP BY c.city""",
+    ),
+    "known": (
+        "id",
+        "SELECT c.id, c.credit FROM {customers} AS c WHERE c.id IN (SELECT customer FROM {sales})",
+    ),
+    "ends": (
+        "id",
+        """SELECT c.id, c.city, s.low, s.high, s.mean FROM {customers} AS c JOIN (
+             SELECT customer, min(amount) AS low, max(day) AS high, avg(amount) AS mean
+             FROM {sales} WHERE customer IS NOT NULL GROUP BY customer) AS s ON s.customer = c.id""",
+    ),
+    "beyond": (
+        "id",
+        "SELECT id, credit FROM {customers} WHERE credit > (SELECT avg(amount) FROM {sales})",
+    ),
+}
+
+
+class Shop:
+    """Sales and customers, and models over both."""
+
+    def __init__(self, shop: Any) -> None:
+        self.chance = random.Random(7)
+        self.sales: Orders = shop.table("sales", SALES)
+        self.customers: Orders = shop.table("customers", CUSTOMERS)
+        self.sales.build([self.sale(number) for number in range(60)])
+        self.customers.build([self.customer(number) for number in range(12)])
+        self.edge = self.sales.session.edge
+
+    def sale(self, number: int) -> Row:
+        customer = self.chance.choice([None, *range(14)])
+        amount = f"{self.chance.randint(1, 9999) / 100:.2f}"
+        return {"id": number, "customer": customer, "amount": amount, "day": f"2026-01-{number % 28 + 1:02}"}
+
+    def customer(self, number: int) -> Row:
+        return {"id": number, "city": self.chance.choice(CITIES), "credit": self.chance.randint(0, 200)}
+
+    def change(self) -> None:
+        touched = self.chance.sample(range(80), 6)
+        self.sales.upsert([self.sale(number) for number in touched[:4]])
+        self.sales.delete([{"id": number} for number in touched[4:]])
+        if self.chance.random() < 0.5:
+            self.customers.upsert([self.customer(self.chance.randrange(14))])
+
+    def sql(self, model: str) -> str:
+        return MODELS[model][1].format(sales=self.sales.name.sql, customers=self.customers.name.sql)
+
+    def refresh(self, model: str, **config: Any) -> Outcome:
+        made = replace(
+            parse_config(model, {"unique_key": MODELS[model][0], "incremental_strategy": "auto", **config}),
+            full_refresh_above=math.inf,
+        )
+        name = self.sales.name.sibling(model)
+        plan = plan_refresh(self.edge.catalog, name, made, self.sql(model), self.edge.query_schema)
+        return run_refresh(self.edge, name, made, plan, owner="model.test")
+
+    def rows(self, model: str) -> list[tuple[Any, ...]]:
+        name = self.sales.name.sibling(model)
+        return sorted(map(tuple, self.sales.session.query(f"SELECT * FROM {name.sql}")), key=repr)
+
+    def expected(self, model: str) -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, self.sales.session.query(self.sql(model))), key=repr)
+
+    def state(self, model: str) -> KeyedTable | None:
+        return find_state(self.edge.catalog, self.sales.name.sibling(model))
+
+
+@pytest.fixture
+def of_sales(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setattr(auto_inside, "WORTH_ROWS", 1)
+    return Shop(shop)
+
+
+@pytest.mark.parametrize(("model", "small"), [*((model, 0) for model in MODELS), ("best", 100)])
+def test_it_equals_its_query_after_any_change(
+    of_sales: Shop, model: str, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether all that the outer query reads is small enough to be read whole, or not."""
+    monkeypatch.setattr(auto, "SMALL", small)
+    monkeypatch.setattr(auto_inside, "_LITTLE", 0)
+    of_sales.refresh(model)
+    state = of_sales.state(model)
+    assert state is not None
+    assert of_sales.rows(model) == of_sales.expected(model)
+    told = []
+    for _ in range(3):
+        of_sales.change()
+        outcome = of_sales.refresh(model)
+        told.append(str(outcome.choice))
+        assert of_sales.rows(model) == of_sales.expected(model), told
+        assert of_sales.state(model) == state, "kept, not built anew"
+    assert str(of_sales.refresh(model).choice) == "SKIP (no upstream change)"
+    if small or model not in ("best", "beyond"):  # a value that no row is linked to has changed
+        assert not any(one.startswith("FULL") for one in told), told
+
+
+def test_nothing_but_the_state_is_read_of_the_large_table(of_sales: Shop) -> None:
+    of_sales.refresh("best")
+    of_sales.change()
+    ran = of_sales.sales.session.statements.ran
+    ran.clear()
+    of_sales.refresh("best")
+    writes = [one.sql for one in ran if one.sql.startswith("INSERT")]
+    assert len(writes) == 2
+    state = of_sales.state("best")
+    assert state is not None
+    assert of_sales.sales.table.base.sql not in writes[1]
+    assert state.base.sql in writes[1]
+
+
+def test_both_read_what_both_read_at_one_version(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A join inside reads the customers, too; these change between the state's refresh and the model's."""
+    monkeypatch.setitem(
+        MODELS,
+        "shares",
+        (
+            "id",
+            """SELECT c.id, c.credit, s.total FROM {customers} AS c JOIN (
+                 SELECT s.customer, sum(s.amount * b.credit) AS total FROM {sales} AS s
+                 JOIN {customers} AS b ON b.id = s.customer GROUP BY s.customer) AS s ON s.customer = c.id""",
+        ),
+    )
+    of_sales.refresh("shares")
+    of_sales.change()
+    before = of_sales.expected("shares")
+    real = auto_state.consumed_by
+    late = [lambda: of_sales.customers.upsert([{"id": n, "city": "Z", "credit": 1} for n in range(12)])]
+
+    def and_then(*given: Any) -> Any:
+        found = real(*given)
+        while late:
+            late.pop()()
+        return found
+
+    monkeypatch.setattr(auto_state, "consumed_by", and_then)
+    of_sales.refresh("shares")
+    assert not late
+    assert of_sales.rows("shares") == before
+    of_sales.refresh("shares")
+    assert of_sales.rows("shares") == of_sales.expected("shares") != before
+
+
+def test_a_run_that_ended_in_between_is_finished_by_the_next(of_sales: Shop) -> None:
+    of_sales.refresh("counted")
+    of_sales.change()
+    statements = of_sales.sales.session.statements
+    model, dead = of_sales.sales.name.sibling("counted"), []
+
+    def die_at_the_second(step: str) -> None:
+        if step == "refresh":
+            dead.append(step)
+            if len(dead) == 2:
+                raise InterruptedError
+
+    statements.before = die_at_the_second
+    with pytest.raises(InterruptedError):
+        of_sales.refresh("counted")
+    statements.before = None
+    assert len(dead) == 2
+    assert str(of_sales.refresh("counted").choice).startswith("INCREMENTAL")
+    assert of_sales.rows("counted") == of_sales.expected("counted")
+    table = load_keyed(of_sales.edge.catalog, model)
+    read = consumed_versions(load_change(of_sales.edge.catalog, table).history())
+    assert of_sales.sales.name.dotted not in read, "the state reads that"
+
+
+def test_a_group_without_a_value_ends_the_state(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a row of the query like any other, and none that a keyed table can have."""
+    monkeypatch.setitem(
+        MODELS,
+        "totals",
+        (
+            "total",
+            """SELECT total, count(*) AS customers FROM (
+                 SELECT customer, count(*) AS total FROM {sales} GROUP BY customer) AS q GROUP BY total""",
+        ),
+    )
+    of_sales.refresh("totals")
+    assert of_sales.state("totals") is None
+    of_sales.change()
+    of_sales.refresh("totals")
+    assert of_sales.rows("totals") == of_sales.expected("totals")
+
+
+def test_small_tables_get_none(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_inside, "WORTH_ROWS", 61)
+    of_sales.refresh("best")
+    assert of_sales.state("best") is None
+
+
+def test_strict_is_about_the_outer_query_as_well(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "SMALL", 0)
+    monkeypatch.setattr(auto_inside, "_LITTLE", 0)
+    of_sales.refresh("beyond", auto="strict")
+    of_sales.sales.upsert([{**of_sales.sale(n), "amount": "99.99"} for n in range(30)])
+    with pytest.raises(ConfigError, match="guard"):
+        of_sales.refresh("beyond", auto="strict")
