@@ -131,6 +131,8 @@ def plan_state(
         accept=config.accept,
         full_refresh_above=config.full_refresh_above,
         lease_timeout_s=config.lease_timeout_s,
+        # The query over it would look up in the state what its rows were.
+        before_images=True if made.around is not None else None,
     )
     # Other SQL, or an older version of ours, may have kept it by other columns.
     builds = build is not None or (there is not None and there.key != made.key)

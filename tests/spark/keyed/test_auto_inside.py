@@ -1,4 +1,4 @@
-"""Models whose states stand further inside: what they join, filter or group once more is kept and added to."""
+"""Models whose states stand further inside: what they join, filter or group again is kept and added to."""
 
 from __future__ import annotations
 
