@@ -29,6 +29,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before, moves
 from dbt_arctic.planner.scalars import column, columns_of, equalities
+from dbt_arctic.planner.settled import columns_asked, settled
 
 
 def either(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None:
@@ -92,11 +93,14 @@ def _project(node: Project, wanted: tuple[str, ...], facts: Facts) -> Node | Non
 
 def _filter(node: Filter, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     simple = tuple(_ever(part) for part in node.conditions if part.find(SubqueryRef) is None)
-    used = columns_of(*simple) | set(wanted)
+    same = settled(node, facts)
+    used = columns_of(*simple) | columns_asked(same) | set(wanted)
     below = either(node.child, tuple(name for name in node.child.output if name in used), facts)
-    if below is not None:
-        return _only(Filter(below, simple), wanted) if simple else _only(below, wanted)
-    return either(node.child, wanted, facts)
+    if below is None:
+        return either(node.child, wanted, facts)
+    if simple:
+        below = Filter(below, simple)
+    return _only(below if same is None else replace(same, child=below), wanted)
 
 
 def _ever(part: exp.Expression) -> exp.Expression:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from sqlglot import exp
 
@@ -147,21 +148,23 @@ def _of_value(
     calls: dict[str, exp.Expression] = {}
 
     def swap(part: exp.Expr) -> exp.Expr:
-        if not isinstance(part, exp.AggFunc) or not isinstance(part, exp.Expression):
+        if not isinstance(part, exp.AggFunc):
             return part
         name = f"_value_{len(calls) + 1}"
-        calls[name] = part
+        calls[name] = cast(exp.Expression, part)
         # One row at most has the link's values: its value, or nothing, as of no row.
         whole = exp.Max(this=column(name))
-        is_count = isinstance(part, exp.Count)
-        return exp.Coalesce(this=whole, expressions=[exp.Literal.number(0)]) if is_count else whole
+        return _or_zero(whole) if isinstance(part, exp.Count) else whole
 
     assert subquery.value is not None
-    value = subquery.value.copy().transform(swap, copy=False)
-    assert isinstance(value, exp.Expression)
+    value = cast(exp.Expression, subquery.value.copy().transform(swap, copy=False))
     if not calls or value.find(exp.Filter, exp.Window):
         return None
     return _Kept(Aggregate(child, groups, tuple(calls.items())), subquery, value)
+
+
+def _or_zero(value: exp.Expression) -> exp.Expression:
+    return exp.Coalesce(this=value, expressions=[exp.Literal.number(0)])
 
 
 # The state, and what stands for it

@@ -19,6 +19,7 @@ from dbt_arctic.planner import gathered as gathered_module
 from dbt_arctic.planner import met as met_module
 from dbt_arctic.planner import near as near_module
 from dbt_arctic.planner import plan as plan_module
+from dbt_arctic.planner import settled as settled_module
 from dbt_arctic.planner import signed as signed_module
 from dbt_arctic.planner.algebra import (
     SIGN_OF_ROW,
@@ -346,6 +347,13 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
         return inner
 
     with rule(touched_rule, Filter, wrong):
+        yield None
+
+
+@mutant
+def settled_though_it_has_changed() -> Iterator[Sources | None]:
+    """What a subquery leaves out now is thought to have been left out before."""
+    with replaced(settled_module, "_is_settled", lambda one, *_: one.kind != "scalar"):
         yield None
 
 

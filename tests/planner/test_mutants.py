@@ -118,6 +118,11 @@ CATCHING = {
         107,
         143,
     ),
+    "settled_though_it_has_changed": (
+        577,
+        578,
+        717,
+    ),
     "signs_without_lost_rows": (2, 18, 27),
     "signs_of_a_join_with_one_state": (67, 181, 190),
     "signs_past_a_subquery_that_changed": (84, 114, 180),

@@ -14,6 +14,7 @@ from dbt_arctic.planner.restricted import Pairs, restricted_rule
 from dbt_arctic.planner.restricted import restricted as restrict
 from dbt_arctic.planner.rules.subquery import linked_rows, restricted_subqueries
 from dbt_arctic.planner.scalars import columns_of
+from dbt_arctic.planner.settled import columns_asked, settled
 from dbt_arctic.planner.touched import Touched, Wanted, only, touched_rule
 from dbt_arctic.planner.touched import touched as touch
 
@@ -26,13 +27,18 @@ def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
         for part in node.conditions
         if part.find(SubqueryRef) is None and not moves(part) and _is_cheap(part, node.child, facts)
     )
-    used = columns_of(*simple) | set(wanted)
+    same = settled(node, facts)
+    if same is not None and not _tells(node.child, columns_asked(same), facts):
+        same = None
+    used = columns_of(*simple) | columns_asked(same) | set(wanted)
     below = tuple(name for name in node.child.output if name in used)
-    found = touch(node.child, below, facts)
-    if simple:
-        found = found.map(lambda rows: Filter(rows, simple))
-    outer = Filter(node.child, simple) if simple else node.child
-    found += linked_rows(outer, node.subqueries, wanted, facts)
+
+    def asked(rows: Node) -> Node:
+        rows = Filter(rows, simple) if simple else rows
+        return rows if same is None else replace(same, child=rows)
+
+    found = touch(node.child, below, facts).map(asked)
+    found += linked_rows(asked(node.child), node.subqueries, wanted, facts)
     timed = tuple(part for part in node.conditions if part.find(SubqueryRef) is None or moves(part))
     gone_and_come = moved(replace(node, conditions=timed))
     if gone_and_come is not None:
@@ -59,7 +65,11 @@ def moved(node: Filter) -> tuple[Filter, Filter] | None:
 
 def _is_cheap(part: exp.Expression, child: Node, facts: Facts) -> bool:
     """Whether a condition can be asked of changed rows: not of an aggregate's value, for instance."""
-    return either(child, tuple(name for name in child.output if name in columns_of(part)), facts) is not None
+    return _tells(child, columns_of(part), facts)
+
+
+def _tells(child: Node, columns: frozenset[str], facts: Facts) -> bool:
+    return either(child, tuple(name for name in child.output if name in columns), facts) is not None
 
 
 @restricted_rule.register

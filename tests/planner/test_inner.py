@@ -1,0 +1,207 @@
+"""What is kept inside a query: which have it, and that a query over it is the query and is refreshed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from dbt_arctic.planner import eager, inner
+from dbt_arctic.planner.inner import split_inside
+from dbt_arctic.planner.parse import named, parse
+from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.split import Split, outer_sql, state_sql, without_spare
+from dbt_arctic.planner.sums import plan_sums
+from tests.planner import tpch_data
+from tests.planner.inside import judge_inside
+from tests.planner.oracle import Database, to_duckdb
+from tests.planner.random_queries import Case, draw
+
+CASES = 700
+TPCH = {"q13", "q15", "q20", "q22"}
+SALES = {"s": (("id", "int"), ("c", "int"), ("x", "int")), "k": (("id", "int"), ("n", "int"))}
+KEYS = {"s": ("id",), "k": ("id",)}
+ROWS = {"s": 100, "k": 10}
+
+
+def inside(sql: str, worth: int = 50) -> Split | None:
+    query = understand(named(parse(sql), lambda written: written), SALES)
+    return split_inside(query, KEYS, ROWS, worth)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
+    folder: Path = tmp_path_factory.mktemp("tpch")
+    tpch_data.generate(folder)
+    connection = tpch_data.load(folder)
+    tpch_data.change(connection, 1)
+    return connection
+
+
+@pytest.mark.parametrize("name", tpch_data.QUERIES)
+def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnection) -> None:
+    query = understand(tpch_data.QUERIES[name], tpch_data.schemas(data))
+    tables = tpch_data.TABLE_KEYS
+    rows = {table: data.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0] for table in tables}
+    made = split_inside(query, tpch_data.TABLE_KEYS, rows, 10_000)
+    assert (made is not None) == (name in TPCH)
+    if made is None:
+        return
+    names = {table: table for table in tpch_data.TABLE_KEYS}
+    text = state_sql(made, names)
+    data.execute(f"CREATE OR REPLACE TEMP TABLE state AS {to_duckdb(text)}")
+    over = outer_sql(made, "state", {}, names)
+    assert Counter(data.execute(to_duckdb(over)).fetchall()) == Counter(
+        data.execute(tpch_data.QUERIES[name]).fetchall()
+    )
+    kept = understand(text, tpch_data.schemas(data))
+    sums = plan_sums(kept, made.key, tpch_data.FACTS)
+    assert sums is not None, "what changed is added"
+    assert not sums.staged.gathered, "and nothing is looked up for it"
+
+
+@pytest.fixture(scope="module")
+def judged() -> Counter[str]:
+    found, database = Counter[str](), Database()
+    for seed in range(CASES):
+        verdict = judged_one(database, seed)
+        found[verdict] += 1
+    return found
+
+
+def judged_one(database: Database, seed: int) -> str:
+    with suppress(duckdb.NotImplementedException, duckdb.BinderException):
+        verdict = judge_inside(database, draw(seed))
+        if verdict is None:
+            return "nothing"
+        return f"wrong: seed {seed}: {verdict.why}" if verdict.outcome == "wrong" else verdict.outcome
+    return "not for DuckDB"
+
+
+def test_no_random_case_differs(judged: Counter[str]) -> None:
+    assert not [one for one in judged if one.startswith("wrong")]
+
+
+def test_many_random_cases_have_it(judged: Counter[str]) -> None:
+    assert judged["incremental"] > 0.05 * CASES
+
+
+BY_HAND = {
+    "counts of counts": (
+        "SELECT q.n AS o1, count(*) AS o2 FROM (SELECT t1.id, count(t2.v) AS n FROM a AS t1 "
+        "LEFT JOIN b AS t2 ON t2.aid = t1.id AND t2.w > 0 GROUP BY t1.id) AS q GROUP BY q.n",
+        "o1 o2",
+    ),
+    "sums of the null side": (
+        "SELECT t1.id AS o1, sum(t2.v) AS o2, count(t2.w) AS o3, min(t2.w) AS o4 FROM a AS t1 "
+        "LEFT JOIN b AS t2 ON t2.aid = t1.id GROUP BY t1.id",
+        "o1 o2 o3 o4",
+    ),
+    "groups of several rows": (
+        "SELECT t1.x AS o1, count(t2.v) AS o2 FROM a AS t1 LEFT JOIN b AS t2 ON t2.aid = t1.id GROUP BY t1.x",
+        "o1 o2",
+    ),
+    "a count in a value": (
+        "SELECT t1.id AS o1, (SELECT count(t2.v) + 1 FROM b AS t2 WHERE t2.aid = t1.id) AS o2 FROM a AS t1",
+        "o1 o2",
+    ),
+}
+
+
+def judged_by_hand(name: str) -> Counter[str]:
+    sql, columns = BY_HAND[name]
+    names, found, database = tuple(columns.split()), Counter[str](), Database()
+    for seed in range(40):
+        verdict = judge_inside(database, Case(seed, sql, names, ("o1",), frozenset()))
+        found["nothing" if verdict is None else verdict.outcome] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_random_cases_do_not_have(name: str) -> None:
+    found = judged_by_hand(name)
+    assert set(found) == ({"nothing"} if name == "groups of several rows" else {"incremental"})
+
+
+def _same_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inner, "sql_of", lambda node: "")
+
+
+def _no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eager, "_or_zero", column)
+
+
+def _no_zero_in_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inner, "_or_zero", lambda value: value)
+
+
+def _any_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eager, "unique_keys", lambda *_: [frozenset[str]()])
+
+
+WRONG: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
+    "the count of what is missing": (_no_zero, "counts of counts"),
+    "the count of nothing in a value": (_no_zero_in_a_value, "a count in a value"),
+    "groups that are no rows of the other side": (_any_groups, "groups of several rows"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_on_purpose_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, case = WRONG[name]
+    wrong(monkeypatch)
+    assert judged_by_hand(case)["wrong"]
+
+
+def test_two_places_that_ask_for_something_else_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    _same_text(monkeypatch)
+    database = Database()
+    found = (judged_one(database, seed) for seed in range(CASES))
+    assert next((one for one in found if one.startswith("wrong")), None)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # The large table is read besides.
+        "SELECT s.id FROM s JOIN (SELECT c, sum(x) AS t FROM s GROUP BY c) AS q ON q.c = s.c",
+        # Groups as small as the rows of a key are computed anew.
+        "SELECT k.id, q.t FROM k JOIN (SELECT id, sum(x) AS t FROM s GROUP BY id) AS q ON q.id = k.id",
+        # What changed would have to be looked up.
+        "SELECT k.id FROM k JOIN (SELECT c, sum(x) AS t FROM (SELECT c, x, row_number() OVER (PARTITION BY c "
+        "ORDER BY id) AS r FROM s) AS w WHERE r = 1 GROUP BY c) AS q ON q.c = k.id",
+        # Nothing links the outer row by a value.
+        "SELECT id FROM k WHERE EXISTS (SELECT 1 FROM s WHERE s.c > k.id)",
+        "SELECT id FROM k WHERE id NOT IN (SELECT c FROM s)",
+        "SELECT id, (SELECT count(DISTINCT s.x) FROM s WHERE s.c = k.id) AS n FROM k",
+        # What is computed of a row that has no partner is no sum of rows.
+        "SELECT k.id, count(coalesce(s.x, 1)) AS n FROM k LEFT JOIN s ON s.c = k.id GROUP BY k.id",
+        "SELECT k.id, count(*) AS n FROM k LEFT JOIN s ON s.c = k.id GROUP BY k.id",
+        "SELECT k.n, count(s.x) AS m FROM k LEFT JOIN s ON s.c = k.id GROUP BY k.n",
+    ],
+)
+def test_what_has_none(sql: str) -> None:
+    assert inside(sql) is None
+
+
+def test_small_tables_have_none() -> None:
+    sql = "SELECT k.id, q.t FROM k JOIN (SELECT c, sum(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id"
+    assert inside(sql, 100) is not None
+    assert inside(sql, 101) is None
+
+
+def test_a_value_that_nothing_is_linked_to_is_a_state_of_one_row() -> None:
+    made = inside("SELECT id FROM k WHERE n > (SELECT sum(x) FROM s)")
+    assert made is not None
+    assert made.key == ("_one",)
+
+
+def test_an_extreme_keeps_no_other_end() -> None:
+    made = inside("SELECT k.id, q.t FROM k JOIN (SELECT c, max(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id")
+    assert made is not None
+    assert "_min_1" not in without_spare(made).state.output
