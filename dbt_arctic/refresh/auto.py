@@ -182,6 +182,7 @@ def plan_auto(
     until: Until = lambda name: None,
     columns: Sequence[str] | None = None,
     of_state: bool = False,
+    made_of: str = "",
     took: Sequence[Took] = (),
     written_to: bool = False,
     now: Clock | None = None,
@@ -193,13 +194,14 @@ def plan_auto(
     :param until: the version at which a relation is read, where it is not the newest.
     :param settings: the session's settings that change what SQL means: ``name=value``, with ``;`` between.
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
+    :param made_of: the model's own SQL, where ``sql`` is made of it.
     :param columns: the names of the SQL's columns, by analysis; without it, as the SQL reads.
     :param took: earlier refreshes, newest first.
     :param written_to: whether the target's last commit is none of a refresh.
     :param now: the time of the refresh.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until, now)
-    fingerprint = Consumed(fingerprint_of(sql, reading, config.unique_key, settings), "")
+    fingerprint = Consumed(fingerprint_of(sql, reading, config.unique_key, settings, made_of), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
     if now is not None and reading.calls:

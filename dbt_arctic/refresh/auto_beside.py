@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import StatementError
@@ -69,7 +70,18 @@ def build_beside(
             return None
     except CannotPlan:
         return None
-    found = plan(catalog, name, config, text, schema, rebuild=True, settings=settings, until=until, now=now)
+    found = plan(
+        catalog,
+        name,
+        config,
+        text,
+        schema,
+        rebuild=True,
+        settings=settings,
+        until=until,
+        made_of=sql,
+        now=now,
+    )
     is_small = not may_be_many(catalog, reading, made.state)
     return replace(found, beside=BesidePlan(hidden, sql, settings, now, until, is_small))
 
@@ -94,10 +106,11 @@ def plan_beside(
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
     text = _with_hidden(table, sql, shown, read(catalog, name, sql, {}, until), config)
-    found = plan(catalog, name, config, text, schema, settings=settings, until=until, now=now)
+    planned = partial(plan, settings=settings, until=until, made_of=sql, now=now)
+    found = planned(catalog, name, config, text, schema)
     if text != nulls and (found.action == "build" or _has_changed(found)):
         # Its sums have other types by now, or the last refresh had to do without them.
-        without = plan(catalog, name, config, nulls, schema, settings=settings, until=until, now=now)
+        without = planned(catalog, name, config, nulls, schema)
         if found.action == "build" or not _has_changed(without):
             found = without
     return replace(found, beside=BesidePlan(table.hidden, sql, settings, now, until))
@@ -131,6 +144,7 @@ def run_beside(
             rebuild=builds,
             settings=found.settings,
             until=found.until,
+            made_of="" if text == found.model_sql else found.model_sql,
             now=found.now,
         )
         if alone.sql == plan.sql:

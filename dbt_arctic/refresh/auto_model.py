@@ -5,7 +5,7 @@ The adapter and the benchmarks call the same two functions. Nothing here knows d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -34,6 +34,7 @@ from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
+from dbt_arctic.refresh.known import is_of_same_query, keeps_its_columns
 from dbt_arctic.refresh.reading import Until, read
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed, stored_rows
 from dbt_arctic.refresh.timings import note, timings
@@ -139,18 +140,37 @@ def _alone(
     settings: str = "",
     until: Until = lambda name: None,
     of_state: bool = False,
+    made_of: str = "",
     now: Clock | None = None,
 ) -> AutoPlan:
     """The plan of a model without a state in a table of its own."""
     table = None if rebuild else find_keyed(catalog, name)
     plan = partial(_plan, of_state=of_state)
     if table is not None and table.hidden:
+        if schema is not None and keeps_its_columns(catalog, table, load_change(catalog, table)):
+            check_unchanged_config(config, table)
+            beside = plan_beside(
+                catalog, name, config, sql, None, table, plan, settings=settings, until=until, now=now
+            )
+            if beside is not None and is_of_same_query(beside):
+                return beside
         beside = plan_beside(
             catalog, name, config, sql, schema, table, plan, settings=settings, until=until, now=now
         )
         if beside is not None:
             return beside
-    found = plan(catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now)
+    found = plan(
+        catalog,
+        name,
+        config,
+        sql,
+        schema,
+        rebuild=rebuild,
+        settings=settings,
+        until=until,
+        made_of=made_of,
+        now=now,
+    )
     if found.action != "build":
         return found
     beside = build_beside(
@@ -170,34 +190,45 @@ def _plan(
     settings: str = "",
     until: Until = lambda name: None,
     of_state: bool = False,
+    made_of: str = "",
     now: Clock | None = None,
 ) -> AutoPlan:
     table = None if rebuild else find_keyed(catalog, name)
-    history = load_change(catalog, table).history() if table is not None else []
-    columns = None
-    if table is not None and schema is not None:
-        check_unchanged_config(config, table)
-        found = schema(sql)
-        require_distinct_names(config, found)
-        produced = [(column.name, column.type) for column in found]
-        columns = [name for name, _ in produced]
-        if not same_columns(table.columns, produced):
-            table = None
-    return plan_auto(
-        catalog,
-        name,
-        table,
-        consumed_versions(history),
-        config,
-        sql,
-        settings=settings,
-        until=until,
-        columns=columns,
-        of_state=of_state,
-        took=timings(history),
-        written_to=is_written_to(history),
-        now=now,
-    )
+    change = None if table is None else load_change(catalog, table)
+    history = [] if change is None else change.history()
+
+    def planned(table: KeyedTable | None, columns: Sequence[str] | None) -> AutoPlan:
+        return plan_auto(
+            catalog,
+            name,
+            table,
+            consumed_versions(history),
+            config,
+            sql,
+            settings=settings,
+            until=until,
+            columns=columns,
+            of_state=of_state,
+            made_of=made_of,
+            took=timings(history),
+            written_to=is_written_to(history),
+            now=now,
+        )
+
+    if table is None or change is None:
+        return planned(None, None)
+    # Columns matter only where the query is that of the last refresh, and then they are the table's.
+    as_before = planned(table, table.column_names)
+    if schema is None:
+        return as_before
+    check_unchanged_config(config, table)
+    if is_of_same_query(as_before) and keeps_its_columns(catalog, table, change):
+        return as_before
+    found = schema(sql)
+    require_distinct_names(config, found)
+    produced = [(column.name, column.type) for column in found]
+    same = same_columns(table.columns, produced)
+    return planned(table if same else None, [column for column, _ in produced])
 
 
 def run_refresh(

@@ -63,6 +63,7 @@ class Plan(Protocol):
         settings: str = ...,
         until: Until = ...,
         of_state: bool = ...,
+        made_of: str = ...,
         now: Clock | None = ...,
     ) -> AutoPlan: ...
 

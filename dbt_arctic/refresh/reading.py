@@ -235,13 +235,19 @@ def _more(reading: Reading, key: str) -> list[str]:
     return [f"_more_{place}" for place in range(len(view.columns), len(text.columns))]
 
 
-def fingerprint_of(sql: str, reading: Reading, unique_key: Sequence[str], settings: str) -> str:
-    """Of what decides the result, besides the rows that are read. White space and comments do not."""
+def fingerprint_of(
+    sql: str, reading: Reading, unique_key: Sequence[str], settings: str, made_of: str = ""
+) -> str:
+    """Of what decides the result, besides the rows that are read. White space and comments do not.
+
+    :param made_of: the model's own SQL, where ``sql`` is made of it: the same may be made of two.
+    """
     views = [
         f"{name}({', '.join(column for column, _ in view.columns)})={spelled(view.sql)}"
         for name, view in sorted(reading.views.items())
     ]
-    parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *views, *_columns_read(reading)]
+    own = [spelled(made_of)] if made_of else []
+    parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *own, *views, *_columns_read(reading)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
