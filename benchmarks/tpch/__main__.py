@@ -158,6 +158,7 @@ def run(lake: Lake, models: list[Model], given: argparse.Namespace, files: Path)
     for number in range(1, given.rounds + 1):
         began = time.perf_counter()
         rows = changes.round(number)
+        lake.begin_invocation()
         _tell(f"round {number}: {rows} changed orders and lines in {time.perf_counter() - began:.1f} s")
         for model in models:
             found = model.refresh(lake, given.full)

@@ -6,6 +6,7 @@ Knows nothing of TPC-H.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,10 @@ class Lake:
         self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")
         self.run(f"USE lake.{SCHEMA}")
         self._pid = int(self.connection.session._jvm.java.lang.ProcessHandle.current().pid())
+
+    def begin_invocation(self) -> None:
+        """What the refreshes of one ``dbt run`` share is theirs."""
+        self.edge = replace(self.edge, shared=SharedRows())
 
     def name(self, table: str) -> Name:
         return Name("lake", SCHEMA, table)

@@ -48,6 +48,10 @@ SESSION_DEFAULTS: Mapping[str, str] = {
 }
 """What every session of ours is set to, whichever Spark it is a session of."""
 
+_STATEMENTS_KEPT = "spark.sql.ui.retainedExecutions"
+"""Spark keeps plans and metrics of a thousand statements for its UI, where nobody can look at them: half a
+gigabyte after a few hundred refreshes. What a refresh has read is told by the newest of them."""
+
 _RAW_STRINGS = "spark.sql.parser.escapedStringLiterals"
 
 COLLECTOR = "-XX:+UseParallelGC"
@@ -240,4 +244,5 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         if not chooses_collector(os.environ):
             conf["spark.driver.extraJavaOptions"] = COLLECTOR
     conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(settings).items()}
-    return conf | dict(settings.spark_conf)
+    conf |= dict(settings.spark_conf)
+    return conf if conf["spark.ui.enabled"] == "true" else {_STATEMENTS_KEPT: "300", **conf}

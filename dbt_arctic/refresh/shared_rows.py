@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import finalize
 
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.refresh.ranges import Range
@@ -51,13 +52,22 @@ class _Asked:
     kept: frozenset[str] | None = None
 
 
+_ENDED: deque[set[str]] = deque()
+"""What invocations have left in the cache that this process has seen the end of: nobody asks for it again."""
+
+
 @dataclass
 class SharedRows:
-    """For the sessions of one Spark in this process."""
+    """For the sessions of one Spark in this process, for as long as one invocation lasts."""
 
     _asked: OrderedDict[str, _Asked] = field(default_factory=OrderedDict)
     _are_shared: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _names: set[str] = field(default_factory=set)
+    """Of all that is in the cache."""
+
+    def __post_init__(self) -> None:
+        finalize(self, _ENDED.append, self._names)
 
     def kept(
         self,
@@ -98,6 +108,10 @@ class SharedRows:
         return _global(name)
 
     def _keep(self, name: str, asked: _Asked, sql: str, run: Run) -> None:
+        while _ENDED:
+            for old in _ENDED.popleft() - self._names:
+                run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
+        self._names.add(name)
         # Under the same name: a statement that was made for fewer of them finds them here, too.
         run("name_rows", f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quote(name)} AS\n{sql}")
         run("share_rows", f"CACHE TABLE {_global(name)}")
@@ -106,6 +120,7 @@ class SharedRows:
         for old in cached[:-KEPT]:
             run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
             del self._asked[old]
+            self._names.discard(old)
 
 
 def _global(name: str) -> str:

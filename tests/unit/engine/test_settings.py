@@ -59,6 +59,13 @@ def test_the_users_conf_wins_over_everything() -> None:
     assert conf.items() >= mine.items()
 
 
+def test_statements_are_kept_for_the_ui_where_there_is_one() -> None:
+    kept = "spark.sql.ui.retainedExecutions"
+    assert session_conf(SparkSettings("lake", "/w"))[kept] == "300"
+    assert session_conf(SparkSettings("lake", "/w", spark_conf={kept: "7"}))[kept] == "7"
+    assert kept not in session_conf(SparkSettings("lake", "/w", spark_conf={"spark.ui.enabled": "true"}))
+
+
 def test_an_embedded_catalog_needs_a_local_folder() -> None:
     with pytest.raises(ProfileError, match="local folder"):
         session_conf(SparkSettings("lake", "s3://bucket/shop"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +27,7 @@ class Cache:
             assert name[1] in self.views
             self.cached.add(name[1])
         else:
-            del self.views[name[1]]
+            self.views.pop(name[1], None)
             self.cached.discard(name[1])
         return 0
 
@@ -118,3 +119,22 @@ def test_the_oldest_are_forgotten_and_kept_again_when_asked_for() -> None:
     assert list(cache.views) == before
     assert asked(cache, shared, tables[0], ["a"]) is not None
     assert list(cache.views) != before
+
+
+def test_what_an_invocation_has_left_is_forgotten_by_the_next() -> None:
+    """The process may outlive it, and Spark with it."""
+    cache, shared = Cache(), SharedRows()
+    for _ in range(2):
+        asked(cache, shared, "t at 1", ["a"])
+    left = set(cache.cached)
+    assert len(left) == 1
+    other = SharedRows()
+    for _ in range(2):
+        asked(cache, other, "u at 1", ["a"])
+    assert left < cache.cached, "the first may still be at work"
+    del shared
+    gc.collect()
+    asked(cache, other, "t at 2", ["a"])
+    asked(cache, other, "t at 2", ["b"])
+    assert not left & cache.cached
+    assert len(cache.cached) == 2
