@@ -10,19 +10,22 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef, scans
+from dbt_arctic.planner.algebra import Filter, Node, Subquery, SubqueryRef, scans
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import moves
 from dbt_arctic.planner.scalars import columns_of
 
 
-def settled(node: Filter, facts: Facts) -> Filter | None:
+def settled(node: Filter, facts: Facts, changed: Node | None = None) -> Filter | None:
     """The filter with nothing but such conditions; ``None`` where there are none, or where what they read is
     larger than what has changed: then to ask them costs more than it saves.
+
+    :param changed: where that is, if it is not in the filter.
     """
     conditions: list[exp.Expression] = []
     subqueries: list[Subquery] = []
-    largest = max((facts.of(scan).rows for scan in scans(node) if facts.changed(scan)), default=0)
+    rows = (facts.of(scan).rows for scan in scans(changed or node) if facts.changed(scan))
+    largest = max(rows, default=0)
     for part in node.conditions:
         used = {ref.number: node.subqueries[ref.number] for ref in part.find_all(SubqueryRef)}
         if not used or moves(part) or not all(_is_settled(one, largest, facts) for one in used.values()):

@@ -10,12 +10,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Join, Node, Project, Subquery
+from dbt_arctic.planner.algebra import Filter, Join, Node, Project, Subquery, SubqueryRef
 from dbt_arctic.planner.either import either
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.moment import moves
 from dbt_arctic.planner.restricted import Pairs, restricted, some_of
 from dbt_arctic.planner.scalars import column, columns_of, equalities
-from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, union_of
+from dbt_arctic.planner.settled import columns_asked, settled
+from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, only, union_of
 from dbt_arctic.planner.touched import touched as touch
 
 
@@ -57,8 +59,9 @@ def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wan
     same = {mine: theirs for mine, theirs in equalities(links, same_type=True) if theirs in met.output}
     if wanted and all(name in same for name in wanted):
         # What identifies the outer row is in the changed inner row already.
-        renamed = Project(met, tuple((name, column(same[name])) for name in wanted))
-        return Touched((renamed,), (renamed,))
+        renamed = Project(met, tuple((name, column(value)) for name, value in same.items()))
+        told = only(_where_told(renamed, outer, facts), wanted)
+        return Touched((told,), (told,))
     used = columns_of(*links) | set(wanted)
     kept = either(outer, tuple(name for name in outer.output if name in used), facts)
     if kept is not None:
@@ -68,3 +71,22 @@ def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wan
         (Join(facts.before(outer), met, "semi", links),),
         (Join(outer, met, "semi", links),),
     )
+
+
+def _where_told(rows: Node, outer: Node, facts: Facts) -> Node:
+    """Rows with some columns of an outer query, by those of its conditions that ask for nothing else, and
+    mean the same in both states.
+    """
+    while isinstance(outer, Filter):
+        same = settled(outer, facts, rows)
+        told = tuple(
+            part
+            for part in outer.conditions
+            if part.find(SubqueryRef) is None and not moves(part) and columns_of(part) <= set(rows.output)
+        )
+        if told:
+            rows = Filter(rows, told)
+        if same is not None and columns_asked(same) <= set(rows.output):
+            rows = replace(same, child=rows)
+        outer = outer.child
+    return rows
