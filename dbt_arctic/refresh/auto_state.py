@@ -151,6 +151,8 @@ def plan_state(
             return None
         small = outer.reason is not None and outer.reason.code == "small"
         action, reason = ("incremental", None) if small else (outer.action, outer.reason)
+        if state.is_inside:
+            return replace(outer, action=action, reason=reason, sql=sql, state=state, beside=None)
         return replace(shown, action=action, reason=reason)
     return replace(shown, action="full") if found.action == "build" else shown
 

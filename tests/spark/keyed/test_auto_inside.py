@@ -13,9 +13,10 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh import auto, auto_inside, auto_state
+from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.auto_state import find_state
-from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.edge import Outcome
 from dbt_arctic.refresh.state import load_change, load_keyed
 from tests.spark.keyed.conftest import Orders, Row
@@ -96,14 +97,17 @@ class Shop:
     def sql(self, model: str) -> str:
         return MODELS[model][1].format(sales=self.sales.name.sql, customers=self.customers.name.sql)
 
+    def config(self, model: str, **config: Any) -> KeyedConfig:
+        given = {"unique_key": MODELS[model][0], "incremental_strategy": "auto", **config}
+        return replace(parse_config(model, given), full_refresh_above=math.inf)
+
+    def plan(self, model: str, **config: Any) -> AutoPlan:
+        name, made = self.sales.name.sibling(model), self.config(model, **config)
+        return plan_refresh(self.edge.catalog, name, made, self.sql(model), self.edge.query_schema)
+
     def refresh(self, model: str, **config: Any) -> Outcome:
-        made = replace(
-            parse_config(model, {"unique_key": MODELS[model][0], "incremental_strategy": "auto", **config}),
-            full_refresh_above=math.inf,
-        )
-        name = self.sales.name.sibling(model)
-        plan = plan_refresh(self.edge.catalog, name, made, self.sql(model), self.edge.query_schema)
-        return run_refresh(self.edge, name, made, plan, owner="model.test")
+        name, made = self.sales.name.sibling(model), self.config(model, **config)
+        return run_refresh(self.edge, name, made, self.plan(model, **config), owner="model.test")
 
     def rows(self, model: str) -> list[tuple[Any, ...]]:
         name = self.sales.name.sibling(model)
@@ -157,6 +161,18 @@ def test_nothing_but_the_state_is_read_of_the_large_table(of_sales: Shop) -> Non
     assert state is not None
     assert of_sales.sales.table.base.sql not in writes[1]
     assert state.base.sql in writes[1]
+
+
+def test_a_plan_names_what_has_changed_wherever_it_is_read(of_sales: Shop) -> None:
+    of_sales.refresh("counted")
+    of_sales.customers.upsert([{"id": 90, "city": "A", "credit": 3}])
+    plan = of_sales.plan("counted")
+    assert plan.action == "incremental"
+    assert [one.name for one in plan.changed] == [of_sales.customers.name]
+    assert str(of_sales.refresh("counted").choice).startswith("INCREMENTAL")
+    assert of_sales.rows("counted") == of_sales.expected("counted")
+    of_sales.sales.upsert([of_sales.sale(3)])
+    assert [one.name for one in of_sales.plan("counted").changed] == [of_sales.sales.name]
 
 
 def test_both_read_what_both_read_at_one_version(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
