@@ -264,10 +264,12 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     Where ``batch.is_checked_as_stored``, duplicates are still to be looked for.
     """
     columns, layout = quote_all(batch.columns), table.layout
-    # The check sits in the filter here, because the base has no column that it could be stored in.
+    # The check sits in the filter here, because the base has no column that it could be stored in. With the
+    # number of a task in it, Spark asks it of these rows; it would move it down to the tables, and ask it of
+    # rows that a join or a group leaves out.
     rows = (
         f"SELECT {columns}\nFROM (\n{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
-        f"WHERE {quote(OFFSET)} = 0 AND {quote(ACTION)} = 'U'"
+        f"WHERE {quote(OFFSET)} = least(spark_partition_id(), 0) AND {quote(ACTION)} = 'U'"
     )
     options = {"distribution-mode": "hash"}
     if bucket := _own_buckets(table):

@@ -108,3 +108,24 @@ def test_what_is_one_key_in_the_table_is_one_in_a_batch(shop: Any, cores: int | 
     by_hour = days.configured(deduplicate_by="amount")
     by_hour.upsert_sql(f"{hours} FROM range(3)")
     assert [row["amount"] for row in days.rows()] == [1, 2]
+
+
+def test_a_key_that_is_null_in_rows_that_a_query_leaves_out_is_no_error(shop: Any) -> None:
+    """Spark moves conditions down to the tables, and would have asked the check of all their rows."""
+    types = {"id": "int", "customer": "int"}
+    sales, customers = shop.table("sales", types), shop.table("customers", {"id": "int", "city": "string"})
+    sales.build([{"id": 1, "customer": None}, {"id": 2, "customer": 7}])
+    customers.build([{"id": 7, "city": "A"}])
+    joined = shop.table("joined", {"customer": "int", "city": "string"}, unique_key="customer")
+    joined.build_sql(
+        f"SELECT s.customer, c.city FROM {sales.name.sql} AS s JOIN {customers.name.sql} AS c "
+        "ON c.id = s.customer"
+    )
+    assert joined.rows() == [{"customer": 7, "city": "A"}]
+    sales.upsert([{"id": 1, "customer": 8}])
+    counted = shop.table("counted", {"customer": "int", "sales": "bigint"}, unique_key="customer")
+    counted.build_sql(f"SELECT customer, count(*) AS sales FROM {sales.name.sql} GROUP BY customer")
+    assert counted.rows() == [{"customer": 7, "sales": 1}, {"customer": 8, "sales": 1}]
+    sales.upsert([{"id": 3, "customer": None}])
+    with pytest.raises(NullKey):
+        counted.build_sql(f"SELECT customer, count(*) AS sales FROM {sales.name.sql} GROUP BY customer")
