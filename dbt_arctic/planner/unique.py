@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from dbt_arctic.planner.algebra import Aggregate, Filter, Join, Limit, Node, Project, Scan, Window, scans
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    Window,
+    scans,
+    walk,
+)
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import equalities, plain
 
@@ -24,6 +35,9 @@ def has_small_groups(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> b
     :param keys_of: the keys of upstreams, as stored.
     """
     groups = {plain(value) for _, value in node.groups}
+    for part in walk(node.child):
+        if isinstance(part, Project):  # what stands below comes later
+            groups |= {plain(value) for name, value in part.items if name in groups}
     return any(
         name in groups and stored in keys_of.get(scan.source, ())[:1]
         for scan in scans(node.child)

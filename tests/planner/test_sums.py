@@ -118,7 +118,8 @@ def test_extremes_follow_unless_they_have_left_their_group(once: bool) -> None:
                 followed += ready.changed
             else:
                 left += 1
-    assert followed > 3 * left > 0
+    # Of groups as small as the rows of a key, which keep their extremes more often, none has both.
+    assert followed > (2 if once else 3) * left > 0
 
 
 @pytest.mark.parametrize("once", [False, True])
