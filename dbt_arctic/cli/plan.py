@@ -73,7 +73,7 @@ def reasons(entry: ModelPlan) -> list[str]:
         rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows >= 0 else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
     if plan.state is not None and plan.action in ("incremental", "full"):
-        found.append(f"by way of its state, which is refreshed first: {plan.state.name.identifier}")
+        found.append(f"by way of its state, {plan.state.name.identifier}")
     if plan.reading.time_moved and plan.action == "incremental":
         found.append("the time that it asks for has moved since the last refresh")
     for advice in entry.advice:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Aggregate, Filter, Join, Node, Project, map_children
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.scalars import column, columns_of, equalities, plain, present
+from dbt_arctic.planner.scalars import column, columns_of, linked, or_zero, plain, present
 from dbt_arctic.planner.unique import unique_keys
 
 _CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
@@ -52,22 +52,17 @@ def _below_join(node: Aggregate, facts: Facts) -> Node | None:
         return None
     links = [part for part in join.conditions if not columns_of(part) <= right]
     own = [part for part in join.conditions if columns_of(part) <= right]
-    met = [[a for a, b in equalities([link]) if a in right and b in left] for link in links]
-    if not links or not all(met):
+    names = linked(links, right, left)
+    if names is None:
         return None
-    names = tuple(dict.fromkeys(name for found in met for name in found))
     # What is NULL meets no row.
     rows = Filter(join.right, (*own, *(present(name) for name in names)))
     grouped = Aggregate(rows, tuple((name, column(name)) for name in names), node.aggregates)
     values = tuple(
-        (name, _or_zero(name) if isinstance(call, exp.Count) else column(name))
+        (name, or_zero(column(name)) if isinstance(call, exp.Count) else column(name))
         for name, call in node.aggregates
     )
     return Project(replace(join, right=grouped, conditions=tuple(links)), (*node.groups, *values))
-
-
-def _or_zero(name: str) -> exp.Expression:
-    return exp.Coalesce(this=column(name), expressions=[exp.Literal.number(0)])
 
 
 __all__ = ["below_joins"]

@@ -31,7 +31,7 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.eager import below_joins
 from dbt_arctic.planner.plan import Query
-from dbt_arctic.planner.scalars import column, columns_of, equalities, present
+from dbt_arctic.planner.scalars import column, columns_of, linked, or_zero, present
 from dbt_arctic.planner.split import ROWS, STATE, Split, sql_of, state_of_sums
 from dbt_arctic.planner.unique import has_small_groups
 
@@ -128,11 +128,8 @@ def _of_subquery(subquery: Subquery) -> _Kept | None:
     """The groups of a subquery by what links it to the outer row."""
     links = subquery.links
     inner = set(subquery.plan.output)
-    met = [[a for a, b in equalities([link]) if a in inner and b not in inner] for link in links]
-    if not links or not all(met):
-        return None
-    names = tuple(dict.fromkeys(name for found in met for name in found))
-    if set(columns_of(*links)) & inner != set(names):
+    names = linked(links, inner)
+    if names is None or columns_of(*links) & inner != set(names):
         return None
     # What is NULL meets no outer row.
     child = Filter(subquery.plan, tuple(present(name) for name in names))
@@ -154,17 +151,13 @@ def _of_value(
         calls[name] = cast(exp.Expression, part)
         # One row at most has the link's values: its value, or nothing, as of no row.
         whole = exp.Max(this=column(name))
-        return _or_zero(whole) if isinstance(part, exp.Count) else whole
+        return or_zero(whole) if isinstance(part, exp.Count) else whole
 
     assert subquery.value is not None
     value = cast(exp.Expression, subquery.value.copy().transform(swap, copy=False))
     if not calls or value.find(exp.Filter, exp.Window):
         return None
     return _Kept(Aggregate(child, groups, tuple(calls.items())), subquery, value)
-
-
-def _or_zero(value: exp.Expression) -> exp.Expression:
-    return exp.Coalesce(this=value, expressions=[exp.Literal.number(0)])
 
 
 # The state, and what stands for it
@@ -181,7 +174,7 @@ def _kept(query: Query, place: _Kept) -> Split | None:
             for _, call in rows.aggregates
         )
         made = state_of_sums(query, rows) if simple else None
-        return None if made is None else replace(made, columns=query.columns, is_small=True)
+        return None if made is None else replace(made, is_small=True)
     if rows.grouping_sets is not None or not rows.groups:
         return None
     counted = replace(rows, aggregates=((ROWS, exp.Count(this=exp.Star())),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -20,6 +20,29 @@ def column(identifier: str) -> exp.Column:
 def present(identifier: str) -> exp.Expression:
     """``identifier IS NOT NULL``"""
     return exp.Not(this=exp.Is(this=column(identifier), expression=exp.Null()))
+
+
+def or_zero(value: exp.Expression) -> exp.Expression:
+    """``coalesce(value, 0)``: a count that is missing is none."""
+    return exp.Coalesce(this=value, expressions=[exp.Literal.number(0)])
+
+
+def linked(
+    conditions: Iterable[exp.Expression], inside: Collection[str], outside: Collection[str] | None = None
+) -> tuple[str, ...] | None:
+    """The columns of one side that conditions make equal to columns of the other, each once; ``None`` where
+    some condition does not, or there is none.
+
+    :param outside: without it, all that is not ``inside``.
+    """
+    names: dict[str, None] = {}
+    for condition in conditions:
+        pairs = list(equalities([condition]))
+        met = [a for a, b in pairs if a in inside and (b not in inside if outside is None else b in outside)]
+        if not met:
+            return None
+        names.update(dict.fromkeys(met))
+    return tuple(names) or None
 
 
 def _same_column(found: exp.Column) -> exp.Column:

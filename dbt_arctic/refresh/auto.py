@@ -119,6 +119,15 @@ class AutoPlan:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What holds for every query of a model's refresh. Parameters as those of ``plan_auto``."""
+
+    settings: str = ""
+    until: Until = lambda name: None
+    now: Clock | None = None
+
+
+@dataclass(frozen=True)
 class StatePlan:
     """The state of a model, which is refreshed before it.
 
@@ -131,9 +140,7 @@ class StatePlan:
     split: Split
     plan: AutoPlan
     model_sql: str
-    settings: str
-    now: Clock | None
-    until: Until
+    terms: Terms
     names: Mapping[str, str]
 
     @property
@@ -155,14 +162,11 @@ class BesidePlan:
     """:param hidden: the columns that are not the model's.
     :param is_small: whether it has, as far as its groups tell, few rows.
     :param model_sql: the model's own SQL, for when it has to do without.
-    :param names: what the query over it may read besides, as SQL.
     """
 
     hidden: tuple[str, ...]
     model_sql: str
-    settings: str
-    now: Clock | None
-    until: Until
+    terms: Terms
     is_small: bool = True
 
 
@@ -334,4 +338,4 @@ def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
     )
 
 
-__all__ = ["AutoPlan", "StatePlan", "facts_of", "plan_auto"]
+__all__ = ["AutoPlan", "StatePlan", "Terms", "facts_of", "plan_auto"]

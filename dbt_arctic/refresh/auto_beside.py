@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, beside, state_sql, with_state_sql
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import AutoPlan, BesidePlan
-from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, split_of
+from dbt_arctic.refresh.auto import AutoPlan, BesidePlan, Terms
+from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, split_beside
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.groups import may_be_many
-from dbt_arctic.refresh.reading import Reading, Until, read
+from dbt_arctic.refresh.reading import Reading, read
 from dbt_arctic.refresh.state import find_keyed
 
 
@@ -37,10 +35,7 @@ def build_beside(
     schema: Schema | None,
     reading: Reading,
     plan: Plan,
-    *,
-    settings: str,
-    until: Until,
-    now: Clock | None,
+    terms: Terms,
 ) -> AutoPlan | None:
     """How a model is built that is to be its own state; ``None`` where it cannot be.
 
@@ -49,7 +44,7 @@ def build_beside(
     if reading.reason is not None or schema is None:
         return None
     own = schema(sql)
-    made = split_of(reading, config, [column.name for column in own], hides=True)
+    made = split_beside(reading, config, [column.name for column in own])
     stored = None if made is None else beside(made)
     if made is None or stored is None:
         return None
@@ -64,26 +59,15 @@ def build_beside(
     if [column for column in produced if column.name not in hidden] != own:
         return None
     try:
-        shown = read(catalog, name, text, {}, until)
+        shown = read(catalog, name, text, {}, terms.until)
         query, facts = as_called(shown, [column.name for column in produced])
         if plan_sums(query, config.unique_key, facts, config.accept) is None:
             return None
     except CannotPlan:
         return None
-    found = plan(
-        catalog,
-        name,
-        config,
-        text,
-        schema,
-        rebuild=True,
-        settings=settings,
-        until=until,
-        made_of=sql,
-        now=now,
-    )
+    found = plan(catalog, name, config, text, schema, terms, rebuild=True, made_of=sql)
     is_small = not may_be_many(catalog, reading, made.state)
-    return replace(found, beside=BesidePlan(hidden, sql, settings, now, until, is_small))
+    return replace(found, beside=BesidePlan(hidden, sql, terms, is_small))
 
 
 def plan_beside(
@@ -94,10 +78,7 @@ def plan_beside(
     schema: Schema | None,
     table: KeyedTable,
     plan: Plan,
-    *,
-    settings: str,
-    until: Until,
-    now: Clock | None,
+    terms: Terms,
 ) -> AutoPlan | None:
     """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows."""
     own = None if schema is None else [(column.name, column.type) for column in schema(sql)]
@@ -105,15 +86,14 @@ def plan_beside(
         return None
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
-    text = _with_hidden(table, sql, shown, read(catalog, name, sql, {}, until), config)
-    planned = partial(plan, settings=settings, until=until, made_of=sql, now=now)
-    found = planned(catalog, name, config, text, schema)
+    text = _with_hidden(table, sql, shown, read(catalog, name, sql, {}, terms.until), config)
+    found = plan(catalog, name, config, text, schema, terms, made_of=sql)
     if text != nulls and (found.action == "build" or _has_changed(found)):
         # Its sums have other types by now, or the last refresh had to do without them.
-        without = planned(catalog, name, config, nulls, schema)
+        without = plan(catalog, name, config, nulls, schema, terms, made_of=sql)
         if found.action == "build" or not _has_changed(without):
             found = without
-    return replace(found, beside=BesidePlan(table.hidden, sql, settings, now, until))
+    return replace(found, beside=BesidePlan(table.hidden, sql, terms))
 
 
 def _has_changed(plan: AutoPlan) -> bool:
@@ -141,11 +121,9 @@ def run_beside(
             config,
             text,
             edge.query_schema,
+            found.terms,
             rebuild=builds,
-            settings=found.settings,
-            until=found.until,
             made_of="" if text == found.model_sql else found.model_sql,
-            now=found.now,
         )
         if alone.sql == plan.sql:
             raise
@@ -156,7 +134,7 @@ def _with_hidden(
     table: KeyedTable, sql: str, shown: Sequence[str], reading: Reading, config: KeyedConfig
 ) -> str:
     """The model's SQL with the hidden columns that its table has."""
-    made = None if reading.reason is not None else split_of(reading, config, shown, hides=True)
+    made = None if reading.reason is not None else split_beside(reading, config, shown)
     stored = None if made is None else beside(made)
     if made is not None and stored is not None:
         # What is of use and not needed may be missing in a table that is older.

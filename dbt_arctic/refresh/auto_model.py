@@ -17,7 +17,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.asked import note_asked, will_ask
-from dbt_arctic.refresh.auto import AutoPlan, plan_auto
+from dbt_arctic.refresh.auto import AutoPlan, Terms, plan_auto
 from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
 from dbt_arctic.refresh.auto_run import refresh_auto, require_incremental
 from dbt_arctic.refresh.auto_state import (
@@ -61,9 +61,7 @@ def plan_refresh(
     :param now: what functions of time tell; without it, a model that asks for the time is refreshed in full.
     """
     table = None if rebuild else find_keyed(catalog, name)
-    found = _planned(
-        catalog, name, config, sql, schema, table, rebuild=rebuild, settings=settings, until=until, now=now
-    )
+    found = _planned(catalog, name, config, sql, schema, Terms(settings, until, now), table, rebuild=rebuild)
     if found.action == "build" and table is not None:
         what = "the model has other columns, or columns of other types, than its table"
         return replace(found, reason=Reason("changed-columns", what))
@@ -76,53 +74,25 @@ def _planned(
     config: KeyedConfig,
     sql: str,
     schema: Schema | None,
+    terms: Terms,
     table: KeyedTable | None,
     *,
     rebuild: bool,
-    settings: str,
-    until: Until,
-    now: Clock | None,
 ) -> AutoPlan:
     kept = None if rebuild else find_state(catalog, name)
     if kept is not None and table is not None:
-        reading = read(catalog, name, sql, {}, until)
-        over = plan_state(
-            catalog,
-            name,
-            config,
-            sql,
-            schema,
-            reading,
-            _plan,
-            _alone,
-            settings=settings,
-            until=until,
-            now=now,
-        )
+        reading = read(catalog, name, sql, {}, terms.until)
+        over = plan_state(catalog, name, config, sql, schema, reading, _plan, _alone, terms)
         if over is not None:
             return over
-    plan = _alone(
-        catalog, name, config, sql, schema, rebuild=rebuild, settings=settings, until=until, now=now
-    )
+    plan = _alone(catalog, name, config, sql, schema, terms, rebuild=rebuild)
     if plan.action != "build" or not is_free(catalog, name):
         return plan
     # A state further inside is the model's besides its own sums.
-    reading = plan.reading if plan.beside is None else read(catalog, name, sql, {}, until)
+    reading = plan.reading if plan.beside is None else read(catalog, name, sql, {}, terms.until)
     for inside in (True, False) if plan.beside is None else (True,):
         over = plan_state(
-            catalog,
-            name,
-            config,
-            sql,
-            schema,
-            reading,
-            _plan,
-            _alone,
-            plan,
-            inside=inside,
-            settings=settings,
-            until=until,
-            now=now,
+            catalog, name, config, sql, schema, reading, _plan, _alone, terms, plan, inside=inside
         )
         if over is not None:
             return over
@@ -135,13 +105,11 @@ def _alone(
     config: KeyedConfig,
     sql: str,
     schema: Schema | None,
+    terms: Terms,
     *,
     rebuild: bool = False,
-    settings: str = "",
-    until: Until = lambda name: None,
     of_state: bool = False,
     made_of: str = "",
-    now: Clock | None = None,
 ) -> AutoPlan:
     """The plan of a model without a state in a table of its own."""
     table = None if rebuild else find_keyed(catalog, name)
@@ -149,33 +117,16 @@ def _alone(
     if table is not None and table.hidden:
         if schema is not None and keeps_its_columns(catalog, table, load_change(catalog, table)):
             check_unchanged_config(config, table)
-            beside = plan_beside(
-                catalog, name, config, sql, None, table, plan, settings=settings, until=until, now=now
-            )
+            beside = plan_beside(catalog, name, config, sql, None, table, plan, terms)
             if beside is not None and is_of_same_query(beside):
                 return beside
-        beside = plan_beside(
-            catalog, name, config, sql, schema, table, plan, settings=settings, until=until, now=now
-        )
+        beside = plan_beside(catalog, name, config, sql, schema, table, plan, terms)
         if beside is not None:
             return beside
-    found = plan(
-        catalog,
-        name,
-        config,
-        sql,
-        schema,
-        rebuild=rebuild,
-        settings=settings,
-        until=until,
-        made_of=made_of,
-        now=now,
-    )
+    found = plan(catalog, name, config, sql, schema, terms, rebuild=rebuild, made_of=made_of)
     if found.action != "build":
         return found
-    beside = build_beside(
-        catalog, name, config, sql, schema, found.reading, plan, settings=settings, until=until, now=now
-    )
+    beside = build_beside(catalog, name, config, sql, schema, found.reading, plan, terms)
     return found if beside is None else beside
 
 
@@ -185,13 +136,11 @@ def _plan(
     config: KeyedConfig,
     sql: str,
     schema: Schema | None,
+    terms: Terms,
     *,
     rebuild: bool = False,
-    settings: str = "",
-    until: Until = lambda name: None,
     of_state: bool = False,
     made_of: str = "",
-    now: Clock | None = None,
 ) -> AutoPlan:
     table = None if rebuild else find_keyed(catalog, name)
     change = None if table is None else load_change(catalog, table)
@@ -205,14 +154,14 @@ def _plan(
             consumed_versions(history),
             config,
             sql,
-            settings=settings,
-            until=until,
+            settings=terms.settings,
+            until=terms.until,
             columns=columns,
             of_state=of_state,
             made_of=made_of,
             took=timings(history),
             written_to=is_written_to(history),
-            now=now,
+            now=terms.now,
         )
 
     if table is None or change is None:

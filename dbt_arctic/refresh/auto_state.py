@@ -20,12 +20,12 @@ from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.moment import AsCalled, Clock
+from dbt_arctic.planner.moment import AsCalled
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import AutoPlan, StatePlan
+from dbt_arctic.refresh.auto import AutoPlan, StatePlan, Terms
 from dbt_arctic.refresh.auto_inside import (
     are_together,
     as_of,
@@ -38,7 +38,7 @@ from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.groups import may_be_many
-from dbt_arctic.refresh.reading import Reading, Until, understood
+from dbt_arctic.refresh.reading import Reading, understood
 from dbt_arctic.refresh.state import find_keyed, load_keyed
 
 Schema = Callable[[str], list[ColumnInfo]]
@@ -58,13 +58,11 @@ class Plan(Protocol):
         config: KeyedConfig,
         sql: str,
         schema: Schema | None,
+        terms: Terms,
         *,
         rebuild: bool = ...,
-        settings: str = ...,
-        until: Until = ...,
         of_state: bool = ...,
         made_of: str = ...,
-        now: Clock | None = ...,
     ) -> AutoPlan: ...
 
 
@@ -81,12 +79,10 @@ def plan_state(
     reading: Reading,
     plan: Plan,
     over: Plan,
+    terms: Terms,
     build: AutoPlan | None = None,
     *,
     inside: bool | None = None,
-    settings: str,
-    until: Until,
-    now: Clock | None,
 ) -> AutoPlan | None:
     """The plan of a model over its state; ``None`` where it has none, and gets none.
 
@@ -100,11 +96,18 @@ def plan_state(
     kept = state_name(name)
     table, there = find_keyed(catalog, name), find_keyed(catalog, kept)
     stored = None if table is None else table.visible.column_names
-    columns = stored if schema is None else [one.name for one in schema(sql)]
-    made = None if inside is False else _inside(reading, config, columns, None if build else there)
+    own_columns = None if schema is None else schema(sql)
+    columns = stored if own_columns is None else [one.name for one in own_columns]
+    try:
+        query, facts = as_called(reading, columns)
+    except CannotPlan:
+        return None
+    made = None
+    if inside is not False:
+        made = inside_of(query, facts, reading, config, None if build else there)
     hides = build is None and table is not None and bool(table.hidden)
     if made is None and not inside and not hides:
-        made = split_of(reading, config, columns, hides=False)
+        made = _split(query, facts, reading, config, hides=False)
     if made is None:
         return None
     # A loss of what nobody reads would end its refreshes late.
@@ -113,7 +116,7 @@ def plan_state(
     text = state_sql(made, names)
     if build is not None and schema is not None:
         types = {column.name: column.type for column in schema(text)}
-        if not _is_the_same(schema, sql, text, made, types, names):
+        if not _gives(own_columns, schema, text, made, types, names):
             return None
         if made.around is not None:
             own_sql = outer_sql(made, kept.sql, types, names)
@@ -137,8 +140,8 @@ def plan_state(
     )
     # Other SQL, or an older version of ours, may have kept it by other columns.
     builds = build is not None or (there is not None and there.key != made.key)
-    found = plan(catalog, kept, own, text, schema, rebuild=builds, settings=settings, until=until, now=now)
-    state = StatePlan(kept, own, made, found, sql, settings, now, until, names)
+    found = plan(catalog, kept, own, text, schema, terms, rebuild=builds)
+    state = StatePlan(kept, own, made, found, sql, terms, names)
     if build is not None:
         return replace(build, state=state, beside=None)
     shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
@@ -179,18 +182,9 @@ def _outer(
     sql = state.over(table.types)
     for _ in range(_LOOKS):
         versions = consumed_by(catalog, table) if state.is_inside else {}
-        found = plan(
-            catalog,
-            name,
-            config,
-            sql,
-            schema,
-            rebuild=rebuild,
-            settings=state.settings,
-            until=as_of(versions, state.name, state.until) if state.is_inside else lambda name: None,
-            of_state=True,
-            now=state.now,
-        )
+        until = as_of(versions, state.name, state.terms.until) if state.is_inside else Terms.until
+        terms = replace(state.terms, until=until)
+        found = plan(catalog, name, config, sql, schema, terms, rebuild=rebuild, of_state=True)
         if not state.is_inside or (consumed_by(catalog, table) == versions and are_together(found, versions)):
             return found
     raise _Apart
@@ -222,18 +216,8 @@ def run_over_state(
         lost = find_keyed(edge.catalog, state.name)
         if lost is not None and not isinstance(error, StatementError | _Apart):
             drop_keyed(edge, lost)
-        alone = plans(
-            edge.catalog,
-            name,
-            config,
-            state.model_sql,
-            edge.query_schema,
-            rebuild=builds,
-            settings=state.settings,
-            until=state.until,
-            now=state.now,
-        )
-        return run(name, config, alone)
+        schema, sql = edge.query_schema, state.model_sql
+        return run(name, config, plans(edge.catalog, name, config, sql, schema, state.terms, rebuild=builds))
     if builds:
         return outcome
     # A run that ended between the two has left nothing to do but the second.
@@ -275,18 +259,24 @@ def is_free(catalog: CatalogReader, name: Name) -> bool:
     )
 
 
-def split_of(
-    reading: Reading, config: KeyedConfig, columns: Sequence[str] | None, *, hides: bool
-) -> Split | None:
-    """A model's query as a state and a query over it; ``None`` where that would be of no use.
+def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) -> Split | None:
+    """A model's query as a state that is to stand beside the model, and a query over it; ``None`` where that
+    would be of no use.
 
-    :param hides: whether the state is to stand beside the model: then one that is a state itself may hide
-        what its extremes need besides.
-    :param columns: the names of the query's columns, where they are known; the SQL alone tells no case.
+    :param columns: the names of the query's columns; the SQL alone tells no case.
     """
     try:
-        # The state's SQL asks for the time itself, whenever it is run.
         query, facts = as_called(reading, columns)
+    except CannotPlan:
+        return None
+    return _split(query, facts, reading, config, hides=True)
+
+
+def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *, hides: bool) -> Split | None:
+    """:param hides: whether the state is to stand beside the model: then one that is a state itself may hide
+    what its extremes need besides.
+    """
+    try:
         check_determined(query.node, query.types, facts, config.accept)
         itself = plan_sums(query, config.unique_key, facts, config.accept)
         if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
@@ -300,31 +290,30 @@ def split_of(
 
 
 def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, Facts]:
-    """A query as it is run at any time, whatever has changed."""
+    """A query as it is run at any time, whatever has changed. It asks for the time itself.
+
+    :param columns: their names, where they are known.
+    :raises CannotPlan: with the reason.
+    """
     same_time = AsCalled()
     query = understood(replace(reading, now=same_time, last=same_time), columns)
     return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
 
 
-def _inside(
-    reading: Reading, config: KeyedConfig, columns: Sequence[str] | None, there: KeyedTable | None
-) -> Split | None:
-    try:
-        query, facts = as_called(reading, columns)
-    except CannotPlan:
-        return None
-    return inside_of(query, facts, reading, config, there)
-
-
-def _is_the_same(
-    schema: Schema, sql: str, text: str, made: Split, types: Mapping[str, str], names: Mapping[str, str]
+def _gives(
+    own: list[ColumnInfo] | None,
+    schema: Schema,
+    text: str,
+    made: Split,
+    types: Mapping[str, str],
+    names: Mapping[str, str],
 ) -> bool:
-    """Whether the query over a state has the columns and types of the model's own."""
+    """Whether the query over a state has the columns and types of the model's ``own``."""
     try:
         over = outer_sql(made, f"(\n{text}\n)", types, names)
     except NoState:
         return False
-    return schema(over) == schema(sql)
+    return schema(over) == own
 
 
 def _over_state(config: KeyedConfig) -> KeyedConfig:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import finalize
 
@@ -108,8 +108,8 @@ class SharedRows:
         return _global(name)
 
     def _keep(self, name: str, asked: _Asked, sql: str, run: Run) -> None:
-        while _ENDED:
-            for old in _ENDED.popleft() - self._names:
+        for old in _left_over():
+            if old not in self._names:
                 run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
         self._names.add(name)
         # Under the same name: a statement that was made for fewer of them finds them here, too.
@@ -121,6 +121,15 @@ class SharedRows:
             run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
             del self._asked[old]
             self._names.discard(old)
+
+
+def _left_over() -> Iterator[str]:
+    while _ENDED:
+        try:
+            names = _ENDED.popleft()
+        except IndexError:  # another invocation of the process was faster
+            return
+        yield from names
 
 
 def _global(name: str) -> str:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import duckdb
 import pytest
 
 from dbt_arctic.planner import eager, inner
+from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
-from dbt_arctic.planner.plan import understand
-from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.plan import affected_sql, plan_incremental, understand
 from dbt_arctic.planner.split import Split, outer_sql, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from tests.planner import tpch_data
 from tests.planner.inside import judge_inside
-from tests.planner.oracle import Database, to_duckdb
+from tests.planner.oracle import Database, InDuckDB, to_duckdb
 from tests.planner.random_queries import Case, draw
 
 CASES = 700
@@ -32,15 +31,6 @@ ROWS = {"s": 100, "k": 10}
 def inside(sql: str, worth: int = 50) -> Split | None:
     query = understand(named(parse(sql), lambda written: written), SALES)
     return split_inside(query, KEYS, ROWS, worth)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
-    folder: Path = tmp_path_factory.mktemp("tpch")
-    tpch_data.generate(folder)
-    connection = tpch_data.load(folder)
-    tpch_data.change(connection, 1)
-    return connection
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
@@ -63,6 +53,21 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
     sums = plan_sums(kept, made.key, tpch_data.FACTS)
     assert sums is not None, "what changed is added"
     assert not sums.staged.gathered, "and nothing is looked up for it"
+
+
+def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckDBPyConnection) -> None:
+    """Of all pairs whose sum has changed, q20 is about the parts of one name."""
+    schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
+    made = split_inside(understand(tpch_data.QUERIES["q20"], schemas), tables, dict.fromkeys(tables, 1), 1)
+    assert made is not None
+    names = {table: table for table in tables}
+    pairs = tuple((name, "bigint") for name in made.state.output)
+    over = understand(outer_sql(made, "state", {}, names), {**schemas, "state": pairs})
+    facts = {table: UpstreamFacts(False, tables[table], rows=1_000) for table in tables}
+    for rows, is_asked in ((1_000, True), (999, False)):
+        changed = UpstreamFacts(True, made.key, rows=rows)
+        plan = plan_incremental(over, tpch_data.KEYS["q20"], Facts({**facts, "state": changed}))
+        assert ("forest" in affected_sql(plan, InDuckDB())) == is_asked
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +138,11 @@ def _same_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager, "_or_zero", column)
+    monkeypatch.setattr(eager, "or_zero", lambda value: value)
 
 
 def _no_zero_in_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inner, "_or_zero", lambda value: value)
+    monkeypatch.setattr(inner, "or_zero", lambda value: value)
 
 
 def _any_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +177,7 @@ def test_two_places_that_ask_for_something_else_are_told_apart(monkeypatch: pyte
         "SELECT s.id FROM s JOIN (SELECT c, sum(x) AS t FROM s GROUP BY c) AS q ON q.c = s.c",
         # Groups as small as the rows of a key are computed anew.
         "SELECT k.id, q.t FROM k JOIN (SELECT id, sum(x) AS t FROM s GROUP BY id) AS q ON q.id = k.id",
+        "SELECT k.id FROM k WHERE k.n IN (SELECT q.i FROM (SELECT id AS i FROM s WHERE x > 1) AS q)",
         # What changed would have to be looked up.
         "SELECT k.id FROM k JOIN (SELECT c, sum(x) AS t FROM (SELECT c, x, row_number() OVER (PARTITION BY c "
         "ORDER BY id) AS r FROM s) AS w WHERE r = 1 GROUP BY c) AS q ON q.c = k.id",

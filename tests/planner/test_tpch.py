@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -36,15 +35,6 @@ TIES = frozenset({"ties"})
 
 GUARDED = {"q15"}
 """Those with a value over changed tables that nothing links to a row: where it changes, all rows may."""
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> duckdb.DuckDBPyConnection:
-    folder: Path = tmp_path_factory.mktemp("tpch")
-    tpch_data.generate(folder)
-    connection = tpch_data.load(folder)
-    tpch_data.change(connection, 1)
-    return connection
 
 
 def unlimited(sql: str) -> str:

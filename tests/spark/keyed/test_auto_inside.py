@@ -12,6 +12,7 @@ import pytest
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh import auto, auto_inside, auto_state
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
@@ -247,6 +248,43 @@ def test_a_group_without_a_value_ends_the_state(of_sales: Shop, monkeypatch: pyt
     of_sales.change()
     of_sales.refresh("totals")
     assert of_sales.rows("totals") == of_sales.expected("totals")
+
+
+def test_a_group_whose_value_goes_ends_the_state_and_costs_no_row(
+    of_sales: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        MODELS,
+        "totals",
+        (
+            "total",
+            """SELECT total, count(*) AS customers FROM (
+                 SELECT customer, count(*) AS total FROM {sales} GROUP BY customer) AS q GROUP BY total""",
+        ),
+    )
+    of_sales.sales.upsert([{**of_sales.sale(number), "customer": 1} for number in range(60)])
+    of_sales.refresh("totals")
+    assert of_sales.state("totals") is not None
+    of_sales.sales.upsert([{**of_sales.sale(3), "customer": None}])
+    of_sales.refresh("totals")
+    assert of_sales.rows("totals") == of_sales.expected("totals")
+    assert of_sales.state("totals") is None
+
+
+def test_a_state_that_others_keep_refreshing_is_done_without_and_stays(
+    of_sales: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_sales.refresh("ends")
+    of_sales.change()
+    moving = iter(range(9))
+    with monkeypatch.context() as others:
+        others.setattr(auto_state, "consumed_by", lambda *_: {"x": Consumed("x", str(next(moving)))})
+        assert str(of_sales.refresh("ends").choice) == "FULL (changed-sql)"
+    assert of_sales.rows("ends") == of_sales.expected("ends")
+    assert of_sales.state("ends") is not None
+    of_sales.change()
+    of_sales.refresh("ends")
+    assert of_sales.rows("ends") == of_sales.expected("ends")
 
 
 def test_small_tables_get_none(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
