@@ -76,6 +76,7 @@ class Duck:
     def __init__(self) -> None:
         self.connection = duckdb.connect(":memory:", config={"threads": 1})
         self.connection.execute("CREATE MACRO arctic_bucket(n, v) AS hash(v) % n")
+        self.connection.execute("CREATE MACRO spark_partition_id() AS 0")
         self.connection.execute("CREATE MACRO timestamp_seconds(s) AS make_timestamp(s * 1000000)")
         self._schemas: dict[str, list[ColumnInfo]] = {}
 
