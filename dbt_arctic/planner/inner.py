@@ -30,6 +30,7 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.eager import below_joins
+from dbt_arctic.planner.narrowed import split_narrowed
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.scalars import column, columns_of, linked, or_zero, present
 from dbt_arctic.planner.split import ROWS, STATE, Split, sql_of, state_of_sums
@@ -70,7 +71,7 @@ def split_inside(
 
     :returns: ``None`` where nothing inside the query is worth one.
     """
-    node = below_joins(query.node, keys_of)
+    whole, node = query, below_joins(query.node, keys_of)
     query = replace(query, node=node)
     ends_in = _ends_in(node)
     places = [
@@ -83,7 +84,7 @@ def split_inside(
         around = _Swap(place, place.text).node(node)
         if _largest(place.rows, rows)[1] not in {scan.source for scan in scans(around)}:
             return replace(made, around=around)
-    return None
+    return split_narrowed(whole, keys_of, rows, worth)
 
 
 def _ends_in(node: Node) -> Node:

@@ -52,6 +52,14 @@ _ROWS_OF_AN_AVERAGE = 9
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """:param source: the upstream of which there is a row for each of ``rows`` at least."""
+
+    rows: Node
+    source: str
+
+
+@dataclass(frozen=True)
 class Split:
     """:param state: the state's query; its columns are named as its output.
     :param key: what identifies a row of the state.
@@ -61,7 +69,8 @@ class Split:
         how many values there are.
     :param is_small: whether it has, as far as its groups tell, few rows.
     :param around: where the state stands further inside, instead of ``above``: the query with scans of
-        ``STATE``, whose columns are those of the key, and aggregates by the names of ``parts``.
+        ``STATE``, whose columns are those of the state, and aggregates by the names of ``parts``.
+    :param chosen: where the state has the rows of a large table that meet chosen rows of others: these.
     """
 
     state: Node
@@ -72,6 +81,7 @@ class Split:
     spare: frozenset[str] = frozenset()
     is_small: bool = False
     around: Node | None = None
+    chosen: Chosen | None = None
 
 
 class NoState(Exception):
@@ -115,6 +125,12 @@ def state_sql(made: Split, names: Mapping[str, str]) -> str:
     return Renderer(_Named(names)).query(made.state)
 
 
+def chosen_sql(chosen: Chosen, names: Mapping[str, str]) -> str:
+    """How many rows are chosen. :param names: what stands for an upstream: its name, quoted."""
+    counted = Aggregate(chosen.rows, (), ((ROWS, exp.Count(this=exp.Star())),))
+    return Renderer(_Named(names)).query(trimmed(counted))
+
+
 def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:
     """The query over the state.
 
@@ -124,7 +140,8 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[s
     """
     node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
     if made.around is not None:
-        node = trimmed(_filled(made.around, node, dict(_items(made, types))))
+        stored = {name: column(name) for name in made.state.output}
+        node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}))
     elif made.parts:
         node = Project(node, _items(made, types))
     for part in reversed(made.above):

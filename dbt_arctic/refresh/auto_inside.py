@@ -18,9 +18,10 @@ from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split
-from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.planner.split import Split, chosen_sql
+from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.reading import Reading, Until, full_name
 from dbt_arctic.refresh.state import load_change
 
@@ -28,6 +29,9 @@ WORTH_ROWS = 1_000_000
 """Of a table with fewer, a query reads all in less time than it takes to refresh one table more."""
 
 _LITTLE = 0.1
+_FEW = 0.1
+"""Of the rows that could be chosen. With more, what a state of chosen rows spares it costs itself."""
+
 _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "timestamp", "boolean")
 """Types of columns that a state may have as its key: two values are equal or not, and nothing else."""
 
@@ -76,6 +80,15 @@ def is_refreshed(
     return True
 
 
+def is_of_few(edge: Edge, state: StatePlan) -> bool:
+    """Whether a state has few of the rows that it could have. Asks Spark, where that depends on the data."""
+    chosen = state.split.chosen
+    if chosen is None:
+        return True
+    ((rows,),) = edge.query(chosen_sql(chosen, state.names))
+    return bool(rows <= _FEW * state.plan.reading.upstreams[chosen.source].rows)
+
+
 def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:
     """The versions that a state was computed from."""
     return consumed_versions(load_change(catalog, state).history())
@@ -104,4 +117,13 @@ def reads_little(outer: AutoPlan, state: AutoPlan) -> bool:
     return min(read, default=-1) >= 0 and sum(read) <= _LITTLE * sum(instead)
 
 
-__all__ = ["WORTH_ROWS", "are_together", "as_of", "consumed_by", "inside_of", "is_refreshed", "reads_little"]
+__all__ = [
+    "WORTH_ROWS",
+    "are_together",
+    "as_of",
+    "consumed_by",
+    "inside_of",
+    "is_of_few",
+    "is_refreshed",
+    "reads_little",
+]

@@ -19,6 +19,7 @@ from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.asked import note_asked, will_ask
 from dbt_arctic.refresh.auto import AutoPlan, Terms, plan_auto
 from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
+from dbt_arctic.refresh.auto_inside import is_of_few
 from dbt_arctic.refresh.auto_run import refresh_auto, require_incremental
 from dbt_arctic.refresh.auto_state import (
     Schema,
@@ -86,13 +87,33 @@ def _planned(
         if over is not None:
             return over
     plan = _alone(catalog, name, config, sql, schema, terms, rebuild=rebuild)
+    return _with_state(catalog, name, config, sql, schema, terms, plan)
+
+
+def _with_state(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    schema: Schema | None,
+    terms: Terms,
+    plan: AutoPlan,
+    *,
+    inside: bool = True,
+) -> AutoPlan:
+    """A build with the state that the model gets, if it gets one.
+
+    :param plan: of the model without one. :param inside: whether it may be one further inside the query.
+    """
     if plan.action != "build" or not is_free(catalog, name):
         return plan
     # A state further inside is the model's besides its own sums.
     reading = plan.reading if plan.beside is None else read(catalog, name, sql, {}, terms.until)
-    for inside in (True, False) if plan.beside is None else (True,):
+    for place in (True, False) if plan.beside is None else (True,):
+        if place and not inside:
+            continue
         over = plan_state(
-            catalog, name, config, sql, schema, reading, _plan, _alone, terms, plan, inside=inside
+            catalog, name, config, sql, schema, reading, _plan, _alone, terms, plan, inside=place
         )
         if over is not None:
             return over
@@ -222,6 +243,11 @@ def run_refresh(
         told = one.reason.code if one.reason and has_other_columns(one) else "build"
         return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))
 
+    if plan.state is not None and plan.action == "build" and not is_of_few(edge, plan.state):
+        sql, terms, schema = plan.state.model_sql, plan.state.terms, edge.query_schema
+        alone = _alone(edge.catalog, name, config, sql, schema, terms, rebuild=True)
+        alone = replace(alone, reason=plan.reason)
+        plan = _with_state(edge.catalog, name, config, sql, schema, terms, alone, inside=False)
     if plan.state is None:
         outcome = run(name, config, plan)
         changed = plan.reason is not None and plan.reason.code == "changed-sql"

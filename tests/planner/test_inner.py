@@ -9,12 +9,12 @@ from contextlib import suppress
 import duckdb
 import pytest
 
-from dbt_arctic.planner import eager, inner
+from dbt_arctic.planner import eager, inner, narrowed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import affected_sql, plan_incremental, understand
-from dbt_arctic.planner.split import Split, outer_sql, state_sql, without_spare
+from dbt_arctic.planner.split import Split, chosen_sql, outer_sql, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from tests.planner import tpch_data
 from tests.planner.inside import judge_inside
@@ -22,10 +22,11 @@ from tests.planner.oracle import Database, InDuckDB, to_duckdb
 from tests.planner.random_queries import Case, draw
 
 CASES = 700
-TPCH = {"q13", "q15", "q20", "q22"}
+TPCH = {"q13", "q15", "q17", "q20", "q22"}
 SALES = {"s": (("id", "int"), ("c", "int"), ("x", "int")), "k": (("id", "int"), ("n", "int"))}
 KEYS = {"s": ("id",), "k": ("id",)}
 ROWS = {"s": 100, "k": 10}
+ABOVE = "s.x > (SELECT avg(b.x) FROM s AS b WHERE b.c = s.c)"
 
 
 def inside(sql: str, worth: int = 50) -> Split | None:
@@ -50,6 +51,9 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
     kept = understand(text, tpch_data.schemas(data))
+    if made.chosen is not None:
+        assert plan_incremental(kept, made.key, tpch_data.FACTS).affected is not None
+        return
     sums = plan_sums(kept, made.key, tpch_data.FACTS)
     assert sums is not None, "what changed is added"
     assert not sums.staged.gathered, "and nothing is looked up for it"
@@ -111,11 +115,35 @@ BY_HAND = {
         "SELECT t1.x AS o1, count(t2.v) AS o2 FROM a AS t1 LEFT JOIN b AS t2 ON t2.aid = t1.id GROUP BY t1.x",
         "o1 o2",
     ),
+    "above the average of its kind": (
+        "SELECT t1.id AS o1, t1.v AS o2, t2.y AS o3 FROM b AS t1 JOIN (SELECT t4.id, t4.y FROM a AS t4 "
+        "WHERE t4.x > 0) AS t2 ON t1.aid = t2.id WHERE t1.v >= "
+        "(SELECT avg(t3.v) FROM b AS t3 WHERE t3.aid = t2.id) AND t1.w > 0",
+        "o1 o2 o3",
+    ),
+    "alone of its kind": (
+        "SELECT t1.id AS o1 FROM a AS t2 JOIN b AS t1 ON t2.id = t1.aid WHERE t2.x > 0 AND NOT EXISTS "
+        "(SELECT 1 FROM b AS t3 WHERE t3.aid = t1.aid AND t3.v > 0 AND t3.id <> t1.id)",
+        "o1",
+    ),
+    "above the average of another kind": (
+        "SELECT t1.id AS o1 FROM b AS t1 JOIN a AS t2 ON t1.aid = t2.id WHERE t2.x > 0 AND t1.v >= "
+        "(SELECT avg(t3.v) FROM b AS t3 WHERE t3.w = t1.w)",
+        "o1",
+    ),
+    "chosen twice": (
+        "SELECT t1.id AS o1, count(*) AS o2 FROM b AS t1 JOIN a AS t2 ON t1.aid = t2.x WHERE t2.y > 0 AND "
+        "t1.v >= (SELECT sum(t3.v) / 3 FROM b AS t3 WHERE t3.aid = t1.aid) GROUP BY t1.id",
+        "o1 o2",
+    ),
     "a count in a value": (
         "SELECT t1.id AS o1, (SELECT count(t2.v) + 1 FROM b AS t2 WHERE t2.aid = t1.id) AS o2 FROM a AS t1",
         "o1 o2",
     ),
 }
+
+
+WITHOUT = {"groups of several rows", "above the average of another kind", "chosen twice"}
 
 
 def judged_by_hand(name: str) -> Counter[str]:
@@ -130,7 +158,7 @@ def judged_by_hand(name: str) -> Counter[str]:
 @pytest.mark.parametrize("name", BY_HAND)
 def test_what_random_cases_do_not_have(name: str) -> None:
     found = judged_by_hand(name)
-    assert set(found) == ({"nothing"} if name == "groups of several rows" else {"incremental"})
+    assert set(found) == ({"nothing"} if name in WITHOUT else {"incremental"})
 
 
 def _same_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,10 +177,23 @@ def _any_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager, "unique_keys", lambda *_: [frozenset[str]()])
 
 
+def _any_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = narrowed.equalities
+    monkeypatch.setattr(
+        narrowed, "equalities", lambda *given, **more: [*real(*given, **more), ("t3_aid", "t1_aid")]
+    )
+
+
+def _always_unique(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrowed, "unique_keys", lambda *_: [frozenset[str]()])
+
+
 WRONG: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
     "the count of what is missing": (_no_zero, "counts of counts"),
     "the count of nothing in a value": (_no_zero_in_a_value, "a count in a value"),
     "groups that are no rows of the other side": (_any_groups, "groups of several rows"),
+    "rows that are not kept": (_any_link, "above the average of another kind"),
+    "a row that is kept twice": (_always_unique, "chosen twice"),
 }
 
 
@@ -189,6 +230,16 @@ def test_two_places_that_ask_for_something_else_are_told_apart(monkeypatch: pyte
         "SELECT k.id, count(coalesce(s.x, 1)) AS n FROM k LEFT JOIN s ON s.c = k.id GROUP BY k.id",
         "SELECT k.id, count(*) AS n FROM k LEFT JOIN s ON s.c = k.id GROUP BY k.id",
         "SELECT k.n, count(s.x) AS m FROM k LEFT JOIN s ON s.c = k.id GROUP BY k.n",
+        # All rows are chosen.
+        f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE {ABOVE}",
+        # Rows are looked up that are not kept.
+        f"SELECT s.id FROM s JOIN k ON k.id = s.x WHERE k.n > 5 AND {ABOVE}",
+        f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE k.n > 5 AND {ABOVE} AND s.x < (SELECT max(x) FROM s)",
+        # A row may be there twice.
+        f"SELECT s.id FROM s JOIN k ON k.n = s.c WHERE k.id > 5 AND {ABOVE}",
+        # By its key, rows are found where they are.
+        "SELECT s.id FROM s JOIN k ON k.id = s.id WHERE k.n > 5 AND s.x > (SELECT avg(b.x) FROM s AS b "
+        "WHERE b.id = k.id)",
     ],
 )
 def test_what_has_none(sql: str) -> None:
@@ -199,6 +250,18 @@ def test_small_tables_have_none() -> None:
     sql = "SELECT k.id, q.t FROM k JOIN (SELECT c, sum(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id"
     assert inside(sql, 100) is not None
     assert inside(sql, 101) is None
+
+
+def test_the_rows_of_what_is_chosen_are_kept() -> None:
+    made = inside(f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE k.n > 5 AND s.x < 3 AND {ABOVE}")
+    assert made is not None
+    assert made.chosen is not None
+    assert made.key == ("s_id",)
+    assert set(made.state.output) == {"s_id", "s_c", "s_x"}
+    assert "< 3" not in state_sql(made, {"s": "s", "k": "k"}), "an average is one of all rows"
+    counted = " ".join(chosen_sql(made.chosen, {"k": "k"}).split())
+    assert counted == "SELECT COUNT(*) AS `_rows` FROM k AS `k` WHERE `k`.`n` > 5"
+    assert made.chosen.source == "k"
 
 
 def test_a_value_that_nothing_is_linked_to_is_a_state_of_one_row() -> None:

@@ -62,6 +62,12 @@ MODELS = {
              SELECT customer, min(amount) AS low, max(day) AS high, avg(amount) AS mean
              FROM {sales} WHERE customer IS NOT NULL GROUP BY customer) AS s ON s.customer = c.id""",
     ),
+    "best of few": (
+        "id",
+        """SELECT s.id, s.amount, s.day, c.city FROM {sales} AS s JOIN {customers} AS c ON c.id = s.customer
+           WHERE c.credit > 120 AND s.amount > 10 AND s.amount >= (
+             SELECT avg(b.amount) FROM {sales} AS b WHERE b.customer = c.id)""",
+    ),
     "beyond": (
         "id",
         "SELECT id, credit FROM {customers} WHERE credit > (SELECT avg(amount) FROM {sales})",
@@ -124,6 +130,7 @@ class Shop:
 @pytest.fixture
 def of_sales(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(auto_inside, "WORTH_ROWS", 1)
+    monkeypatch.setattr(auto_inside, "_FEW", 1)
     return Shop(shop)
 
 
@@ -148,6 +155,29 @@ def test_it_equals_its_query_after_any_change(
     assert str(of_sales.refresh(model).choice) == "SKIP (no upstream change)"
     if small or model not in ("best", "beyond"):  # a value that no row is linked to has changed
         assert not any(one.startswith("FULL") for one in told), told
+
+
+def test_rows_that_are_most_of_what_there_is_are_not_kept(
+    of_sales: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the customers, how many a condition chooses is asked before a state is made."""
+    sql = """SELECT 1 AS id, sum(s.amount) AS amount FROM {sales} AS s JOIN {customers} AS c
+             ON c.id = s.customer WHERE c.id < 6 AND s.amount >= (
+               SELECT avg(b.amount) FROM {sales} AS b WHERE b.customer = c.id)"""
+    monkeypatch.setitem(MODELS, "total", ("id", sql))
+    monkeypatch.setitem(MODELS, "total of few", ("id", sql))
+    monkeypatch.setattr(auto_inside, "_FEW", 5 / 12)
+    of_sales.refresh("total")
+    assert of_sales.plan("total").state is None, "it is its own state"
+    monkeypatch.setattr(auto_inside, "_FEW", 6 / 12)
+    of_sales.refresh("total of few")
+    state = of_sales.state("total of few")
+    assert state is not None
+    assert state.key == ("s_id",)
+    for model in ("total", "total of few"):
+        of_sales.change()
+        assert str(of_sales.refresh(model).choice).startswith("INCREMENTAL")
+        assert of_sales.rows(model) == of_sales.expected(model)
 
 
 def test_nothing_but_the_state_is_read_of_the_large_table(of_sales: Shop) -> None:
