@@ -32,6 +32,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.eager import below_joins
 from dbt_arctic.planner.narrowed import split_narrowed
 from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.regrouped import regrouped
 from dbt_arctic.planner.scalars import column, columns_of, linked, or_zero, present
 from dbt_arctic.planner.split import ROWS, STATE, Split, sql_of, state_of_sums
 from dbt_arctic.planner.unique import has_small_groups
@@ -71,20 +72,33 @@ def split_inside(
 
     :returns: ``None`` where nothing inside the query is worth one.
     """
-    whole, node = query, below_joins(query.node, keys_of)
-    query = replace(query, node=node)
+    node = below_joins(query.node, keys_of)
     ends_in = _ends_in(node)
     places = [
         one for one in _places(node) if one.rows is not ends_in and _is_worth(one.rows, keys_of, rows, worth)
     ]
     for place in sorted(places, key=lambda one: -_largest(one.rows, rows)[0]):
-        made = _kept(query, place)
-        if made is None:
-            continue
-        around = _Swap(place, place.text).node(node)
-        if _largest(place.rows, rows)[1] not in {scan.source for scan in scans(around)}:
-            return replace(made, around=around)
-    return split_narrowed(whole, keys_of, rows, worth)
+        made = _around(replace(query, node=node), place, rows)
+        if made is not None:
+            return made
+    narrowed = split_narrowed(query, keys_of, rows, worth)
+    if narrowed is not None:
+        return narrowed
+    again = regrouped(query.node, keys_of, rows, worth)
+    if again is None:
+        return None
+    made = _around(replace(query, node=again.node), _Kept(again.inner), rows)
+    return None if made is None else replace(made, asked=again.asked)
+
+
+def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:
+    """The query over a state in one of its places; ``None`` where it reads the table besides."""
+    made = _kept(query, place)
+    if made is None:
+        return None
+    around = _Swap(place, place.text).node(query.node)
+    is_read = _largest(place.rows, rows)[1] in {scan.source for scan in scans(around)}
+    return None if is_read else replace(made, around=around)
 
 
 def _ends_in(node: Node) -> Node:

@@ -12,13 +12,27 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Join, Node, Project, Scan, Subquery, map_children, scans, walk
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Subquery,
+    map_children,
+    scans,
+    walk,
+)
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.scalars import column, equalities, plain
-from dbt_arctic.planner.split import STATE, Chosen, Split
+from dbt_arctic.planner.split import ROWS, STATE, Asked, Split
 from dbt_arctic.planner.unique import unique_keys
+
+FEW = 0.1
+"""Of the rows that could be chosen. With more, what a state of these spares it costs itself."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +166,9 @@ def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Spli
         left=place.table if place.join.right is place.chosen else place.chosen,
         right=place.chosen if place.join.right is place.chosen else place.table,
     )
+    counted = Aggregate(place.chosen, (), ((ROWS, exp.Count(this=exp.Star())),))
     state = trimmed(Project(join, tuple((name, column(name)) for name in shown)))
-    return Split(state, keyed, (), query.columns, around=around, chosen=Chosen(place.chosen, place.source))
+    return Split(state, keyed, (), query.columns, around=around, asked=Asked(counted, place.source, FEW))
 
 
 __all__ = ["split_narrowed"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from sqlglot import exp
 
@@ -51,12 +51,23 @@ _ROWS_OF_AN_AVERAGE = 9
 """Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
 
 
+class SameType(exp.Expression):
+    """An expression cast to the type of a column of the state, by the name of the aggregate that it has."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "named": True}
+
+
 @dataclass(frozen=True)
-class Chosen:
-    """:param source: the upstream of which there is a row for each of ``rows`` at least."""
+class Asked:
+    """What metadata do not tell of a state: how many rows it would have, as a share of those of an upstream.
+
+    :param rows: one row, with a number; NULL where it could not have all of its rows.
+    :param share: up to which it is worth to have one.
+    """
 
     rows: Node
     source: str
+    share: float
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class Split:
     :param is_small: whether it has, as far as its groups tell, few rows.
     :param around: where the state stands further inside, instead of ``above``: the query with scans of
         ``STATE``, whose columns are those of the state, and aggregates by the names of ``parts``.
-    :param chosen: where the state has the rows of a large table that meet chosen rows of others: these.
+    :param asked: what is asked of the data before the state is built.
     """
 
     state: Node
@@ -81,7 +92,7 @@ class Split:
     spare: frozenset[str] = frozenset()
     is_small: bool = False
     around: Node | None = None
-    chosen: Chosen | None = None
+    asked: Asked | None = None
 
 
 class NoState(Exception):
@@ -125,10 +136,9 @@ def state_sql(made: Split, names: Mapping[str, str]) -> str:
     return Renderer(_Named(names)).query(made.state)
 
 
-def chosen_sql(chosen: Chosen, names: Mapping[str, str]) -> str:
-    """How many rows are chosen. :param names: what stands for an upstream: its name, quoted."""
-    counted = Aggregate(chosen.rows, (), ((ROWS, exp.Count(this=exp.Star())),))
-    return Renderer(_Named(names)).query(trimmed(counted))
+def asked_sql(asked: Asked, names: Mapping[str, str]) -> str:
+    """:param names: what stands for an upstream: its name, quoted."""
+    return Renderer(_Named(names)).query(trimmed(asked.rows))
 
 
 def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:
@@ -141,7 +151,8 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[s
     node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
     if made.around is not None:
         stored = {name: column(name) for name in made.state.output}
-        node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}))
+        sums = {name: types.get(total, "") for name, (_, total, _) in made.parts.items()}
+        node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}, sums))
     elif made.parts:
         node = Project(node, _items(made, types))
     for part in reversed(made.above):
@@ -152,11 +163,32 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[s
     return f"SELECT {selected}\nFROM (\n{inner}\n)"
 
 
-def _filled(node: Node, state: Node, values: Mapping[str, exp.Expression]) -> Node:
-    """A query with the state's own columns below what it knows of the state."""
+def _filled(node: Node, state: Node, values: Mapping[str, exp.Expression], types: Mapping[str, str]) -> Node:
+    """A query with the state's own columns below what it knows of the state.
+
+    :param types: of the sums that it has, by the names of their aggregates.
+    """
     if isinstance(node, Scan) and node.source == STATE:
         return Project(state, tuple((shown, values[name]) for shown, name in node.columns))
-    return map_children(node, lambda child: _filled(child, state, values))
+    node = map_children(node, lambda child: _filled(child, state, values, types))
+    if isinstance(node, Project):
+        node = replace(node, items=tuple((name, _cast(value, types)) for name, value in node.items))
+    return node
+
+
+def _cast(value: exp.Expression, types: Mapping[str, str]) -> exp.Expression:
+    """Sums of sums have more digits than Spark gives the sum of all."""
+
+    def swap(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, SameType):
+            return part
+        return exp.Var(this=f"CAST({to_sql(part.this)} AS {types[part.args['named']]})")
+
+    if value.find(SameType) is None:
+        return value
+    made = value.copy().transform(swap, copy=False)
+    assert isinstance(made, exp.Expression)
+    return made
 
 
 def sql_of(node: Node) -> str:

@@ -18,7 +18,7 @@ from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split, chosen_sql
+from dbt_arctic.planner.split import Split, asked_sql
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
@@ -29,9 +29,6 @@ WORTH_ROWS = 1_000_000
 """Of a table with fewer, a query reads all in less time than it takes to refresh one table more."""
 
 _LITTLE = 0.1
-_FEW = 0.1
-"""Of the rows that could be chosen. With more, what a state of chosen rows spares it costs itself."""
-
 _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "timestamp", "boolean")
 """Types of columns that a state may have as its key: two values are equal or not, and nothing else."""
 
@@ -81,12 +78,12 @@ def is_refreshed(
 
 
 def is_of_few(edge: Edge, state: StatePlan) -> bool:
-    """Whether a state has few of the rows that it could have. Asks Spark, where that depends on the data."""
-    chosen = state.split.chosen
-    if chosen is None:
+    """Whether a state has few rows beside what it spares reading. Where data tell, Spark is asked."""
+    asked = state.split.asked
+    if asked is None:
         return True
-    ((rows,),) = edge.query(chosen_sql(chosen, state.names))
-    return bool(rows <= _FEW * state.plan.reading.upstreams[chosen.source].rows)
+    ((rows,),) = edge.query(asked_sql(asked, state.names))
+    return rows is not None and bool(rows <= asked.share * state.plan.reading.upstreams[asked.source].rows)
 
 
 def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:

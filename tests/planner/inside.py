@@ -51,12 +51,12 @@ def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
     both = f'SELECT * FROM "{STATE}@minus" UNION ALL SELECT * FROM "{STATE}@plus"'
     for name in ("changed", "keys"):
         database.connection.execute(f'CREATE OR REPLACE TEMP VIEW "{STATE}@{name}" AS {both}')
-    over = outer_sql(made, f"`{STATE}`", {}, _NAMES)
+    columns = database.connection.execute(f'DESCRIBE "{STATE}"').fetchall()
+    types = [(name, type_.lower().replace("hugeint", "bigint")) for name, type_, *_ in columns]
+    over = outer_sql(made, f"`{STATE}`", dict(types), _NAMES)
     found = Counter(database.rows(over))
     if found != ready.expected:
         return Verdict("wrong", f"over the state {found}, not {ready.expected}\n{over}", ready.changed)
-    columns = database.connection.execute(f'DESCRIBE "{STATE}"').fetchall()
-    types = [(name, type_.lower().replace("hugeint", "bigint")) for name, type_, *_ in columns]
     try:
         query = understand(over, {**database.schemas, STATE: types})
     except CannotPlan as error:

@@ -14,7 +14,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import affected_sql, plan_incremental, understand
-from dbt_arctic.planner.split import Split, chosen_sql, outer_sql, state_sql, without_spare
+from dbt_arctic.planner.split import Split, asked_sql, outer_sql, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from tests.planner import tpch_data
 from tests.planner.inside import judge_inside
@@ -51,7 +51,7 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
     kept = understand(text, tpch_data.schemas(data))
-    if made.chosen is not None:
+    if made.asked is not None:
         assert plan_incremental(kept, made.key, tpch_data.FACTS).affected is not None
         return
     sums = plan_sums(kept, made.key, tpch_data.FACTS)
@@ -120,6 +120,12 @@ BY_HAND = {
         "WHERE t4.x > 0) AS t2 ON t1.aid = t2.id WHERE t1.v >= "
         "(SELECT avg(t3.v) FROM b AS t3 WHERE t3.aid = t2.id) AND t1.w > 0",
         "o1 o2 o3",
+    ),
+    "different values": (
+        "SELECT t1.v AS o1, count(DISTINCT t1.aid) AS o2, count(*) AS o3, sum(t1.w) AS o4, "
+        "max(t1.aid) AS o5, min(t1.id % 3) AS o6, count(t1.w) AS o7 FROM b AS t1 "
+        "WHERE t1.aid IS NOT NULL AND t1.v IS NOT NULL GROUP BY t1.v",
+        "o1 o2 o3 o4 o5 o6 o7",
     ),
     "alone of its kind": (
         "SELECT t1.id AS o1 FROM a AS t2 JOIN b AS t1 ON t2.id = t1.aid WHERE t2.x > 0 AND NOT EXISTS "
@@ -255,13 +261,27 @@ def test_small_tables_have_none() -> None:
 def test_the_rows_of_what_is_chosen_are_kept() -> None:
     made = inside(f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE k.n > 5 AND s.x < 3 AND {ABOVE}")
     assert made is not None
-    assert made.chosen is not None
+    assert made.asked is not None
     assert made.key == ("s_id",)
     assert set(made.state.output) == {"s_id", "s_c", "s_x"}
     assert "< 3" not in state_sql(made, {"s": "s", "k": "k"}), "an average is one of all rows"
-    counted = " ".join(chosen_sql(made.chosen, {"k": "k"}).split())
+    counted = " ".join(asked_sql(made.asked, {"k": "k"}).split())
     assert counted == "SELECT COUNT(*) AS `_rows` FROM k AS `k` WHERE `k`.`n` > 5"
-    assert made.chosen.source == "k"
+    assert made.asked.source == "k"
+
+
+def test_values_are_groups_of_their_own() -> None:
+    made = inside("SELECT c, count(DISTINCT x) AS n, max(id) AS m, sum(x) AS t FROM s WHERE x > 0 GROUP BY c")
+    assert made is not None
+    assert made.asked is not None
+    assert made.key == ("id", "c__3", "x"), "what changes lately stands together"
+    counted = " ".join(asked_sql(made.asked, {"s": "s"}).split())
+    assert "COUNT(`s`.`id`, `s`.`c`, `s`.`x`) = COUNT(*)" in counted
+    assert "APPROX_COUNT_DISTINCT(XXHASH64(`s`.`id`, `s`.`c`, `s`.`x`))" in counted
+    assert inside("SELECT c, count(DISTINCT id) AS n FROM s GROUP BY c") is None, "found by its key at once"
+    assert inside("SELECT c, count(DISTINCT x) AS n, avg(x) AS m FROM s GROUP BY c") is None
+    assert inside("SELECT id, count(DISTINCT x) AS n FROM s GROUP BY id") is None
+    assert inside("SELECT count(DISTINCT x) AS n FROM s") is None
 
 
 def test_a_value_that_nothing_is_linked_to_is_a_state_of_one_row() -> None:

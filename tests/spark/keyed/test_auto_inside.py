@@ -13,6 +13,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner import narrowed, regrouped
 from dbt_arctic.refresh import auto, auto_inside, auto_state
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
@@ -67,6 +68,12 @@ MODELS = {
         """SELECT s.id, s.amount, s.day, c.city FROM {sales} AS s JOIN {customers} AS c ON c.id = s.customer
            WHERE c.credit > 120 AND s.amount > 10 AND s.amount >= (
              SELECT avg(b.amount) FROM {sales} AS b WHERE b.customer = c.id)""",
+    ),
+    "customers of days": (
+        "day",
+        """SELECT day, count(DISTINCT customer) AS customers, sum(amount) AS amount, max(amount) AS best,
+             count(*) AS sales, count(amount) - 1 AS others
+           FROM {sales} WHERE customer IS NOT NULL GROUP BY day""",
     ),
     "beyond": (
         "id",
@@ -130,7 +137,8 @@ class Shop:
 @pytest.fixture
 def of_sales(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setattr(auto_inside, "WORTH_ROWS", 1)
-    monkeypatch.setattr(auto_inside, "_FEW", 1)
+    monkeypatch.setattr(narrowed, "FEW", 1)
+    monkeypatch.setattr(regrouped, "FEW", 1.5)
     return Shop(shop)
 
 
@@ -166,10 +174,10 @@ def test_rows_that_are_most_of_what_there_is_are_not_kept(
                SELECT avg(b.amount) FROM {sales} AS b WHERE b.customer = c.id)"""
     monkeypatch.setitem(MODELS, "total", ("id", sql))
     monkeypatch.setitem(MODELS, "total of few", ("id", sql))
-    monkeypatch.setattr(auto_inside, "_FEW", 5 / 12)
+    monkeypatch.setattr(narrowed, "FEW", 5 / 12)
     of_sales.refresh("total")
     assert of_sales.plan("total").state is None, "it is its own state"
-    monkeypatch.setattr(auto_inside, "_FEW", 6 / 12)
+    monkeypatch.setattr(narrowed, "FEW", 6 / 12)
     of_sales.refresh("total of few")
     state = of_sales.state("total of few")
     assert state is not None
@@ -178,6 +186,20 @@ def test_rows_that_are_most_of_what_there_is_are_not_kept(
         of_sales.change()
         assert str(of_sales.refresh(model).choice).startswith("INCREMENTAL")
         assert of_sales.rows(model) == of_sales.expected(model)
+
+
+@pytest.mark.parametrize(("where", "share"), [("", 1.5), ("WHERE customer < 9", 0)])
+def test_values_are_not_kept_where_they_are_many_or_missing(
+    of_sales: Shop, where: str, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = f"SELECT day, count(DISTINCT customer) AS customers FROM {{sales}} {where} GROUP BY day"
+    monkeypatch.setitem(MODELS, "values", ("day", sql))
+    monkeypatch.setattr(regrouped, "FEW", share)
+    of_sales.refresh("values")
+    assert of_sales.state("values") is None
+    of_sales.change()
+    of_sales.refresh("values")
+    assert of_sales.rows("values") == of_sales.expected("values")
 
 
 def test_nothing_but_the_state_is_read_of_the_large_table(of_sales: Shop) -> None:
