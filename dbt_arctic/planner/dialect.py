@@ -35,6 +35,12 @@ class Suffixed(exp.Cast):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "suffix": True}
 
 
+class SameType(exp.Expression):
+    """An expression cast to the type of a state's column, by the name of the aggregate that this has."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "named": True}
+
+
 class VerbatimSpark(Spark):
     """Spark's dialect without knowledge of its functions."""
 
@@ -68,6 +74,7 @@ class VerbatimSpark(Spark):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **Spark.Generator.TRANSFORMS,
             Moment: lambda self, moment: moment.this,
+            SameType: lambda self, one: f"CAST({self.sql(one, 'this')} AS {one.args['named']})",
             Suffixed: lambda self, number: f"{self.sql(number, 'this')}{number.args['suffix']}",
         }
 

@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Aggregate, Filter, Node, Project, Scan, map_children, walk
 from dbt_arctic.planner.columns import used_columns
-from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.dialect import SameType, to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.split import ROWS, Asked, SameType
+from dbt_arctic.planner.split import ROWS, Asked
 from dbt_arctic.planner.unique import has_small_groups
 
 FEW = 0.5

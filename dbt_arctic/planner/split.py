@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 from sqlglot import exp
 
@@ -27,7 +27,7 @@ from dbt_arctic.planner.algebra import (
     scans,
 )
 from dbt_arctic.planner.columns import trimmed
-from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.dialect import SameType, to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
@@ -49,12 +49,6 @@ _NOTHING: Mapping[str, str] = {}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ROWS_OF_AN_AVERAGE = 9
 """Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
-
-
-class SameType(exp.Expression):
-    """An expression cast to the type of a column of the state, by the name of the aggregate that it has."""
-
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "named": True}
 
 
 @dataclass(frozen=True)

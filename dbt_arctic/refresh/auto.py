@@ -6,7 +6,7 @@ The same value is shown by ``dbt-arctic plan`` and executed by ``auto_run``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dbt_arctic.catalog.api import CatalogReader
@@ -22,6 +22,7 @@ from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import Split, outer_sql
 from dbt_arctic.planner.sums import Sums, plan_sums
+from dbt_arctic.planner.values import SharedValue, shared_values, with_known
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.reading import (
     Reading,
@@ -35,9 +36,12 @@ from dbt_arctic.refresh.reading import (
 )
 from dbt_arctic.refresh.timings import ASKED_AT_ONCE, Took, asks_at_once, found_late, slower
 from dbt_arctic.refresh.upstreams import Upstream
+from dbt_arctic.refresh.values import WORTH_ROWS
 
 Action = Literal["build", "full", "incremental", "nothing"]
 
+
+_NO_VALUES: Mapping[str, str] = {}
 
 _WHOLE: Mapping[State, State] = {"met_new": "new", "met_old": "old"}
 """Where nobody keeps the rows that changed keys meet, all rows are read."""
@@ -83,6 +87,9 @@ class AutoPlan:
     """When it began to be carried out."""
     asked: str = ""
     """Why groups are computed by their keys though their sums are kept, for the commit to say."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """What all rows share and is known, for the commit to say; ``unknown`` is to be asked for it."""
+    unknown: tuple[SharedValue, ...] = ()
 
     @property
     def sources(self) -> Sources:
@@ -188,6 +195,7 @@ def plan_auto(
     of_state: bool = False,
     made_of: str = "",
     took: Sequence[Took] = (),
+    values: Mapping[str, str] = _NO_VALUES,
     written_to: bool = False,
     now: Clock | None = None,
 ) -> AutoPlan:
@@ -200,7 +208,7 @@ def plan_auto(
     :param of_state: whether the query is one over the model's state, which is read whole where it is small.
     :param made_of: the model's own SQL, where ``sql`` is made of it.
     :param columns: the names of the SQL's columns, by analysis; without it, as the SQL reads.
-    :param took: earlier refreshes, newest first.
+    :param took: earlier refreshes, newest first. :param values: what the last one knew that all rows share.
     :param written_to: whether the target's last commit is none of a refresh.
     :param now: the time of the refresh.
     """
@@ -264,6 +272,8 @@ def plan_auto(
     try:
         query = understood(reading, columns)
         facts = _facts(reading)
+        shared = shared_values(query.node, facts)
+        query = replace(query, node=with_known(query.node, facts, values))
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
         exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
         sums = plan_sums(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
@@ -279,9 +289,19 @@ def plan_auto(
     by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
     if by_history is not None:
         return plan("full", by_history)
+    asked = ""
     if incremental is not None and sums is not None and sums.extremes and asks_at_once(took):
-        return plan("incremental", None, query=query, incremental=incremental, asked=ASKED_AT_ONCE)
-    return plan("incremental", None, query=query, sums=sums, incremental=incremental)
+        sums, asked = None, ASKED_AT_ONCE
+    return plan(
+        "incremental",
+        None,
+        query=query,
+        sums=sums,
+        incremental=incremental,
+        asked=asked,
+        values={one.name: values[one.name] for one in shared if one.name in values},
+        unknown=tuple(one for one in shared if one.name not in values and one.rows >= WORTH_ROWS),
+    )
 
 
 def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:

@@ -40,6 +40,7 @@ from dbt_arctic.refresh.reading import Until, read
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed, stored_rows
 from dbt_arctic.refresh.timings import note, timings
 from dbt_arctic.refresh.upsert import check_unchanged_config
+from dbt_arctic.refresh.values import known_values
 
 
 def plan_refresh(
@@ -181,6 +182,7 @@ def _plan(
             of_state=of_state,
             made_of=made_of,
             took=timings(history),
+            values=known_values(history),
             written_to=is_written_to(history),
             now=terms.now,
         )

@@ -40,6 +40,7 @@ from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
 from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import ASKED, Strategy, note
+from dbt_arctic.refresh.values import ask_values, note_values
 
 _FEW = 2_000_000
 """Groups that are sent to each task."""
@@ -311,6 +312,8 @@ def _write(
     reason = choice.reason or (plan.asked if strategy == "incremental" else "")
     timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
+    if strategy == "incremental":
+        properties |= note_values({**plan.values, **ask_values(edge, plan.unknown, plan.sources)})
     if images:
         properties[PROPERTY_IMAGES] = "true"
 

@@ -1,0 +1,69 @@
+"""Values that all rows of a model share, as its commits say them: no refresh computes one that is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
+from dbt_arctic.keyed.names import literal
+from dbt_arctic.planner.render import Sources
+from dbt_arctic.planner.values import SharedValue, value_sql
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.timings import PROPERTY_REFRESH
+
+PROPERTY_VALUES = "arctic.values"
+"""On a refresh's commit, JSON: SQL of literals by names of values, as of the versions that it consumed."""
+
+WORTH_ROWS = 1_000_000
+"""Of fewer, a value takes less time to compute than to ask for by itself."""
+
+_LONGEST = 200
+_TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "boolean")
+"""Types whose values a literal has to the last digit."""
+
+
+def known_values(history: Sequence[SnapshotLike]) -> dict[str, str]:
+    """What the last refresh's commit says, if no other has consumed anything since.
+
+    :param history: of the change table, newest first.
+    """
+    last = next((one for one in history if PROPERTY_REFRESH in one.summary), None)
+    if last is None or consumed_versions([last]) != consumed_versions(history):
+        return {}
+    return {str(name): str(sql) for name, sql in json.loads(last.summary.get(PROPERTY_VALUES, "{}")).items()}
+
+
+def note_values(values: Mapping[str, str]) -> dict[str, str]:
+    """What a commit says of them."""
+    if not values:
+        return {}
+    return {PROPERTY_VALUES: json.dumps(dict(sorted(values.items())), separators=(",", ":"))}
+
+
+def ask_values(edge: Edge, values: Iterable[SharedValue], sources: Sources) -> dict[str, str]:
+    """Literals of the values that have one, each by a query."""
+    found = {}
+    for one in values:
+        rows = edge.query(value_sql(one, sources))
+        made = _literal(*rows[0]) if len(rows) == 1 else None
+        if made is not None and len(made) <= _LONGEST:
+            found[one.name] = made
+    return found
+
+
+def _literal(value: Any, type_: str) -> str | None:
+    if type_.split("(")[0] not in _TYPES:
+        return None
+    if value is None:
+        return f"CAST(NULL AS {type_})"
+    assert isinstance(value, int | str | Decimal | date)
+    # As text, that of a decimal without an exponent.
+    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return f"CAST({literal(text)} AS {type_})"
+
+
+__all__ = ["PROPERTY_VALUES", "WORTH_ROWS", "ask_values", "known_values", "note_values"]
