@@ -116,7 +116,7 @@ def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:
         left, right = right, left
     own = set(wanted) <= set(left.output)
     if own and (
-        node.kind in ("left", "right", "semi") or (node.kind == "inner" and wanted and not _filters(right))
+        node.kind in ("left", "right", "semi") or (node.kind == "inner" and wanted and not filters(right))
     ):
         # An outer join keeps these rows; an inner or semi join only drops some.
         return either(left, wanted, facts)
@@ -125,7 +125,7 @@ def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     for side, other in ((left, right), (right, left)):
         same = {theirs: mine for mine, theirs in equalities(node.conditions, True) if mine in side.output}
         values = {name: name if name in side.output else same.get(name) for name in wanted}
-        if wanted and all(values.values()) and not _filters(other):
+        if wanted and all(values.values()) and not filters(other):
             needed = tuple(dict.fromkeys(str(value) for value in values.values()))
             found = either(side, needed, facts)
             if found is not None:
@@ -138,9 +138,9 @@ def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     return _only(Join(first, second, "inner", node.conditions), wanted)
 
 
-def _filters(node: Node) -> bool:
+def filters(node: Node) -> bool:
     """Whether a relation has a condition of its own, so that joining with it leaves few rows."""
-    return isinstance(node, Filter) or any(_filters(child) for child in _inputs(node))
+    return isinstance(node, Filter) or any(filters(child) for child in _inputs(node))
 
 
 def _inputs(node: Node) -> tuple[Node, ...]:

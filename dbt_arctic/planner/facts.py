@@ -32,10 +32,12 @@ class Facts:
     """Facts of every upstream, by the name that scans give it.
 
     :param time_moved: whether the query asks for the time, and it is another one than at the last refresh.
+    :param result_rows: that the query had at its last refresh, -1 where nobody knows.
     """
 
     upstreams: Mapping[str, UpstreamFacts]
     time_moved: bool = False
+    result_rows: int = -1
 
     def of(self, scan: Scan) -> UpstreamFacts:
         return self.upstreams[scan.source]

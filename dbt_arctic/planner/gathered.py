@@ -8,7 +8,7 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -66,22 +66,23 @@ def gather(
     :param at_hand: whether rows that would be gathered are so near that to read them again costs little.
     """
     parts = tuple(nodes)
-    used = used_columns(parts)
     lookups: list[_Lookup] = []
-    for node in (one for part in parts for one in walk(part)):
-        found = _looked_up(node, facts)
-        if found is None:
-            continue
-        scan, lookup = found
-        known = next((one for one in lookups if _same(one, lookup)), None)
-        if known is None:
-            known = lookup
-            lookups.append(known)
-        known.columns.update(dict.fromkeys(stored for name, stored in scan.columns if name in used))
-        known.times += 1
+    for part in parts:
+        used = used_columns([part])  # another part may need more columns of what has the same name
+        for node in walk(part):
+            found = _looked_up(node, facts)
+            if found is None:
+                continue
+            scan, lookup = found
+            known = next((one for one in lookups if _same(one, lookup)), None)
+            if known is None:
+                known = lookup
+                lookups.append(known)
+            known.columns.update(dict.fromkeys(stored for name, stored in scan.columns if name in used))
+            known.times += 1
     several = [one for one in lookups if one.times > 1 and not at_hand(_rows(one, facts))]
 
-    def swapped(node: Node) -> Node:
+    def swapped(node: Node, used: Collection[str]) -> Node:
         found = _looked_up(node, facts)
         if found is not None:
             scan, lookup = found
@@ -89,10 +90,10 @@ def gather(
             if place is not None:
                 columns = tuple(pair for pair in scan.columns if pair[0] in used)
                 return _of_state(replace(scan, source=_name(place), columns=columns), scan.state)
-        return map_children(node, swapped)
+        return map_children(node, lambda child: swapped(child, used))
 
     made = tuple(Gathered(_name(place), trimmed(_rows(one, facts))) for place, one in enumerate(several))
-    return tuple(swapped(part) for part in parts), made
+    return tuple(swapped(part, used_columns([part])) for part in parts), made
 
 
 def _name(place: int) -> str:

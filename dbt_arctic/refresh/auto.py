@@ -34,6 +34,7 @@ from dbt_arctic.refresh.reading import (
     understood,
     unsupported_setting,
 )
+from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import ASKED_AT_ONCE, Took, asks_at_once, found_late, slower
 from dbt_arctic.refresh.upstreams import Upstream
 from dbt_arctic.refresh.values import WORTH_ROWS
@@ -271,7 +272,7 @@ def plan_auto(
     incremental = None
     try:
         query = understood(reading, columns)
-        facts = _facts(reading)
+        facts = replace(_facts(reading), result_rows=stored_rows(catalog, table))
         shared = shared_values(query.node, facts)
         query = replace(query, node=with_known(query.node, facts, values))
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.

@@ -10,14 +10,17 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Join, Node, Project, Restrict
-from dbt_arctic.planner.either import either
+from dbt_arctic.planner.algebra import Join, Node, Project, Restrict, scans
+from dbt_arctic.planner.either import either, filters
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.restricted import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.restricted import restricted as restrict
 from dbt_arctic.planner.scalars import column, columns_of, equalities
 from dbt_arctic.planner.touched import NOTHING, Touched, Wanted, touched_rule, union_of
 from dbt_arctic.planner.touched import touched as touch
+
+_MANY = 0.1
+"""Of the rows of a result. To name so many keys that may have changed asks for a full refresh."""
 
 
 @touched_rule.register
@@ -44,7 +47,7 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     left = frozenset(node.left.output)
     same = {theirs: mine for mine, theirs in equalities(node.conditions, same_type=True) if mine in left}
     values = {name: name if name in left else same.get(name, "") for name in wanted}
-    if wanted and all(value in left for value in values.values()):
+    if wanted and all(value in left for value in values.values()) and not _leaves_few(node, facts):
         # What is wanted of the right side equals a column of the left: the join is not needed.
         own = tuple(dict.fromkeys(values.values()))
         items = tuple((name, column(values[name])) for name in wanted)
@@ -60,6 +63,15 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
         tuple(Join(rows, facts.before(node.right), "inner", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "inner", node.conditions) for rows in found.plus),
     )
+
+
+def _leaves_few(node: Join, facts: Facts) -> bool:
+    """Whether most changed rows of the left side have nothing to do with a result that has fewer rows: they
+    meet none of those that the right side chooses.
+    """
+    changed = max((facts.of(scan).changed_rows for scan in scans(node.left)), default=-1)
+    few = 0 <= facts.result_rows * _MANY < changed
+    return few and filters(node.right) and not facts.changed(node.right)
 
 
 def _preserved(node: Join, wanted: Wanted, facts: Facts) -> Touched:
