@@ -77,7 +77,8 @@ def split_narrowed(
 
 def _places(node: Node, facts: Facts) -> Iterator[_Place]:
     for part in walk(node):
-        if not isinstance(part, Join) or part.kind != "inner":
+        # With another condition, not all rows of a value would be kept.
+        if not isinstance(part, Join) or part.kind != "inner" or len(part.conditions) > 1:
             continue
         for side, chosen in ((part.left, part.right), (part.right, part.left)):
             own = side.conditions if isinstance(side, Filter) and not side.subqueries else ()

@@ -177,7 +177,8 @@ def facts_of(old: Tables, new: Tables) -> Facts:
             # Of one table the rows that changed are read at once, of the others by state.
             signed=table == "b",
         )
-    return Facts(found)
+    # A result of few rows, or one that nobody knows.
+    return Facts(found, result_rows=dice.choice((-1, 0)))
 
 
 @dataclass(frozen=True)
