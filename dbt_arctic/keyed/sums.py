@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, Logged, merge_on_read
@@ -13,6 +13,7 @@ from dbt_arctic.keyed.write import ROWS_OF_KEY
 
 _IS_CHANGE = quote("_arctic_is_change")
 _IS_IMAGE = quote("_arctic_is_image")
+_IS_ASKED = quote("_arctic_is_asked")
 _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
 EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
 """The error of a statement that stored values do not suffice for."""
@@ -47,6 +48,7 @@ def added(
     images: bool = False,
     logged: Logged = "several",
     touched: Touched | None = None,
+    asked: str = "",
 ) -> str:
     """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
     does not appear.
@@ -63,21 +65,16 @@ def added(
     :param logged: what the change table has at the version.
     :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
         ``changes`` has been made by ``net``.
+    :param asked: SQL of the groups that have lost an extreme, as ``left_groups`` tells: the key, and their
+        extremes now.
     """
     derived = derived or {}
     numbers = [*counts, *counted]
     kept_ends = {
-        name: _End(name, which, rows, *(ends or {}).get(name, ("", "")), is_spare=name in spare)
-        for name, which in (extremes or {}).items()
+        name: replace(end, is_asked=bool(asked))
+        for name, end in _ends_of(rows, extremes or {}, ends or {}, spare).items()
     }
     types = table.types
-    totals = ",\n    ".join(
-        [
-            *map(_total, numbers),
-            *(end.totals for end in kept_ends.values()),
-            *map(_staying, dict.fromkeys(end.counter for end in kept_ends.values() if end.counter)),
-        ]
-    )
     shown = []
     for name in table.column_names:
         if name in derived:
@@ -96,20 +93,87 @@ def added(
             *(end.differs for end in kept_ends.values()),
         ]
     )
-    columns = quote_all([*table.key, *numbers, *kept_ends])
     action = "'U'" if whole else f"CASE WHEN {quote(rows)} = 0 THEN 'D' ELSE 'U' END"
     # A group that came and went between two refreshes was never stored.
     gone = "" if whole else f"\n  AND NOT ({quote(rows)} = 0 AND {quote('_added_' + rows)} = 0)"
-    stored = merge_on_read(table, version, known, logged, touched.keys if touched else None)
-    if touched and touched.ranges:
-        stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(touched.ranges)}"
     if kept_ends and not touched:
         changes = net(changes, [*table.key, *kept_ends], numbers)
     kept = _Images(table) if images else None
+    groups = _groups(table, changes, version, known, numbers, kept_ends, logged, touched, kept)
+    if asked:
+        groups = _with_asked(table, groups, asked, list(kept_ends))
     sums = f"""\
 SELECT {", ".join(shown)},
   {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}{kept.names if kept else ""}
 FROM (
+{groups}
+)
+WHERE ({differs}){gone}"""
+    if derived:
+        sums = _with_derived(table, sums, derived, kept.names if kept else "")
+    return kept.beside(sums) if kept else sums
+
+
+def left_groups(
+    table: KeyedTable,
+    changes: str,
+    version: Version,
+    known: ColumnsAt,
+    *,
+    rows: str,
+    numbers: Sequence[str],
+    extremes: Mapping[str, str],
+    ends: Mapping[str, tuple[str, str]],
+    spare: Collection[str],
+    logged: Logged,
+    touched: Touched,
+    key: Sequence[str],
+) -> str:
+    """The groups that go on and have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
+
+    Parameters as those of ``added``. :param numbers: all columns that something is added to.
+    :param key: the columns of the key, in the order in which they are numbered.
+    """
+    every = _ends_of(rows, extremes, ends, spare)
+    groups = _groups(table, changes, version, known, numbers, every, logged, touched, None)
+    listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
+    left = " OR ".join(end.has_left for end in every.values() if not end.is_spare)
+    return f"SELECT {listed}\nFROM (\n{groups}\n)\nWHERE {left}"
+
+
+def _ends_of(
+    rows: str, extremes: Mapping[str, str], ends: Mapping[str, tuple[str, str]], spare: Collection[str]
+) -> dict[str, _End]:
+    return {
+        name: _End(name, which, rows, *ends.get(name, ("", "")), is_spare=name in spare)
+        for name, which in extremes.items()
+    }
+
+
+def _groups(
+    table: KeyedTable,
+    changes: str,
+    version: Version,
+    known: ColumnsAt,
+    numbers: Sequence[str],
+    ends: Mapping[str, _End],
+    logged: Logged,
+    touched: Touched | None,
+    kept: _Images | None,
+) -> str:
+    """Each group with what is stored and what is added to it."""
+    totals = ",\n    ".join(
+        [
+            *map(_total, numbers),
+            *(end.totals for end in ends.values()),
+            *map(_staying, dict.fromkeys(end.counter for end in ends.values() if end.counter)),
+        ]
+    )
+    columns = quote_all([*table.key, *numbers, *ends])
+    stored = merge_on_read(table, version, known, logged, touched.keys if touched else None)
+    if touched and touched.ranges:
+        stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(touched.ranges)}"
+    return f"""\
   SELECT {quote_all(table.key)},
     {totals}{kept.of_group if kept else ""}
   FROM (
@@ -121,12 +185,25 @@ FROM (
 {stored}
     )
   )
-  GROUP BY {quote_all(table.key)}
+  GROUP BY {quote_all(table.key)}"""
+
+
+def _with_asked(table: KeyedTable, groups: str, asked: str, ends: Sequence[str]) -> str:
+    """Groups beside what was asked of them."""
+    values = "".join(f", a.{quote(name)} AS {quote('_asked_' + name)}" for name in ends)
+    same = " AND ".join(f"g.{quote(name)} = a.{quote(name)}" for name in table.key)
+    return f"""\
+SELECT g.*, a.{_IS_ASKED}{values}
+FROM (
+{groups}
+) AS g
+LEFT JOIN (
+SELECT *, true AS {_IS_ASKED}
+FROM (
+{asked}
 )
-WHERE ({differs}){gone}"""
-    if derived:
-        sums = _with_derived(table, sums, derived, kept.names if kept else "")
-    return kept.beside(sums) if kept else sums
+) AS a
+  ON {same}"""
 
 
 def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str], more: str) -> str:
@@ -207,6 +284,7 @@ class _End:
 
     :param which: ``min`` or ``max``. :param rows: the column that counts rows.
     :param other: the column of the other end, and :param counter: that of the number of values; or nothing.
+    :param is_asked: whether groups that have lost it were asked.
     """
 
     name: str
@@ -215,6 +293,7 @@ class _End:
     other: str
     counter: str
     is_spare: bool
+    is_asked: bool = False
 
     @property
     def totals(self) -> str:
@@ -233,15 +312,20 @@ class _End:
 
     @property
     def shown(self) -> str:
-        value, left, gone = quote(self.name), self._has_left, f"{quote(self.rows)} = 0"
+        value, left, gone = quote(self.name), self.has_left, f"{quote(self.rows)} = 0"
+        asked = f"WHEN {_IS_ASKED} THEN {quote('_asked_' + self.name)} " if self.is_asked else ""
         if self.is_spare:
-            return f"CASE WHEN {gone} OR {left} OR {self._is_unknown} THEN NULL ELSE {value} END"
-        error = f"raise_error({literal(EXTREME_LEFT)})"
-        return f"CASE WHEN {gone} THEN NULL WHEN {left} THEN {error} ELSE {value} END"
+            left = f"{left} OR {self._is_unknown}"
+        # A group that was not asked has lost it since.
+        found = "NULL" if self.is_spare else f"raise_error({literal(EXTREME_LEFT)})"
+        return f"CASE WHEN {gone} THEN NULL {asked}WHEN {left} THEN {found} ELSE {value} END"
 
     @property
     def differs(self) -> str:
-        found = f"NOT ({quote(self.name)} <=> {quote('_stored_' + self.name)}) OR {self._has_left}"
+        stored = quote("_stored_" + self.name)
+        if self.is_asked:
+            return f"NOT ({self.shown} <=> {stored})"
+        found = f"NOT ({quote(self.name)} <=> {stored}) OR {self.has_left}"
         return f"NOT ({self._is_unknown}) AND ({found})" if self.is_spare else found
 
     @property
@@ -250,7 +334,7 @@ class _End:
         return f"{quote('_stored_' + self.name)} IS NULL AND {quote('_were_' + self.counter)} > 0"
 
     @property
-    def _has_left(self) -> str:
+    def has_left(self) -> str:
         """Whether a group that goes on has lost its stored value, and gained none that is as good. Where all
         its values were one, it has only if none of these is left.
         """

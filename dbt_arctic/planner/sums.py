@@ -16,7 +16,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, Node, Project, UnionAll, scans, walk
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, Scan, UnionAll, scans, walk
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import to_sql
@@ -26,6 +26,7 @@ from dbt_arctic.planner.gathered import Gathered, gather
 from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
 from dbt_arctic.planner.render import Renderer, Sources
+from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
@@ -36,6 +37,9 @@ _EXACT = ("whole", "big", "decimal")
 
 Extreme = Literal["min", "max"]
 _Items = dict[str, exp.Expression]
+
+LEFT = "\0left"
+"""What stands for the groups that have lost an extreme: ``key_0``, ``key_1``, ..."""
 
 _LOOK_UPS = 2
 """Of so many expressions the different values are looked up, each by itself."""
@@ -70,6 +74,8 @@ class Sums:
     :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
     :param looks_up: whether different values are counted, which are looked up among all rows.
     :param over_kept: what to run instead where rows are kept that it would gather.
+    :param asked: the extremes of the groups of ``LEFT``, of all rows as they are: the key and ``extremes``.
+        ``None`` where none is shown, or there is one group.
     """
 
     key: tuple[str, ...]
@@ -86,6 +92,7 @@ class Sums:
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False
     over_kept: OverKept | None = None
+    asked: Node | None = None
 
     @property
     def nodes(self) -> list[Node]:
@@ -203,6 +210,9 @@ def plan_sums(
         if again is not None and sum(1 for _ in walk(again)) <= LARGEST:
             over_kept = OverKept(met, again, left)
     ends, read = _ends(extremes, arguments, counts), columns_of(*derived.values())
+    spare = frozenset(name for name in ends if name in hidden and name not in read)
+    every_end = {name: values[name] for name in extremes}
+    asks = spare < extremes.keys() and aggregate.groups
     return Sums(
         key=tuple(keys),
         changes=changes,
@@ -214,11 +224,22 @@ def plan_sums(
         staged=Staged(tuple(replace(one, rows=marked(one.rows)) for one in staged.found), gathered),
         extremes=extremes,
         ends=ends,
-        spare=frozenset(name for name in ends if name in hidden and name not in read),
+        spare=spare,
         derived={name: to_sql(value) for name, value in derived.items()},
         looks_up=bool(once),
         over_kept=over_kept,
+        asked=_asked(aggregate, keys, every_end) if asks else None,
     )
+
+
+def _asked(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:
+    found = tuple((f"_arctic_end_{place}", call) for place, call in enumerate(ends.values()))
+    groups = Aggregate(aggregate.child, aggregate.groups, found)
+    names = tuple(f"key_{place}" for place in range(len(keys)))
+    left = Scan(LEFT, "left_groups", tuple((name, name) for name in names))
+    rows = restricted(groups, tuple(zip(keys.values(), names, strict=True)), left)
+    shown = ((name, column(one)) for name, (one, _) in zip(ends, found, strict=True))
+    return trimmed(Project(rows, (*keys.items(), *shown)))
 
 
 def _ends(
@@ -250,6 +271,14 @@ def changes_sql(
     assert sums.changes is not None
     named = inline(sums.staged, sources) if staged is None else staged
     return Renderer(WithStaged(sources, named), ranges or {}).query(sums.changes)
+
+
+def asked_sql(
+    sums: Sums, sources: Sources, left: str, ranges: Mapping[str, tuple[str, str]] | None = None
+) -> str:
+    """SQL of the extremes of groups that have lost one. :param left: the relation that has these."""
+    assert sums.asked is not None
+    return Renderer(WithStaged(sources, {LEFT: left}), ranges or {}).query(sums.asked)
 
 
 def _roles(query: Query, key: Sequence[str]) -> tuple[Aggregate, _Items, _Items, _Items] | None:

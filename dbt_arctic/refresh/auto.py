@@ -87,7 +87,7 @@ class AutoPlan:
     began_ms: int = 0
     """When it began to be carried out."""
     asked: str = ""
-    """Why groups are computed by their keys though their sums are kept, for the commit to say."""
+    """Why groups are asked for extremes, or computed anew, though their sums are kept: for the commit."""
     values: Mapping[str, str] = field(default_factory=dict)
     """What all rows share and is known, for the commit to say; ``unknown`` is to be asked for it."""
     unknown: tuple[SharedValue, ...] = ()
@@ -292,7 +292,7 @@ def plan_auto(
         return plan("full", by_history)
     asked = ""
     if incremental is not None and sums is not None and sums.extremes and asks_at_once(took):
-        sums, asked = None, ASKED_AT_ONCE
+        sums, asked = (None if sums.asked is None else sums), ASKED_AT_ONCE
     return plan(
         "incremental",
         None,

@@ -18,14 +18,14 @@ from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Logged
-from dbt_arctic.keyed.sums import EXTREME_LEFT, Touched, added, net
+from dbt_arctic.keyed.sums import EXTREME_LEFT, Touched, added, left_groups, net
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.planner.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
-from dbt_arctic.planner.sums import changes_sql
+from dbt_arctic.planner.sums import asked_sql, changes_sql
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.affected import RANGED, Staged, affected_keys, kept_rows, staged_values
 from dbt_arctic.refresh.asked import note_asked, told_by, told_in, will_ask
@@ -38,7 +38,7 @@ from dbt_arctic.refresh.groups import MANY
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
-from dbt_arctic.refresh.state import stored_rows
+from dbt_arctic.refresh.state import columns_at, current_version, stored_rows
 from dbt_arctic.refresh.timings import ASKED, Strategy, note
 from dbt_arctic.refresh.values import ask_values, note_values
 
@@ -92,6 +92,8 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
                 return _by_sums(edge, name, table, config, shared)
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
+            if lost and plan.sums.asked is not None and not plan.asked:
+                return _incrementally(edge, name, table, config, replace(plan, asked=ASKED))
             # A value that is looked up is computed of more rows than the query computes it of.
             if not lost and (not plan.sums.looks_up or plan.incremental is None):
                 raise
@@ -138,7 +140,9 @@ def _added(
         for name, (other, counter) in sums.ends.items()
     }
 
-    def commit(changes: str, touched: Touched | None = None) -> Outcome:
+    spare = [_stored(table, name) for name in sums.spare]
+
+    def commit(changes: str, touched: Touched | None = None, asked: str = "") -> Outcome:
         def difference(attempt: Attempt) -> str:
             return added(
                 table,
@@ -151,17 +155,19 @@ def _added(
                 whole=sums.whole,
                 extremes=extremes,
                 ends=ends,
-                spare=[_stored(table, name) for name in sums.spare],
+                spare=spare,
                 derived={_stored(table, name): sql for name, sql in sums.derived.items()},
                 images=images,
                 logged=_logged(edge, table, attempt),
                 touched=touched,
+                asked=asked,
             )
 
         how = Choice("incremental", how="sums")
         return _write(edge, name, table, config, plan, difference, how, images=images)
 
-    if not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
+    ends_of = sums.asked if plan.asked else None
+    if ends_of is None and not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
         return commit(changes)
     # To look up the stored rows of these groups costs less than to bring all of them together.
     changes = net(changes, [*table.key, *extremes], [*counts, *counted])
@@ -169,7 +175,36 @@ def _added(
     with staged_values(edge, table, changes, ranged) as groups:
         few = "/*+ BROADCAST */ " if groups.count <= _FEW else ""
         keys = f"SELECT {few}{quote_all(table.key)} FROM {groups.relation}"
-        return commit(f"SELECT * FROM {groups.relation}", Touched(keys, groups.between(table.types)))
+        touched = Touched(keys, groups.between(table.types))
+        changes = f"SELECT * FROM {groups.relation}"
+        if ends_of is None:
+            return commit(changes, touched)
+        version = current_version(edge.catalog, table)
+        known = {
+            **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
+            **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
+        }
+        left_sql = left_groups(
+            table,
+            changes,
+            version,
+            known,
+            rows=_stored(table, sums.rows),
+            numbers=[*counts, *counted],
+            extremes=extremes,
+            ends=ends,
+            spare=spare,
+            logged="several",
+            touched=touched,
+            key=[_stored(table, name) for name in sums.key],
+        )
+        with staged_values(edge, table, left_sql, [f"key_{place}" for place in range(len(sums.key))]) as left:
+            if not left.count:
+                return commit(changes, touched)
+            types = plan.query.types if plan.query is not None else {}
+            ranges = fitting(left.ranges, [ends_of], types)
+            asked = asked_sql(sums, plan.sources, left.relation, ranges)
+            return commit(changes, touched, asked)
 
 
 def _has_many_groups(stored: int, changed: int) -> bool:

@@ -18,7 +18,7 @@ from dbt_arctic.planner.reasons import Reason
 PROPERTY_REFRESH = "arctic.refresh"
 """On a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, rows of upstreams that
 had changed, -1 where nobody knew; ``reason``, the code of a full one that was no build, or why groups were
-computed by their keys although their sums are kept."""
+asked for what is kept of them."""
 
 Strategy = Literal["incremental", "full"]
 
@@ -120,8 +120,8 @@ def found_late(took: Sequence[Took], changed: int, *, guarded: bool) -> Reason |
 
 
 def asks_at_once(took: Sequence[Took]) -> bool:
-    """Whether groups are computed by their keys, though their sums and extremes are kept: that these suffice
-    was tried, and some group had lost its extreme. Each further time doubles when it is tried again.
+    """Whether groups are asked for their extremes at once, though these are kept: that they suffice was
+    tried, and some group had lost its own. Each further time doubles when it is tried again.
 
     :param took: earlier refreshes, newest first.
     """
