@@ -17,6 +17,7 @@ from dbt_arctic.planner.columns import used_columns
 from dbt_arctic.planner.dialect import SameType, to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.scalars import column, plain
+from dbt_arctic.planner.scope import Identifiers
 from dbt_arctic.planner.split import ROWS, Asked
 from dbt_arctic.planner.unique import has_small_groups
 
@@ -65,16 +66,9 @@ def _regrouped(whole: Node, node: Aggregate, keys_of: Mapping[str, Sequence[str]
     by_key = {text: value for text, value in values.items() if stored.get(plain(value) or "") in first}
     if values.keys() == by_key.keys():
         return None  # by the first column of its key, values are found at once in the table itself
-    used = {name.lower() for name in used_columns([whole])}
-
-    def fresh(wish: str) -> str:
-        made, number = wish, 1
-        while made.lower() in used:
-            number += 1
-            made = f"{wish}__{number}"
-        used.add(made.lower())
-        return made
-
+    fresh = Identifiers()
+    for name in used_columns([whole]):
+        fresh(name)
     names: dict[str, str] = {}
     groups: list[tuple[str, exp.Expression]] = []
     # By the key of the table first, so that what changes lately stands together.

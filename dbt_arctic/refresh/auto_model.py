@@ -110,9 +110,7 @@ def _with_state(
         return plan
     # A state further inside is the model's besides its own sums.
     reading = plan.reading if plan.beside is None else read(catalog, name, sql, {}, terms.until)
-    for place in (True, False) if plan.beside is None else (True,):
-        if place and not inside:
-            continue
+    for place in [True] * inside + [False] * (plan.beside is None):
         over = plan_state(
             catalog, name, config, sql, schema, reading, _plan, _alone, terms, plan, inside=place
         )

@@ -38,7 +38,7 @@ from dbt_arctic.refresh.groups import MANY
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
-from dbt_arctic.refresh.state import columns_at, current_version, stored_rows
+from dbt_arctic.refresh.state import columns_of, consistent_pair, stored_rows, version_of
 from dbt_arctic.refresh.timings import ASKED, Strategy, note
 from dbt_arctic.refresh.values import ask_values, note_values
 
@@ -179,22 +179,19 @@ def _added(
         changes = f"SELECT * FROM {groups.relation}"
         if ends_of is None:
             return commit(changes, touched)
-        version = current_version(edge.catalog, table)
-        known = {
-            **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
-            **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
-        }
+        base, change = consistent_pair(edge.catalog, table)
+        version = version_of(table, base, change)
         left_sql = left_groups(
             table,
             changes,
             version,
-            known,
+            columns_of(edge.catalog, table, version),
             rows=_stored(table, sums.rows),
             numbers=[*counts, *counted],
             extremes=extremes,
             ends=ends,
             spare=spare,
-            logged="several",
+            logged=logged_at(edge.catalog, table, change, version.change_snapshot),
             touched=touched,
             key=[_stored(table, name) for name in sums.key],
         )

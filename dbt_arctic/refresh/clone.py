@@ -19,7 +19,7 @@ from dbt_arctic.keyed.table import KeyedTable, is_keyed
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_merge_on_read
-from dbt_arctic.refresh.state import columns_at, find_keyed, pinned_pair, version_of
+from dbt_arctic.refresh.state import columns_of, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
 """On a view: the name of what it was cloned from. It stays when a keyed table takes the view's place."""
@@ -125,10 +125,7 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
         consumed = versions_to_carry(history)
         if table.sequence_by is None:
             return ClonedRows(source, sql, consumed)
-        known = {
-            **columns_at(catalog, table.base, (version.base_snapshot,)),
-            **columns_at(catalog, table.change, (version.change_snapshot,)),
-        }
+        known = columns_of(catalog, table, version)
         deletes = remembered_deletes(table, version, known)
         return ClonedRows(source, sql, consumed, table, rows_and_deletes(table, sql, deletes))
     state = catalog.load_table(source.schema, source.identifier)

@@ -22,7 +22,7 @@ from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build, refuse_beside_build
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import (
-    columns_at,
+    columns_of,
     consistent_pair,
     head,
     load_change,
@@ -167,10 +167,7 @@ def _pin(edge: Edge, table: KeyedTable, reads_rows: bool, previous: Attempt | No
         return Attempt(load_change(edge.catalog, table), None, {}, txn, branch, previous)
     base, change = consistent_pair(edge.catalog, table)
     version = version_of(table, base, change)
-    known = {
-        **columns_at(edge.catalog, table.base, (version.base_snapshot,)),
-        **columns_at(edge.catalog, table.change, (version.change_snapshot,)),
-    }
+    known = columns_of(edge.catalog, table, version)
     return Attempt(change, version, known, txn, branch, previous)
 
 

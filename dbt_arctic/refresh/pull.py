@@ -16,6 +16,7 @@ from dbt_arctic.refresh.consumption import has_read_further, not_before
 from dbt_arctic.refresh.plain_state import plain_at
 from dbt_arctic.refresh.state import (
     columns_at,
+    columns_of,
     find_keyed,
     load_keyed,
     other_key_type,
@@ -95,10 +96,7 @@ def _pull_keyed(
         now = _pinned(table, pin, model)
         now = not_before(last, table.generation.change_id, change.history(), now)
     consumed = Consumed(table.generation.change_id, now.token)
-    known = {
-        **columns_at(catalog, table.base, (now.base_snapshot,)),
-        **columns_at(catalog, table.change, (now.change_snapshot,)),
-    }
+    known = columns_of(catalog, table, now)
     state_now = read.merge_on_read(table, now, known)
     if last is None or last.version == "0":  # of a plain table without a row, before it was adopted
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
@@ -206,10 +204,7 @@ def retired_state(
         )
     retired = _as_generation(catalog, table, previous)
     try:
-        known = {
-            **columns_at(catalog, retired.base, (before.base_snapshot,)),
-            **columns_at(catalog, retired.change, (before.change_snapshot,)),
-        }
+        known = columns_of(catalog, retired, before)
     except UnknownRelation as error:
         raise VersionUnavailable(
             f"the generation of {table.name} that this model last read is gone",
@@ -386,8 +381,5 @@ def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, 
                 fix="take a newer version with {{ table_version(ref('...')) }}",
             )
         table = _as_generation(catalog, table, table.previous)
-    known = {
-        **columns_at(catalog, table.base, (at.base_snapshot,)),
-        **columns_at(catalog, table.change, (at.change_snapshot,)),
-    }
+    known = columns_of(catalog, table, at)
     return read.merge_on_read(table, at, known)

@@ -190,6 +190,14 @@ def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -
     }
 
 
+def columns_of(catalog: CatalogReader, table: KeyedTable, version: Version) -> dict[int, Mapping[str, str]]:
+    """The columns that both sides of a table had at a version."""
+    return {
+        **columns_at(catalog, table.base, (version.base_snapshot,)),
+        **columns_at(catalog, table.change, (version.change_snapshot,)),
+    }
+
+
 def other_key_type(table: KeyedTable, earlier: Mapping[str, str]) -> str | None:
     """A column of the key that Spark compares with its values in an earlier table after a cast.
 

@@ -74,6 +74,20 @@ def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckD
         assert ("forest" in affected_sql(plan, InDuckDB())) == is_asked
 
 
+@pytest.mark.parametrize(("kept", "is_asked"), [(100, True), (100_000, False), (-1, False)])
+def test_lines_of_other_parts_touch_no_small_state(
+    data: duckdb.DuckDBPyConnection, kept: int, is_asked: bool
+) -> None:
+    """Of all lines that have changed, the state of q17 is about those of the parts of one brand."""
+    schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS
+    made = split_inside(understand(tpch_data.QUERIES["q17"], schemas), tables, dict.fromkeys(tables, 1), 1)
+    assert made is not None
+    state = understand(state_sql(made, {table: table for table in tables}), schemas)
+    facts = {table: UpstreamFacts(table == "lineitem", tables[table], changed_rows=1_000) for table in tables}
+    plan = plan_incremental(state, made.key, Facts(facts, result_rows=kept))
+    assert ("Brand#23" in affected_sql(plan, InDuckDB())) == is_asked
+
+
 @pytest.fixture(scope="module")
 def judged() -> Counter[str]:
     found, database = Counter[str](), Database()

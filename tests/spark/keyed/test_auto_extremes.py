@@ -118,6 +118,30 @@ def test_the_last_row_of_all_leaves_nothing(shop: Any) -> None:
     assert refreshed() == [(3, 1)]
 
 
+def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
+    shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then it is none of those that were found to have lost one."""
+    values = shop.table("values")
+    values.build([{"id": number, "amount": number} for number in range(10)])
+    edge, model = values.session.edge, values.name.sibling("reached")
+    config = automatic("reached", "part")
+    sql = f"SELECT id % 2 AS part, max(amount) AS high FROM {values.name.sql} GROUP BY id % 2"
+    right = auto_run.left_groups
+
+    def one_of_two(*given: Any, **more: Any) -> str:
+        return f"SELECT * FROM (\n{right(*given, **more)}\n) WHERE key_0 = 0"
+
+    monkeypatch.setattr(auto_run, "left_groups", one_of_two)
+    for _ in range(2):
+        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        outcome = run_refresh(edge, model, config, plan, owner="model.test")
+        expected, kept = (sorted(map(str, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}"))
+        assert kept == expected
+        values.delete([{"id": 8}, {"id": 9}])
+    assert str(outcome.choice) == "INCREMENTAL (2 keys)"
+
+
 ENDS = [("max(v.amount) AS high", "_min_1"), ("min(v.amount) + 1 AS more", "_max_1")]
 
 
