@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.gathered import SIDE
 from dbt_arctic.planner.plan import guard_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.sums import Sums, changes_sql, plan_sums
 from tests.planner.oracle import Database, InDuckDB, Prepared, prepare
 from tests.planner.random_queries import Case, draw
-from tests.planner.random_tables import KEYS
+from tests.planner.random_tables import KEYS, SCHEMAS
 
 CASES = 200
 
@@ -199,3 +200,11 @@ def test_what_may_come_out_otherwise_when_it_is_looked_up_is_not_counted_so() ->
         schemas,
     )
     assert plan_sums(query, ["n"], facts, frozenset({"float_sum"})) is None
+
+
+def test_what_is_counted_once_is_looked_up_without_the_columns_of_sums() -> None:
+    sql = "SELECT y, count(*) AS n, count(DISTINCT x) AS d, sum(z) AS s, count(z) AS c FROM a GROUP BY y"
+    sums = plan_sums(understand(sql, SCHEMAS), ["y"], Facts({"a": UpstreamFacts(True, ("id",))}))
+    assert sums is not None
+    (gathered,) = sums.staged.gathered
+    assert set(gathered.rows.output) == {"x", "y", SIDE}
