@@ -182,7 +182,8 @@ FROM (
             self._shown_key,
             self.model,
             "nothing says which of them is the latest",
-            "set deduplicate_by to the column that orders them, or make unique_key unique in the model",
+            "make unique_key unique in the model, or, unless it is automatic, "
+            "set deduplicate_by to the column that orders them",
         )
         return f"CAST({error} AS BIGINT)"
 
