@@ -152,7 +152,7 @@ SELECT {listed} FROM (
     CASE WHEN `id` IS NULL THEN CAST(raise_error({null_key}) AS BIGINT) {broken} ELSE 0L END AS `_offset`,
     CAST(0 AS BIGINT) AS `_txn`
   FROM (SELECT {listed} FROM ({depends_on} select {select}) AS model_subq)
-) WHERE `_offset` = 0 AND `_action` = 'U'
+) WHERE `_offset` = least(spark_partition_id(), 0) AND `_action` = 'U'
 ))) SORT BY `id`
 """
     return str(_find_and_replace(statement, "my_model", "<model_identifier>"))
