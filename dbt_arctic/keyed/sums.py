@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, Logged, merge_on_read
@@ -31,145 +31,73 @@ class Touched:
     ranges: tuple[str, ...] = ()
 
 
-def added(
-    table: KeyedTable,
-    changes: str,
-    version: Version,
-    known: ColumnsAt,
-    *,
-    rows: str,
-    counts: Sequence[str],
-    counted: Mapping[str, str],
-    whole: bool,
-    extremes: Mapping[str, str] | None = None,
-    ends: Mapping[str, tuple[str, str]] | None = None,
-    spare: Collection[str] = (),
-    derived: Mapping[str, str] | None = None,
-    images: bool = False,
-    logged: Logged = "several",
-    touched: Touched | None = None,
-    asked: str = "",
-) -> str:
-    """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
-    does not appear.
+@dataclass(frozen=True)
+class SumColumns:
+    """Which columns of a keyed table are what.
 
-    :param changes: SQL of the key and what to add to each other column, any number of rows a group.
     :param rows: the column that counts rows; :param counts: all columns that count.
     :param counted: for each sum the column that counts its values.
     :param whole: whether there is one group, which stays without a row.
-    :param extremes: for each other column ``min`` or ``max``: of these, ``changes`` has the values.
+    :param extremes: for each other column ``min`` or ``max``: changes have its values.
     :param ends: of extremes the column of the other end, and the one that counts their values.
     :param spare: of these, what is NULL once it has left its group, until that is computed anew.
     :param derived: for each column that nothing is added to: SQL of its value over the others.
-    :param images: also the stored row of each group that appears, as ``-U``.
-    :param logged: what the change table has at the version.
-    :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
-        ``changes`` has been made by ``net``.
-    :param asked: SQL of the groups that have lost an extreme, as ``left_groups`` tells: the key, and their
-        extremes now.
     """
-    derived = derived or {}
-    numbers = [*counts, *counted]
-    kept_ends = {
-        name: replace(end, is_asked=bool(asked))
-        for name, end in _ends_of(rows, extremes or {}, ends or {}, spare).items()
-    }
-    types = table.types
-    shown = []
-    for name in table.column_names:
-        if name in derived:
-            continue
-        value = quote(name)
-        if name == rows:
-            value = f"CASE WHEN {value} < 0 THEN raise_error({literal(_BELOW_ZERO)}) ELSE {value} END"
-        elif name in counted:
-            value = f"CASE WHEN {quote(counted[name])} > 0 THEN {value} END"
-        elif name in kept_ends:
-            value = kept_ends[name].shown
-        shown.append(quote(name) if name in table.key else f"CAST({value} AS {types[name]}) AS {quote(name)}")
-    differs = " OR ".join(
-        [
-            *(f"{quote('_added_' + name)} <> 0" for name in numbers),
-            *(end.differs for end in kept_ends.values()),
-        ]
-    )
-    action = "'U'" if whole else f"CASE WHEN {quote(rows)} = 0 THEN 'D' ELSE 'U' END"
-    # A group that came and went between two refreshes was never stored.
-    gone = "" if whole else f"\n  AND NOT ({quote(rows)} = 0 AND {quote('_added_' + rows)} = 0)"
-    if kept_ends and not touched:
-        changes = net(changes, [*table.key, *kept_ends], numbers)
-    kept = _Images(table) if images else None
-    groups = _groups(table, changes, version, known, numbers, kept_ends, logged, touched, kept)
-    if asked:
-        groups = _with_asked(table, groups, asked, list(kept_ends))
-    sums = f"""\
-SELECT {", ".join(shown)},
-  {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}{kept.names if kept else ""}
-FROM (
-{groups}
-)
-WHERE ({differs}){gone}"""
-    if derived:
-        sums = _with_derived(table, sums, derived, kept.names if kept else "")
-    return kept.beside(sums) if kept else sums
+
+    rows: str
+    counts: Sequence[str]
+    counted: Mapping[str, str]
+    whole: bool = False
+    extremes: Mapping[str, str] = field(default_factory=dict)
+    ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    spare: Collection[str] = ()
+    derived: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns that something is added to."""
+        return [*self.counts, *self.counted]
+
+    def _ends(self, *, is_asked: bool = False) -> dict[str, _End]:
+        return {
+            name: _End(
+                name, which, self.rows, *self.ends.get(name, ("", "")), name in self.spare, is_asked=is_asked
+            )
+            for name, which in self.extremes.items()
+        }
 
 
-def left_groups(
+def groups_with_changes(
     table: KeyedTable,
+    sums: SumColumns,
     changes: str,
     version: Version,
     known: ColumnsAt,
     *,
-    rows: str,
-    numbers: Sequence[str],
-    extremes: Mapping[str, str],
-    ends: Mapping[str, tuple[str, str]],
-    spare: Collection[str],
-    logged: Logged,
-    touched: Touched,
-    key: Sequence[str],
+    images: bool = False,
+    logged: Logged = "several",
+    touched: Touched | None = None,
 ) -> str:
-    """The groups that go on and have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
+    """Each group with what is stored and what is added to it, for ``added`` and ``left_groups``.
 
-    Parameters as those of ``added``. :param numbers: all columns that something is added to.
-    :param key: the columns of the key, in the order in which they are numbered.
+    :param changes: SQL of the key and what to add to each other column, any number of rows a group.
+    :param images: whether ``added`` is to give the stored rows, too.
+    :param logged: what the change table has at the version.
+    :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
+        ``changes`` has been made by ``net``.
     """
-    every = _ends_of(rows, extremes, ends, spare)
-    groups = _groups(table, changes, version, known, numbers, every, logged, touched, None)
-    listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
-    left = " OR ".join(end.has_left for end in every.values() if not end.is_spare)
-    return f"SELECT {listed}\nFROM (\n{groups}\n)\nWHERE {left}"
-
-
-def _ends_of(
-    rows: str, extremes: Mapping[str, str], ends: Mapping[str, tuple[str, str]], spare: Collection[str]
-) -> dict[str, _End]:
-    return {
-        name: _End(name, which, rows, *ends.get(name, ("", "")), is_spare=name in spare)
-        for name, which in extremes.items()
-    }
-
-
-def _groups(
-    table: KeyedTable,
-    changes: str,
-    version: Version,
-    known: ColumnsAt,
-    numbers: Sequence[str],
-    ends: Mapping[str, _End],
-    logged: Logged,
-    touched: Touched | None,
-    kept: _Images | None,
-) -> str:
-    """Each group with what is stored and what is added to it."""
+    ends = sums._ends()
+    if ends and not touched:
+        changes = net(changes, table, sums)
+    kept = _Images(table) if images else None
     totals = ",\n    ".join(
         [
-            *map(_total, numbers),
+            *map(_total, sums.numbers),
             *(end.totals for end in ends.values()),
             *map(_staying, dict.fromkeys(end.counter for end in ends.values() if end.counter)),
         ]
     )
-    columns = quote_all([*table.key, *numbers, *ends])
+    columns = quote_all([*table.key, *sums.numbers, *ends])
     stored = merge_on_read(table, version, known, logged, touched.keys if touched else None)
     if touched and touched.ranges:
         stored = f"SELECT *\nFROM (\n{stored}\n) AS m\nWHERE {' AND '.join(touched.ranges)}"
@@ -186,6 +114,65 @@ def _groups(
     )
   )
   GROUP BY {quote_all(table.key)}"""
+
+
+def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = False, asked: str = "") -> str:
+    """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
+    does not appear.
+
+    :param groups: SQL of the groups with their changes, with or without ``images``.
+    :param images: also the stored row of each group that appears, as ``-U``.
+    :param asked: SQL of the groups that have lost an extreme, as ``left_groups`` tells: the key, and their
+        extremes now.
+    """
+    ends = sums._ends(is_asked=bool(asked))
+    types = table.types
+    shown = []
+    for name in table.column_names:
+        if name in sums.derived:
+            continue
+        value = quote(name)
+        if name == sums.rows:
+            value = f"CASE WHEN {value} < 0 THEN raise_error({literal(_BELOW_ZERO)}) ELSE {value} END"
+        elif name in sums.counted:
+            value = f"CASE WHEN {quote(sums.counted[name])} > 0 THEN {value} END"
+        elif name in ends:
+            value = ends[name].shown
+        shown.append(quote(name) if name in table.key else f"CAST({value} AS {types[name]}) AS {quote(name)}")
+    differs = " OR ".join(
+        [
+            *(f"{quote('_added_' + name)} <> 0" for name in sums.numbers),
+            *(end.differs for end in ends.values()),
+        ]
+    )
+    rows = quote(sums.rows)
+    action = "'U'" if sums.whole else f"CASE WHEN {rows} = 0 THEN 'D' ELSE 'U' END"
+    # A group that came and went between two refreshes was never stored.
+    gone = "" if sums.whole else f"\n  AND NOT ({rows} = 0 AND {quote('_added_' + sums.rows)} = 0)"
+    kept = _Images(table) if images else None
+    if asked:
+        groups = _with_asked(table, groups, asked, list(ends))
+    found = f"""\
+SELECT {", ".join(shown)},
+  {action} AS {quote(ACTION)}, 1L AS {quote(ROWS_OF_KEY)}{kept.names if kept else ""}
+FROM (
+{groups}
+)
+WHERE ({differs}){gone}"""
+    if sums.derived:
+        found = _with_derived(table, found, sums.derived, kept.names if kept else "")
+    return kept.beside(found) if kept else found
+
+
+def left_groups(sums: SumColumns, groups: str, key: Sequence[str]) -> str:
+    """The groups that go on and have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
+
+    :param groups: SQL of the groups with their changes.
+    :param key: the columns of the key, in the order in which they are numbered.
+    """
+    listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
+    left = " OR ".join(end.has_left for end in sums._ends().values() if not end.is_spare)
+    return f"SELECT {listed}\nFROM (\n{groups}\n)\nWHERE {left}"
 
 
 def _with_asked(table: KeyedTable, groups: str, asked: str, ends: Sequence[str]) -> str:
@@ -261,13 +248,13 @@ FROM (
 LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 
 
-def net(changes: str, values: Sequence[str], numbers: Sequence[str]) -> str:
-    """What the changes come to for each value: one that was gained and lost again is neither.
-
-    :param values: the key, and the columns of extremes; :param numbers: what is added up.
+def net(changes: str, table: KeyedTable, sums: SumColumns) -> str:
+    """What the changes come to for each group and each value of its extremes: one that was gained and lost
+    again is neither.
     """
-    listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in numbers)
-    return f"SELECT {quote_all(values)}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {quote_all(values)}"
+    values = quote_all([*table.key, *sums.extremes])
+    listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in sums.numbers)
+    return f"SELECT {values}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {values}"
 
 
 def _total(name: str) -> str:

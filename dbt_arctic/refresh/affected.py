@@ -99,16 +99,24 @@ def _in_the_log(plan: AutoPlan, names: Sequence[str]) -> Staged | None:
 def staged_values(edge: Edge, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
     """Keys or other values, and between which of them they lie."""
     with kept_rows(edge, table, sql, "keys") as name:
-        named = [quote(one) for one in columns]
-        asked = (f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in named)
-        found = edge.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {quote(name)}")[0]
-        count = int(found[0])
-        ranges = {}
-        for place, column in enumerate(columns):
-            low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
-            if count and present == count and type_ in RANGED:
-                ranges[column] = (_literal(low, type_), _literal(high, type_))
-        yield Staged(quote(name), count, ranges)
+        yield counted(edge, quote(name), columns)
+
+
+def counted(edge: Edge, relation: str, columns: Sequence[str]) -> Staged:
+    """How many values there are, and between which of them they lie: one query.
+
+    :param relation: what stands for them in a FROM clause.
+    """
+    named = [quote(one) for one in columns]
+    asked = (f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in named)
+    found = edge.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {relation}")[0]
+    count = int(found[0])
+    ranges = {}
+    for place, column in enumerate(columns):
+        low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
+        if count and present == count and type_ in RANGED:
+            ranges[column] = (_literal(low, type_), _literal(high, type_))
+    return Staged(relation, count, ranges)
 
 
 def _literal(value: Any, type_: str) -> str:

@@ -16,29 +16,29 @@ from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
-from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import Logged
-from dbt_arctic.keyed.sums import EXTREME_LEFT, Touched, added, left_groups, net
+from dbt_arctic.keyed.sums import EXTREME_LEFT
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.planner.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.planner.staged import gathered_sql, touched_sql
-from dbt_arctic.planner.sums import asked_sql, changes_sql
+from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh import small
-from dbt_arctic.refresh.affected import RANGED, Staged, affected_keys, kept_rows, staged_values
+from dbt_arctic.refresh.adding import groups_touched, stored_name
+from dbt_arctic.refresh.affected import Staged, affected_keys, kept_rows, staged_values
 from dbt_arctic.refresh.asked import note_asked, told_by, told_in, will_ask
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
-from dbt_arctic.refresh.groups import MANY
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
-from dbt_arctic.refresh.state import columns_of, consistent_pair, stored_rows, version_of
+from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import ASKED, Strategy, note
 from dbt_arctic.refresh.values import ask_values, note_values
 
@@ -130,83 +130,10 @@ def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, pla
 def _added(
     edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, changes: str
 ) -> Outcome:
-    sums, images = plan.sums, _keeps_images(table, config)
-    assert sums is not None
-    counted = {_stored(table, name): _stored(table, by) for name, by in sums.counted.items()}
-    counts = [_stored(table, name) for name in sums.counts]
-    extremes = {_stored(table, name): which for name, which in sums.extremes.items()}
-    ends = {
-        _stored(table, name): (_stored(table, other), _stored(table, counter))
-        for name, (other, counter) in sums.ends.items()
-    }
-
-    spare = [_stored(table, name) for name in sums.spare]
-
-    def commit(changes: str, touched: Touched | None = None, asked: str = "") -> Outcome:
-        def difference(attempt: Attempt) -> str:
-            return added(
-                table,
-                changes,
-                attempt.pinned,
-                attempt.known,
-                rows=_stored(table, sums.rows),
-                counts=counts,
-                counted=counted,
-                whole=sums.whole,
-                extremes=extremes,
-                ends=ends,
-                spare=spare,
-                derived={_stored(table, name): sql for name, sql in sums.derived.items()},
-                images=images,
-                logged=_logged(edge, table, attempt),
-                touched=touched,
-                asked=asked,
-            )
-
+    images = _keeps_images(table, config)
+    with groups_touched(edge, table, plan, changes, images=images) as difference:
         how = Choice("incremental", how="sums")
         return _write(edge, name, table, config, plan, difference, how, images=images)
-
-    ends_of = sums.asked if plan.asked else None
-    if ends_of is None and not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
-        return commit(changes)
-    # To look up the stored rows of these groups costs less than to bring all of them together.
-    changes = net(changes, [*table.key, *extremes], [*counts, *counted])
-    ranged = [name for name in table.key if table.types[name] in RANGED]
-    with staged_values(edge, table, changes, ranged) as groups:
-        few = "/*+ BROADCAST */ " if groups.count <= _FEW else ""
-        keys = f"SELECT {few}{quote_all(table.key)} FROM {groups.relation}"
-        touched = Touched(keys, groups.between(table.types))
-        changes = f"SELECT * FROM {groups.relation}"
-        if ends_of is None:
-            return commit(changes, touched)
-        base, change = consistent_pair(edge.catalog, table)
-        version = version_of(table, base, change)
-        left_sql = left_groups(
-            table,
-            changes,
-            version,
-            columns_of(edge.catalog, table, version),
-            rows=_stored(table, sums.rows),
-            numbers=[*counts, *counted],
-            extremes=extremes,
-            ends=ends,
-            spare=spare,
-            logged=logged_at(edge.catalog, table, change, version.change_snapshot),
-            touched=touched,
-            key=[_stored(table, name) for name in sums.key],
-        )
-        with staged_values(edge, table, left_sql, [f"key_{place}" for place in range(len(sums.key))]) as left:
-            if not left.count:
-                return commit(changes, touched)
-            types = plan.query.types if plan.query is not None else {}
-            ranges = fitting(left.ranges, [ends_of], types)
-            asked = asked_sql(sums, plan.sources, left.relation, ranges)
-            return commit(changes, touched, asked)
-
-
-def _has_many_groups(stored: int, changed: int) -> bool:
-    """Whether a table has so many groups that most of them have nothing to do with what has changed."""
-    return stored >= MANY and 0 <= changed < stored / 2
 
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
@@ -254,15 +181,15 @@ def _incremental(
     ranges = fitting(keys.ranges, [incremental.rows], plan.query.types)
     rows = rows_sql(incremental, plan.sources, keys.relation, ranges)
     selected = ", ".join(
-        f"key_{place} AS {quote(_stored(table, column))}" for place, column in enumerate(incremental.key)
+        f"key_{place} AS {quote(stored_name(table, column))}" for place, column in enumerate(incremental.key)
     )
     affected = f"SELECT {selected} FROM {keys.relation}"
     between = tuple(
-        f"{quote(_stored(table, column))} BETWEEN {keys.ranges[f'key_{place}'][0]} "
+        f"{quote(stored_name(table, column))} BETWEEN {keys.ranges[f'key_{place}'][0]} "
         f"AND {keys.ranges[f'key_{place}'][1]}"
         for place, column in enumerate(incremental.key)
         if f"key_{place}" in keys.ranges
-        and is_ordered_as(keys.ranges[f"key_{place}"], table.types[_stored(table, column)])
+        and is_ordered_as(keys.ranges[f"key_{place}"], table.types[stored_name(table, column)])
     )
 
     images = _keeps_images(table, config)
@@ -321,10 +248,6 @@ def _nothing(table: KeyedTable) -> Any:
         return f"SELECT {columns}, 'U' AS {quote(ACTION)}, 1L AS {quote(write.ROWS_OF_KEY)}\nWHERE false"
 
     return difference
-
-
-def _stored(table: KeyedTable, column: str) -> str:
-    return next(name for name in table.column_names if name.lower() == column.lower())
 
 
 def _write(

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.keyed.read import merge_on_read
-from dbt_arctic.refresh import auto_run
+from dbt_arctic.refresh import adding
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.state import current_version, load_keyed
@@ -29,13 +30,13 @@ def automatic(model: str, key: str) -> KeyedConfig:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that asks the rows of groups that have lost an extreme."""
     found: list[None] = []
-    right = auto_run.asked_sql
+    right = adding.asked_sql
 
     def asked_sql(*given: Any) -> str:
         found.append(None)
         return right(*given)
 
-    monkeypatch.setattr(auto_run, "asked_sql", asked_sql)
+    monkeypatch.setattr(adding, "asked_sql", asked_sql)
     return found
 
 
@@ -69,7 +70,7 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
     shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None], looked_up: bool
 ) -> None:
     """Whether all stored groups are read, or those that changes touch, as of a large state."""
-    monkeypatch.setattr(auto_run, "_has_many_groups", lambda stored, changed: looked_up)
+    monkeypatch.setattr(adding, "_has_many_groups", lambda stored, changed: looked_up)
     chance = random.Random(11)
     groups, values = shop.table("groups"), shop.table("values")
     for table in (groups, values):
@@ -127,12 +128,12 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
     edge, model = values.session.edge, values.name.sibling("reached")
     config = automatic("reached", "part")
     sql = f"SELECT id % 2 AS part, max(amount) AS high FROM {values.name.sql} GROUP BY id % 2"
-    right = auto_run.left_groups
+    right = adding.left_groups
 
     def one_of_two(*given: Any, **more: Any) -> str:
         return f"SELECT * FROM (\n{right(*given, **more)}\n) WHERE key_0 = 0"
 
-    monkeypatch.setattr(auto_run, "left_groups", one_of_two)
+    monkeypatch.setattr(adding, "left_groups", one_of_two)
     for _ in range(2):
         plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
         outcome = run_refresh(edge, model, config, plan, owner="model.test")
@@ -140,6 +141,39 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
         assert kept == expected
         values.delete([{"id": 8}, {"id": 9}])
     assert str(outcome.choice) == "INCREMENTAL (2 keys)"
+
+
+def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compaction(
+    shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None]
+) -> None:
+    """The statement that commits reads another version then, and none of these groups from memory."""
+    values = shop.table("values")
+    values.build([{"id": number, "amount": number} for number in range(10)])
+    edge, model = values.session.edge, values.name.sibling("compacted")
+    config = automatic("compacted", "part")
+    sql = f"SELECT id % 2 AS part, max(amount) AS high, count(*) AS n FROM {values.name.sql} GROUP BY id % 2"
+
+    def refreshed() -> str:
+        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        outcome = run_refresh(edge, model, config, plan, owner="model.test")
+        expected, kept = (sorted(map(str, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}"))
+        assert kept == expected
+        return str(outcome.choice)
+
+    refreshed()
+    values.delete([{"id": 9}])
+    assert refreshed() == "INCREMENTAL (sums)"
+    right, compactions = adding.left_groups, []
+
+    def left_groups(*given: Any, **more: Any) -> str:
+        compactions.append(compact_major(edge, model, trim_grace_seconds=0))
+        return right(*given, **more)
+
+    monkeypatch.setattr(adding, "left_groups", left_groups)
+    values.delete([{"id": 7}])
+    assert refreshed() == "INCREMENTAL (sums)"
+    assert len(compactions) == 1
+    assert len(asked) == 2
 
 
 ENDS = [("max(v.amount) AS high", "_min_1"), ("min(v.amount) + 1 AS more", "_max_1")]
