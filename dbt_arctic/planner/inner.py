@@ -88,7 +88,7 @@ def split_inside(
     if again is None:
         return None
     made = _around(replace(query, node=again.node), _Kept(again.inner), rows)
-    return None if made is None else replace(made, asked=again.asked)
+    return None if made is None else replace(made, size=again.size)
 
 
 def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:

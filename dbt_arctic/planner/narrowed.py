@@ -28,7 +28,7 @@ from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.scalars import column, equalities, plain
-from dbt_arctic.planner.split import ROWS, STATE, Asked, Split
+from dbt_arctic.planner.split import ROWS, STATE, RowsOfState, Split
 from dbt_arctic.planner.unique import unique_keys
 
 FEW = 0.1
@@ -169,7 +169,7 @@ def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Spli
     )
     counted = Aggregate(place.chosen, (), ((ROWS, exp.Count(this=exp.Star())),))
     state = trimmed(Project(join, tuple((name, column(name)) for name in shown)))
-    return Split(state, keyed, (), query.columns, around=around, asked=Asked(counted, place.source, FEW))
+    return Split(state, keyed, (), query.columns, around=around, size=RowsOfState(counted, place.source, FEW))
 
 
 __all__ = ["split_narrowed"]

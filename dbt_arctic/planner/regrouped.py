@@ -18,7 +18,7 @@ from dbt_arctic.planner.dialect import SameType, to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.scalars import column, plain
 from dbt_arctic.planner.scope import Identifiers
-from dbt_arctic.planner.split import ROWS, Asked
+from dbt_arctic.planner.split import ROWS, RowsOfState
 from dbt_arctic.planner.unique import has_small_groups
 
 FEW = 0.5
@@ -31,7 +31,7 @@ class Regrouped:
 
     node: Node
     inner: Aggregate
-    asked: Asked
+    size: RowsOfState
 
 
 def regrouped(
@@ -43,7 +43,7 @@ def regrouped(
     """
     for part in walk(node):
         made = _regrouped(node, part, keys_of) if isinstance(part, Aggregate) else None
-        if made is not None and rows.get(made.asked.source, -1) >= worth:
+        if made is not None and rows.get(made.size.source, -1) >= worth:
             return replace(made, node=_swapped(node, part, made.node))
     return None
 
@@ -106,7 +106,7 @@ def _regrouped(whole: Node, node: Aggregate, keys_of: Mapping[str, Sequence[str]
         (*((name, column(one)) for (name, _), (one, _) in zip(node.groups, mine, strict=True)), *shown),
     )
     counted = Aggregate(node.child, (), ((ROWS, _how_many([value for _, value in groups])),))
-    return Regrouped(made, below, Asked(counted, table.source, FEW))
+    return Regrouped(made, below, RowsOfState(counted, table.source, FEW))
 
 
 _COUNT = exp.Count(this=exp.Star())

@@ -52,7 +52,7 @@ _ROWS_OF_AN_AVERAGE = 9
 
 
 @dataclass(frozen=True)
-class Asked:
+class RowsOfState:
     """What metadata do not tell of a state: how many rows it would have, as a share of those of an upstream.
 
     :param rows: one row, with a number; NULL where it could not have all of its rows.
@@ -75,7 +75,7 @@ class Split:
     :param is_small: whether it has, as far as its groups tell, few rows.
     :param around: where the state stands further inside, instead of ``above``: the query with scans of
         ``STATE``, whose columns are those of the state, and aggregates by the names of ``parts``.
-    :param asked: what is asked of the data before the state is built.
+    :param size: what is asked of the data before the state is built.
     """
 
     state: Node
@@ -86,7 +86,7 @@ class Split:
     spare: frozenset[str] = frozenset()
     is_small: bool = False
     around: Node | None = None
-    asked: Asked | None = None
+    size: RowsOfState | None = None
 
 
 class NoState(Exception):
@@ -130,9 +130,9 @@ def state_sql(made: Split, names: Mapping[str, str]) -> str:
     return Renderer(_Named(names)).query(made.state)
 
 
-def asked_sql(asked: Asked, names: Mapping[str, str]) -> str:
+def rows_of_state_sql(size: RowsOfState, names: Mapping[str, str]) -> str:
     """:param names: what stands for an upstream: its name, quoted."""
-    return Renderer(_Named(names)).query(trimmed(asked.rows))
+    return Renderer(_Named(names)).query(trimmed(size.rows))
 
 
 def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:

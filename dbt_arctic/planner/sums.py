@@ -74,7 +74,7 @@ class Sums:
     :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
     :param looks_up: whether different values are counted, which are looked up among all rows.
     :param over_kept: what to run instead where rows are kept that it would gather.
-    :param asked: the extremes of the groups of ``LEFT``, of all rows as they are: the key and ``extremes``.
+    :param of_left: the extremes of the groups of ``LEFT``, of all rows as they are: the key and ``extremes``.
         ``None`` where none is shown, or there is one group.
     """
 
@@ -92,7 +92,7 @@ class Sums:
     derived: dict[str, str] = field(default_factory=dict)
     looks_up: bool = False
     over_kept: OverKept | None = None
-    asked: Node | None = None
+    of_left: Node | None = None
 
     @property
     def nodes(self) -> list[Node]:
@@ -228,11 +228,11 @@ def plan_sums(
         derived={name: to_sql(value) for name, value in derived.items()},
         looks_up=bool(once),
         over_kept=over_kept,
-        asked=_asked(aggregate, keys, every_end) if asks else None,
+        of_left=_of_left(aggregate, keys, every_end) if asks else None,
     )
 
 
-def _asked(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:
+def _of_left(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:
     found = tuple((f"_arctic_end_{place}", call) for place, call in enumerate(ends.values()))
     groups = Aggregate(aggregate.child, aggregate.groups, found)
     names = tuple(f"key_{place}" for place in range(len(keys)))
@@ -273,12 +273,12 @@ def changes_sql(
     return Renderer(WithStaged(sources, named), ranges or {}).query(sums.changes)
 
 
-def asked_sql(
+def extremes_of_left_sql(
     sums: Sums, sources: Sources, left: str, ranges: Mapping[str, tuple[str, str]] | None = None
 ) -> str:
     """SQL of the extremes of groups that have lost one. :param left: the relation that has these."""
-    assert sums.asked is not None
-    return Renderer(WithStaged(sources, {LEFT: left}), ranges or {}).query(sums.asked)
+    assert sums.of_left is not None
+    return Renderer(WithStaged(sources, {LEFT: left}), ranges or {}).query(sums.of_left)
 
 
 def _roles(query: Query, key: Sequence[str]) -> tuple[Aggregate, _Items, _Items, _Items] | None:

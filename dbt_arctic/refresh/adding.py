@@ -13,7 +13,7 @@ from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.sums import SumColumns, Touched, added, groups_with_changes, left_groups, net
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.bounds import fitting
-from dbt_arctic.planner.sums import Sums, asked_sql
+from dbt_arctic.planner.sums import Sums, extremes_of_left_sql
 from dbt_arctic.refresh.affected import RANGED, counted, kept_rows, staged_values
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt
@@ -39,7 +39,7 @@ def groups_touched(
     assert plan.sums is not None
     sums = plan.sums
     columns = _columns(table, sums)
-    ends_of = sums.asked if plan.asked else None
+    ends_of = sums.of_left if plan.extremes_asked else None
     if ends_of is None and not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
 
         def of_all(attempt: Attempt) -> str:
@@ -79,7 +79,7 @@ def groups_touched(
             asked = ""
             if lost.count:
                 types = plan.query.types if plan.query is not None else {}
-                asked = asked_sql(sums, plan.sources, left, fitting(lost.ranges, [ends_of], types))
+                asked = extremes_of_left_sql(sums, plan.sources, left, fitting(lost.ranges, [ends_of], types))
 
             def of_asked(attempt: Attempt) -> str:
                 if attempt.pinned == version:

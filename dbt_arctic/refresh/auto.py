@@ -86,7 +86,7 @@ class AutoPlan:
     """Where the model is its own state: ``sql`` has columns that the model does not show."""
     began_ms: int = 0
     """When it began to be carried out."""
-    asked: str = ""
+    extremes_asked: str = ""
     """Why groups are asked for extremes, or computed anew, though their sums are kept: for the commit."""
     values: Mapping[str, str] = field(default_factory=dict)
     """What all rows share and is known, for the commit to say; ``unknown`` is to be asked for it."""
@@ -290,16 +290,16 @@ def plan_auto(
     by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
     if by_history is not None:
         return plan("full", by_history)
-    asked = ""
+    extremes_asked = ""
     if incremental is not None and sums is not None and sums.extremes and asks_at_once(took):
-        sums, asked = (None if sums.asked is None else sums), ASKED_AT_ONCE
+        sums, extremes_asked = (None if sums.of_left is None else sums), ASKED_AT_ONCE
     return plan(
         "incremental",
         None,
         query=query,
         sums=sums,
         incremental=incremental,
-        asked=asked,
+        extremes_asked=extremes_asked,
         values={one.name: values[one.name] for one in shared if one.name in values},
         unknown=tuple(one for one in shared if one.name not in values and one.rows >= WORTH_ROWS),
     )

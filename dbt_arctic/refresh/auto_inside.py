@@ -18,7 +18,7 @@ from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import Query, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split, asked_sql
+from dbt_arctic.planner.split import Split, rows_of_state_sql
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
@@ -79,11 +79,11 @@ def is_refreshed(
 
 def is_of_few(edge: Edge, state: StatePlan) -> bool:
     """Whether a state has few rows beside what it spares reading. Where data tell, Spark is asked."""
-    asked = state.split.asked
-    if asked is None:
+    size = state.split.size
+    if size is None:
         return True
-    ((rows,),) = edge.query(asked_sql(asked, state.names))
-    return rows is not None and bool(rows <= asked.share * state.plan.reading.upstreams[asked.source].rows)
+    ((rows,),) = edge.query(rows_of_state_sql(size, state.names))
+    return rows is not None and bool(rows <= size.share * state.plan.reading.upstreams[size.source].rows)
 
 
 def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:

@@ -92,14 +92,14 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
                 return _by_sums(edge, name, table, config, shared)
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
-            if lost and plan.sums.asked is not None and not plan.asked:
-                return _incrementally(edge, name, table, config, replace(plan, asked=ASKED))
+            if lost and plan.sums.of_left is not None and not plan.extremes_asked:
+                return _incrementally(edge, name, table, config, replace(plan, extremes_asked=ASKED))
             # A value that is looked up is computed of more rows than the query computes it of.
             if not lost and (not plan.sums.looks_up or plan.incremental is None):
                 raise
         if plan.incremental is None:
             raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
-        plan = replace(plan, sums=None, asked=ASKED if lost else "")
+        plan = replace(plan, sums=None, extremes_asked=ASKED if lost else "")
     return _by_keys(edge, name, table, config, with_shared_rows(edge, name, plan))
 
 
@@ -264,7 +264,7 @@ def _write(
     """One commit: the difference, and what it was computed from."""
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
-    reason = choice.reason or (plan.asked if strategy == "incremental" else "")
+    reason = choice.reason or (plan.extremes_asked if strategy == "incremental" else "")
     timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
     if strategy == "incremental":

@@ -14,7 +14,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import affected_sql, plan_incremental, understand
-from dbt_arctic.planner.split import Split, asked_sql, outer_sql, state_sql, without_spare
+from dbt_arctic.planner.split import Split, outer_sql, rows_of_state_sql, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
 from tests.planner import tpch_data
 from tests.planner.inside import judge_inside
@@ -51,7 +51,7 @@ def test_which_queries_of_tpch_have_it(name: str, data: duckdb.DuckDBPyConnectio
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
     kept = understand(text, tpch_data.schemas(data))
-    if made.asked is not None:
+    if made.size is not None:
         assert plan_incremental(kept, made.key, tpch_data.FACTS).affected is not None
         return
     sums = plan_sums(kept, made.key, tpch_data.FACTS)
@@ -282,21 +282,21 @@ def test_small_tables_have_none() -> None:
 def test_the_rows_of_what_is_chosen_are_kept() -> None:
     made = inside(f"SELECT s.id FROM s JOIN k ON k.id = s.c WHERE k.n > 5 AND s.x < 3 AND {ABOVE}")
     assert made is not None
-    assert made.asked is not None
+    assert made.size is not None
     assert made.key == ("s_id",)
     assert set(made.state.output) == {"s_id", "s_c", "s_x"}
     assert "< 3" not in state_sql(made, {"s": "s", "k": "k"}), "an average is one of all rows"
-    counted = " ".join(asked_sql(made.asked, {"k": "k"}).split())
+    counted = " ".join(rows_of_state_sql(made.size, {"k": "k"}).split())
     assert counted == "SELECT COUNT(*) AS `_rows` FROM k AS `k` WHERE `k`.`n` > 5"
-    assert made.asked.source == "k"
+    assert made.size.source == "k"
 
 
 def test_values_are_groups_of_their_own() -> None:
     made = inside("SELECT c, count(DISTINCT x) AS n, max(id) AS m, sum(x) AS t FROM s WHERE x > 0 GROUP BY c")
     assert made is not None
-    assert made.asked is not None
+    assert made.size is not None
     assert made.key == ("id", "c__3", "x"), "what changes lately stands together"
-    counted = " ".join(asked_sql(made.asked, {"s": "s"}).split())
+    counted = " ".join(rows_of_state_sql(made.size, {"s": "s"}).split())
     assert "COUNT(`s`.`id`, `s`.`c`, `s`.`x`) = COUNT(*)" in counted
     assert "APPROX_COUNT_DISTINCT(XXHASH64(`s`.`id`, `s`.`c`, `s`.`x`))" in counted
     assert inside("SELECT c, count(DISTINCT id) AS n FROM s GROUP BY c") is None, "found by its key at once"

@@ -30,13 +30,13 @@ def automatic(model: str, key: str) -> KeyedConfig:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that asks the rows of groups that have lost an extreme."""
     found: list[None] = []
-    right = adding.asked_sql
+    right = adding.extremes_of_left_sql
 
-    def asked_sql(*given: Any) -> str:
+    def extremes_of_left_sql(*given: Any) -> str:
         found.append(None)
         return right(*given)
 
-    monkeypatch.setattr(adding, "asked_sql", asked_sql)
+    monkeypatch.setattr(adding, "extremes_of_left_sql", extremes_of_left_sql)
     return found
 
 
