@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.sums import SumColumns, Touched, added, groups_with_changes, left_groups, net
@@ -25,14 +26,22 @@ from dbt_arctic.refresh.state import columns_of, consistent_pair, stored_rows, v
 _FEW = 2_000_000
 """Groups that are sent to each task."""
 
-Difference = Callable[[Attempt], str]
+
+@dataclass(frozen=True)
+class Adding:
+    """:param difference: SQL of the rows to write, by the version that an attempt adds to.
+    :param has_lost: whether groups were looked at, and some had lost an extreme.
+    """
+
+    difference: Callable[[Attempt], str]
+    has_lost: bool = False
 
 
 @contextmanager
 def groups_touched(
     edge: Edge, table: KeyedTable, plan: AutoPlan, changes: str, *, images: bool
-) -> Iterator[Difference]:
-    """SQL of the rows to write, by the version that an attempt adds to.
+) -> Iterator[Adding]:
+    """What is kept in memory for it is there until it ends.
 
     :param changes: SQL of what to add to each group.
     """
@@ -46,7 +55,7 @@ def groups_touched(
             groups = _groups(edge, table, columns, changes, attempt, images=images)
             return added(table, columns, groups, images=images)
 
-        yield of_all
+        yield Adding(of_all)
         return
     # To look up the stored rows of these groups costs less than to bring all of them together.
     ranged = [name for name in table.key if table.types[name] in RANGED]
@@ -61,7 +70,7 @@ def groups_touched(
             return added(table, columns, groups, images=images)
 
         if ends_of is None:
-            yield of_touched
+            yield Adding(of_touched)
             return
         base, change = consistent_pair(edge.catalog, table)
         version = version_of(table, base, change)
@@ -89,7 +98,7 @@ def groups_touched(
                 anew = _groups(edge, table, columns, changes, attempt, images=images, touched=touched)
                 return added(table, columns, anew, images=images, asked=asked)
 
-            yield of_asked
+            yield Adding(of_asked, has_lost=lost.count > 0)
 
 
 def _groups(

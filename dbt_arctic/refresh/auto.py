@@ -35,7 +35,7 @@ from dbt_arctic.refresh.reading import (
     unsupported_setting,
 )
 from dbt_arctic.refresh.state import stored_rows
-from dbt_arctic.refresh.timings import ASKED_AT_ONCE, Took, asks_at_once, found_late, slower
+from dbt_arctic.refresh.timings import ASKED_AT_ONCE, Took, computes_at_once, found_late, looks_first, slower
 from dbt_arctic.refresh.upstreams import Upstream
 from dbt_arctic.refresh.values import WORTH_ROWS
 
@@ -291,8 +291,10 @@ def plan_auto(
     if by_history is not None:
         return plan("full", by_history)
     extremes_asked = ""
-    if incremental is not None and sums is not None and sums.extremes and asks_at_once(took):
-        sums, extremes_asked = (None if sums.of_left is None else sums), ASKED_AT_ONCE
+    if sums is not None and sums.of_left is not None and looks_first(took):
+        extremes_asked = ASKED_AT_ONCE
+    elif incremental is not None and sums is not None and _is_computed_at_once(sums, took):
+        sums, extremes_asked = None, ASKED_AT_ONCE
     return plan(
         "incremental",
         None,
@@ -303,6 +305,10 @@ def plan_auto(
         values={one.name: values[one.name] for one in shared if one.name in values},
         unknown=tuple(one for one in shared if one.name not in values and one.rows >= WORTH_ROWS),
     )
+
+
+def _is_computed_at_once(sums: Sums, took: Sequence[Took]) -> bool:
+    return bool(sums.extremes) and sums.of_left is None and computes_at_once(took)
 
 
 def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:

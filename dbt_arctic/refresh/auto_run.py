@@ -131,9 +131,10 @@ def _added(
     edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, changes: str
 ) -> Outcome:
     images = _keeps_images(table, config)
-    with groups_touched(edge, table, plan, changes, images=images) as difference:
+    with groups_touched(edge, table, plan, changes, images=images) as adding:
         how = Choice("incremental", how="sums")
-        return _write(edge, name, table, config, plan, difference, how, images=images)
+        plan = plan if adding.has_lost else replace(plan, extremes_asked="")
+        return _write(edge, name, table, config, plan, adding.difference, how, images=images)
 
 
 def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:

@@ -42,7 +42,9 @@ _TRIES = 16
 ASKED = "extreme"
 """Of an incremental refresh: a group had lost its least or greatest value, so its rows had to be asked."""
 ASKED_AT_ONCE = "extreme-before"
-"""Of an incremental refresh: that was so before, and the rows were asked at once."""
+"""Of an incremental refresh: that was expected, so that the rows were asked at once."""
+_SUFFICED = 4
+"""Refreshes in a row for which stored extremes have sufficed: the next one takes that for granted."""
 
 
 class Timed(SnapshotLike, Protocol):
@@ -119,8 +121,18 @@ def found_late(took: Sequence[Took], changed: int, *, guarded: bool) -> Reason |
     )
 
 
-def asks_at_once(took: Sequence[Took]) -> bool:
-    """Whether groups are asked for their extremes at once, though these are kept: that they suffice was
+def looks_first(took: Sequence[Took]) -> bool:
+    """Whether it is looked first which groups have lost an extreme. That costs little, and to find out while
+    the others are written a whole statement: nothing but refreshes in which no group has speak against it.
+
+    :param took: earlier refreshes, newest first.
+    """
+    last = [one for one in took if one.strategy == "incremental"][:_SUFFICED]
+    return len(last) < _SUFFICED or any(one.reason in (ASKED, ASKED_AT_ONCE) for one in last)
+
+
+def computes_at_once(took: Sequence[Took]) -> bool:
+    """Whether groups are computed anew at once, though their extremes are kept: that these suffice was
     tried, and some group had lost its own. Each further time doubles when it is tried again.
 
     :param took: earlier refreshes, newest first.

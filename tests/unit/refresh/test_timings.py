@@ -10,8 +10,9 @@ from dbt_arctic.refresh.timings import (
     ASKED_AT_ONCE,
     Strategy,
     Took,
-    asks_at_once,
+    computes_at_once,
     found_late,
+    looks_first,
     note,
     slower,
     timings,
@@ -146,10 +147,30 @@ def asked(*reasons: str) -> list[Took]:
         ([Took("full", 1, 100, "many-changes"), *asked(ASKED, ASKED)], False),
     ],
 )
-def test_rows_are_asked_at_once_where_groups_have_lost_their_extremes_before(
+def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
     earlier: list[Took], at_once: bool
 ) -> None:
-    assert asks_at_once(earlier) == at_once
+    assert computes_at_once(earlier) == at_once
+
+
+@pytest.mark.parametrize(
+    ("earlier", "first"),
+    [
+        (asked(), True),
+        (asked("", ""), True),
+        (asked("", "", "", ASKED), True),
+        (asked("", "", "", "", ASKED), False),
+        (asked(ASKED, "", "", "", ""), True),
+        (asked(ASKED_AT_ONCE, "", "", "", ""), True),
+        (asked("", "", "", ""), False),
+        ([Took("full", 1, 100, "many-changes"), *asked("", "", "", "")], False),
+        ([*asked("", "", ""), Took("full", 1, 100), *asked("", ASKED)], False),
+    ],
+)
+def test_it_is_looked_which_groups_have_lost_an_extreme_unless_none_has_lately(
+    earlier: list[Took], first: bool
+) -> None:
+    assert looks_first(earlier) == first
 
 
 def test_what_cannot_be_found_late_this_time_is_tried() -> None:
