@@ -13,7 +13,7 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
-from dbt_arctic.planner.algebra import Node, State
+from dbt_arctic.planner.algebra import OF_CHANGES, Node, State, scans
 from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
@@ -119,6 +119,20 @@ class AutoPlan:
         """That its statements may come by, the table's own left out; -1 where one does not tell."""
         counts = [upstream.stored_rows for upstream in self.reading.upstreams.values()]
         return -1 if min(counts, default=-1) < 0 else sum(counts)
+
+    @property
+    def whole_rows(self) -> int:
+        """Of the tables of which its statements may read more than what has changed; -1 where one does not
+        tell.
+        """
+        every = (one for node in self.nodes for one in scans(node) if one.state not in OF_CHANGES)
+        tables = self.reading.upstreams
+        counts = [
+            tables[source].rows
+            for source, _ in {(one.source, one.state) for one in every}
+            if source in tables
+        ]
+        return -1 if min(counts, default=0) < 0 else sum(counts)
 
     @property
     def changed_rows(self) -> int:

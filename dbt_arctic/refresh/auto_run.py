@@ -88,7 +88,8 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
     if plan.sums is not None:
         try:
             shared = with_shared_rows(edge, name, plan)
-            with small.changes(edge, plan.changed_rows):
+            read = [plan.whole_rows, stored_rows(edge.catalog, table)]
+            with small.changes(edge, plan.changed_rows, -1 if min(read) < 0 else sum(read)):
                 return _by_sums(edge, name, table, config, shared)
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)

@@ -5,11 +5,13 @@ they run. Over few rows that takes longer than to interpret the same plan with c
 
 And after each stage Spark plans the rest of a statement anew, by what the stage has given. A statement that
 adds few changes to stored sums says itself what is to be sent to each task, and its stages take less time
-than the planning after them.
+than the planning after them. Nor has each stage more tasks then than its rows ask for: those that have
+nothing to do take longer to start than the others work.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 
 from dbt_arctic.refresh.edge import Edge
@@ -19,7 +21,7 @@ ROWS = 100_000
 
 CONF = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
-CHANGES = 100_000
+CHANGES = 1_000_000
 """Up to so many changed rows, a statement over changes is planned once."""
 
 ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
@@ -30,6 +32,28 @@ def over(edge: Edge, rows: int) -> AbstractContextManager[None]:
     return edge.tuned(CONF) if 0 <= rows <= ROWS else nullcontext()
 
 
-def changes(edge: Edge, rows: int) -> AbstractContextManager[None]:
-    """The settings of statements over ``rows`` changed rows; -1 where that is not known."""
-    return edge.tuned(ADAPTIVE) if 0 <= rows <= CHANGES else nullcontext()
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+_ROWS_OF_TASK = 500_000
+"""After a shuffle."""
+
+_TASKS = 8
+"""At least, where there are so many cores. Rows that a join makes more of are not counted."""
+
+_USUAL = 16
+"""What a session of ours has at least; others have 200."""
+
+
+def changes(edge: Edge, rows: int, read: int) -> AbstractContextManager[None]:
+    """The settings of statements over ``rows`` changed rows; -1 where that is not known.
+
+    :param read: how many other rows they may bring together, -1 where that is not known.
+    """
+    return edge.tuned(planned_once(edge.cores, rows, read)) if 0 <= rows <= CHANGES else nullcontext()
+
+
+def planned_once(cores: int | None, rows: int, read: int) -> dict[str, str]:
+    """The settings of a statement over few changed rows."""
+    # Each is read at two states.
+    tasks = max(min(cores or _TASKS, _TASKS), math.ceil((2 * rows + read) / _ROWS_OF_TASK))
+    return {**ADAPTIVE, PARTITIONS: str(tasks)} if read >= 0 and tasks < _USUAL else ADAPTIVE

@@ -126,11 +126,12 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     assert refresh() == {"doubled": ("FULL (build)", 0), "means": ("FULL (build)", 0)}
     orders.upsert([{"id": 1, "amount": 5}])
     assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 1), "means": ("INCREMENTAL (sums)", 3)}
-    assert asked == [small.CONF, small.ADAPTIVE, small.CONF]
+    once = small.planned_once(edge.cores, 1, 20)
+    assert asked == [small.CONF, once, small.CONF]
     monkeypatch.setattr(small, "ROWS", 21)  # 20 in the base and 2 changes: the base is not all
     orders.upsert([{"id": 2, "amount": 5}])
     assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 0), "means": ("INCREMENTAL (sums)", 2)}
-    assert asked == [small.ADAPTIVE, small.CONF]
+    assert asked == [once, small.CONF]
     monkeypatch.setattr(small, "CHANGES", 0)
     orders.upsert([{"id": 2, "amount": 6}])
     assert refresh()["means"] == ("INCREMENTAL (sums)", 1)
