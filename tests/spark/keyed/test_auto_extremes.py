@@ -26,6 +26,15 @@ def automatic(model: str, key: str) -> KeyedConfig:
     return replace(config, full_refresh_above=math.inf)
 
 
+def images_of(edge: Any, model: Any) -> list[tuple[Any, ...]]:
+    """The before-images of the newest commit."""
+    change = load_keyed(edge.catalog, model).change.sql
+    sql = (
+        f"SELECT part, high, n FROM {change} WHERE _action = '-U' AND _txn = (SELECT max(_txn) FROM {change})"
+    )
+    return sorted(map(tuple, edge.query(sql)))
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that asks the rows of groups that have lost an extreme."""
@@ -150,7 +159,7 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     values = shop.table("values")
     values.build([{"id": number, "amount": number} for number in range(10)])
     edge, model = values.session.edge, values.name.sibling("compacted")
-    config = automatic("compacted", "part")
+    config = replace(automatic("compacted", "part"), before_images=True)
     sql = f"SELECT id % 2 AS part, max(amount) AS high, count(*) AS n FROM {values.name.sql} GROUP BY id % 2"
 
     def refreshed() -> str:
@@ -163,6 +172,7 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     refreshed()
     values.delete([{"id": 9}])
     assert refreshed() == "INCREMENTAL (sums)"
+    assert images_of(edge, model) == [(1, 9, 5)]
     right, compactions = adding.left_groups, []
 
     def left_groups(*given: Any, **more: Any) -> str:
@@ -172,6 +182,7 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     monkeypatch.setattr(adding, "left_groups", left_groups)
     values.delete([{"id": 7}])
     assert refreshed() == "INCREMENTAL (sums)"
+    assert images_of(edge, model) == [(1, 7, 4)]
     assert len(compactions) == 1
     assert len(asked) == 2
 
