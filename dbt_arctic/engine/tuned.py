@@ -7,11 +7,18 @@ from contextlib import contextmanager, suppress
 
 from dbt_arctic.engine.api import Connection
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""Only ever lowered: what a session has is what its machines are for, or what its user has asked for."""
+
 
 @contextmanager
 def tuned(connection: Connection, conf: Mapping[str, str]) -> Iterator[None]:
-    """:param conf: settings of the session inside; outside it has what it had, a user's own included."""
+    """:param conf: settings of the session inside; outside it has what it had, a user's own included. Of
+    ``PARTITIONS`` it has no more than that inside, either.
+    """
     settings = connection.session.conf
+    if PARTITIONS in conf:
+        conf = {**conf, PARTITIONS: str(min(int(settings.get(PARTITIONS)), int(conf[PARTITIONS])))}
     before = {key: settings.get(key) for key in conf}
     try:
         for key, value in conf.items():

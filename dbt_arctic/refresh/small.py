@@ -32,16 +32,14 @@ def over(edge: Edge, rows: int) -> AbstractContextManager[None]:
     return edge.tuned(CONF) if 0 <= rows <= ROWS else nullcontext()
 
 
-PARTITIONS = "spark.sql.shuffle.partitions"
-
 _ROWS_OF_TASK = 500_000
 """After a shuffle."""
 
 _TASKS = 8
 """At least, where there are so many cores. Rows that a join makes more of are not counted."""
 
-_USUAL = 16
-"""What a session of ours has at least; others have 200."""
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""A session that has fewer keeps its own."""
 
 
 def changes(edge: Edge, rows: int, read: int) -> AbstractContextManager[None]:
@@ -56,4 +54,4 @@ def planned_once(cores: int | None, rows: int, read: int) -> dict[str, str]:
     """The settings of a statement over few changed rows."""
     # Each is read at two states.
     tasks = max(min(cores or _TASKS, _TASKS), math.ceil((2 * rows + read) / _ROWS_OF_TASK))
-    return {**ADAPTIVE, PARTITIONS: str(tasks)} if read >= 0 and tasks < _USUAL else ADAPTIVE
+    return {**ADAPTIVE, PARTITIONS: str(tasks)} if read >= 0 else ADAPTIVE

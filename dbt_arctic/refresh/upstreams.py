@@ -142,7 +142,7 @@ def _keyed(
     if until is not None:
         _require_same(table.name, table.generation.change_id, until)
         now = not_before(last, until.table_id, change.history(), Version.parse(until.version))
-    known: dict[int, Mapping[str, str]] = columns_of(catalog, table, now)
+    known = columns_of(catalog, table, now)
     columns = tuple((column.name, column.type) for column in table.columns)
     consumed = Consumed(table.generation.change_id, now.token)
     there = logged_at(catalog, table, change, now.change_snapshot)

@@ -20,3 +20,11 @@ def test_a_session_has_its_own_settings_again(connection: SessionConnection) -> 
     with pytest.raises(KeyError), tuned(connection, {NUMBER: "3"}):
         raise KeyError
     assert conf.get(NUMBER) == "7"
+
+
+def test_a_session_has_no_more_partitions_than_its_own(connection: SessionConnection) -> None:
+    conf = connection.session.conf
+    conf.set(NUMBER, "2")
+    with tuned(connection, {NUMBER: "3"}):
+        assert conf.get(NUMBER) == "2"
+    assert conf.get(NUMBER) == "2"

@@ -93,6 +93,29 @@ def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monk
     assert [tuple(row) for row in edge.query(f"SELECT * FROM {model.sql}")] == [(1, 100)]
 
 
+def test_what_statements_may_read_besides_changes_is_known_from_metadata(shop: Any) -> None:
+    """As many tasks as these rows ask for are started after a shuffle."""
+    orders, customers = shop.table("orders"), shop.table("customers")
+    for table, rows in ((orders, 30), (customers, 20)):
+        table.build([{"id": number, "amount": number % 5} for number in range(rows)])
+    edge = orders.session.edge
+    config = parse_config("m", {"unique_key": "part", "incremental_strategy": "auto"})
+    joined = (
+        f"SELECT c.amount AS part, count(*) AS n FROM {orders.name.sql} AS o "
+        f"JOIN {customers.name.sql} AS c ON c.id = o.amount GROUP BY c.amount"
+    )
+    alone = f"SELECT amount AS part, count(*) AS n FROM {orders.name.sql} GROUP BY amount"
+    for name, sql in (("joined", joined), ("alone", alone)):
+        plan = plan_refresh(edge.catalog, orders.name.sibling(name), config, sql, edge.query_schema)
+        run_refresh(edge, orders.name.sibling(name), config, plan, owner="model.test")
+    orders.upsert([{"id": 1, "amount": 4}])
+    read = {
+        name: plan_refresh(edge.catalog, orders.name.sibling(name), config, sql, edge.query_schema).whole_rows
+        for name, sql in (("joined", joined), ("alone", alone))
+    }
+    assert read == {"joined": 20, "alone": 0}
+
+
 def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     """Of incremental refreshes, and of a model over a small state; a user's own query is as Spark has it."""
     orders = shop.table()
