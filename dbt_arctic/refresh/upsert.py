@@ -125,11 +125,12 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
         wanted["sequence_by"] = (new_sequence, (table.sequence_by,) if table.sequence_by else ())
     for setting, (new, old) in wanted.items():
         if new != old:
+            back = f"set {setting} back to {_show(old)}" if old else f"remove {setting}"
             raise ConfigError(
                 f"{setting} changed from {_show(old)} to {_show(new)}",
                 where=config.model,
                 why="the stored rows were written with the old setting",
-                fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
+                fix=f"{back}, or rebuild the table: dbt run --full-refresh --select {config.model}",
             )
 
 
