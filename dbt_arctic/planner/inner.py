@@ -30,6 +30,7 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.eager import below_joins
+from dbt_arctic.planner.functions import is_aggregate
 from dbt_arctic.planner.narrowed import split_narrowed
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.regrouped import regrouped
@@ -172,7 +173,15 @@ def _of_value(
     value = cast(exp.Expression, subquery.value.copy().transform(swap, copy=False))
     if not calls or value.find(exp.Filter, exp.Window):
         return None
+    if not _is_made_of(value, calls):
+        return None
     return _Kept(Aggregate(child, groups, tuple(calls.items())), subquery, value)
+
+
+def _is_made_of(value: exp.Expression, calls: Mapping[str, exp.Expression]) -> bool:
+    """Whether a value has no other aggregate: one that was left in it would be one of the state's rows."""
+    aggregates = sum(1 for part in value.find_all(exp.Expression) if is_aggregate(part))
+    return aggregates <= len(calls) and columns_of(value) <= calls.keys()
 
 
 # The state, and what stands for it
