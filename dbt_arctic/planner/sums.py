@@ -25,11 +25,13 @@ from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.gathered import Gathered, gather
 from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
+from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.scalars import column, columns_of, plain, substitute
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
+from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.types import is_ordered, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
@@ -132,6 +134,8 @@ def plan_sums(
         return None
     check_determined(query.node, query.types, facts, accept)
     aggregate, keys, values, derived = found
+    if not _comes_out_again(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
+        return None
     groups = dict(aggregate.groups)
     known = sorts(query.node, query.types)
     once = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
@@ -230,6 +234,17 @@ def plan_sums(
         over_kept=over_kept,
         of_left=_of_left(aggregate, keys, every_end) if asks else None,
     )
+
+
+def _comes_out_again(node: Node, query: Query, facts: Facts) -> bool:
+    """Whether old rows that are computed again are those of which the stored sums were made. What a user
+    accepts to come out otherwise may be taken away from a group that it was never added to.
+    """
+    try:
+        check_determined(node, query.types, facts)
+    except CannotPlan:
+        return False
+    return True
 
 
 def _of_left(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expression]) -> Node:

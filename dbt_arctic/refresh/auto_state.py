@@ -24,6 +24,7 @@ from dbt_arctic.planner.moment import AsCalled
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
+from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan, Terms
 from dbt_arctic.refresh.auto_inside import (
@@ -108,7 +109,7 @@ def plan_state(
     hides = build is None and table is not None and bool(table.hidden)
     if made is None and not inside and not hides:
         made = _split(query, facts, reading, config, hides=False)
-    if made is None:
+    if made is None or may_change_types(made.state):
         return None
     # A loss of what nobody reads would end its refreshes late.
     made = without_spare(made)
@@ -284,7 +285,9 @@ def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *,
         made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
-    if made is None or any(part.find(Moment) for node in made.above for part in expressions(node)):
+    if made is None or may_change_types(made.state):
+        return None
+    if any(part.find(Moment) for node in made.above for part in expressions(node)):
         return None  # time would change the model though its state stays as it is
     return made
 

@@ -11,6 +11,7 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.gathered import SIDE
 from dbt_arctic.planner.plan import guard_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.sums import Sums, changes_sql, plan_sums
 from tests.planner.oracle import Database, InDuckDB, Prepared, prepare
 from tests.planner.random_queries import Case, draw
@@ -178,6 +179,46 @@ def test_what_can_be_added_to(columns: str, is_one: bool) -> None:
     query = understand(f"SELECT {columns} FROM a GROUP BY x", schemas)
     facts = Facts({"a": UpstreamFacts(True, ("id",))})
     assert (plan_sums(query, ["x"], facts, frozenset({"float_sum"})) is not None) == is_one
+
+
+@pytest.mark.parametrize("accepted", ["", "ties"])
+def test_nothing_is_taken_away_that_may_come_out_otherwise(accepted: str) -> None:
+    """Which row is the first may be another one when the old rows are computed again."""
+    sql = (
+        "SELECT x, count(*) AS n, sum(y) AS s, count(y) AS c FROM (SELECT x, y, row_number() OVER "
+        "(PARTITION BY x ORDER BY {}) AS r FROM a) AS q WHERE r = 1 GROUP BY x"
+    )
+    schemas = {"a": [("id", "int"), ("x", "int"), ("y", "bigint")]}
+    facts, accept = Facts({"a": UpstreamFacts(True, ("id",))}), frozenset({accepted})
+    assert plan_sums(understand(sql.format("y, id"), schemas), ["x"], facts, accept) is not None
+    if accepted:
+        assert plan_sums(understand(sql.format("y"), schemas), ["x"], facts, accept) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("max(y)", True),
+        ("max(CAST(y AS INT))", True),
+        ("max(CAST(y AS SMALLINT))", False),
+        ("max(y + 1S)", False),
+        ("max(tinyint(y))", False),
+    ],
+)
+def test_nothing_is_computed_from_what_is_stored_in_another_type(value: str, is_one: bool) -> None:
+    schemas = {"a": [("id", "int"), ("x", "int"), ("y", "int"), ("d", "decimal(10,2)")]}
+    facts = Facts({"a": UpstreamFacts(True, ("id",))})
+    shown = f"x, count(*) AS n, sum(d) AS s, count(d) AS c, {value} AS m"
+    for more, is_planned in ((f", sum(d) / {value} AS r", is_one), ("", True)):
+        query = understand(f"SELECT {shown}{more} FROM a GROUP BY x", schemas)
+        assert (plan_sums(query, ["x"], facts) is not None) == is_planned
+
+
+def test_a_text_may_say_the_type_of_a_value() -> None:
+    schemas = {"a": [("id", "int"), ("j", "string")]}
+    for text, changes in (("v INT", False), ("v TINYINT", True)):
+        query = understand(f"SELECT id, from_json(j, '{text}').v AS v FROM a", schemas)
+        assert may_change_types(query.node) == changes
 
 
 def test_different_values_of_small_groups_are_counted_anew() -> None:
