@@ -67,8 +67,9 @@ def with_known(node: Node, facts: Facts, known: Mapping[str, str]) -> Node:
 
 
 def value_sql(value: SharedValue, sources: Sources) -> str:
-    """SQL of the value and its type, in Spark's words; a row of it, or none."""
-    return f"SELECT value, typeof(value)\nFROM (\n{Renderer(sources).query(trimmed(value.node))}\n)"
+    """SQL of the value, as text, and its type, in Spark's words; a row of it, or none."""
+    rows = Renderer(sources).query(trimmed(value.node))
+    return f"SELECT CAST(value AS STRING), typeof(value)\nFROM (\n{rows}\n)"
 
 
 def _of(node: Node, facts: Facts) -> dict[int, SharedValue]:

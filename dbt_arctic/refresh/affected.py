@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import KeyedTable
@@ -108,18 +108,27 @@ def counted(edge: Edge, relation: str, columns: Sequence[str]) -> Staged:
     :param relation: what stands for them in a FROM clause.
     """
     named = [quote(one) for one in columns]
-    asked = (f"min({one}), max({one}), count({one}), typeof(min({one}))" for one in named)
+    # As text: Python knows no year 0 or 10000, which a table may have for "always".
+    asked = (
+        f"CAST(min({one}) AS STRING), CAST(max({one}) AS STRING), count({one}), typeof(min({one}))"
+        for one in named
+    )
     found = edge.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {relation}")[0]
     count = int(found[0])
     ranges = {}
     for place, column in enumerate(columns):
         low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
-        if count and present == count and type_ in RANGED:
+        if count and present == count and type_ in RANGED and not _is_beyond(type_, low, high):
             ranges[column] = (_literal(low, type_), _literal(high, type_))
     return Staged(relation, count, ranges)
 
 
-def _literal(value: Any, type_: str) -> str:
+def _is_beyond(type_: str, *values: str) -> bool:
+    """Whether some are days that are not written with four digits for the year, as others are."""
+    return type_ == "date" and any(len(value) != len("2024-01-31") for value in values)
+
+
+def _literal(value: str, type_: str) -> str:
     if type_ == "date":
-        return f"DATE {literal(str(value))}"
+        return f"DATE {literal(value)}"
     return literal(value) if type_ == "string" else str(int(value))

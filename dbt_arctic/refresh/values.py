@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
-from decimal import Decimal
-from typing import Any
 
 from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import literal
@@ -55,15 +52,12 @@ def ask_values(edge: Edge, values: Iterable[SharedValue], sources: Sources) -> d
     return found
 
 
-def _literal(value: Any, type_: str) -> str | None:
+def _literal(value: str | None, type_: str) -> str | None:
     if type_.split("(")[0] not in _TYPES:
         return None
     if value is None:
         return f"CAST(NULL AS {type_})"
-    assert isinstance(value, int | str | Decimal | date)
-    # As text, that of a decimal without an exponent.
-    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
-    return f"CAST({literal(text)} AS {type_})"
+    return f"CAST({literal(value)} AS {type_})"
 
 
 __all__ = ["PROPERTY_VALUES", "WORTH_ROWS", "ask_values", "known_values", "note_values"]

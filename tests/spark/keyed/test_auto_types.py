@@ -157,3 +157,53 @@ def test_rows_that_were_rewritten_before_the_upgrade_to_version_3_are_not_new(or
     query(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('format-version' = '3')")
     query(f"INSERT INTO lake.{name} VALUES (5, 50)")
     follows(model)
+
+
+@pytest.mark.parametrize(
+    ("type_", "ends"),
+    [
+        ("timestamp", ("0001-01-01 00:00:00", "9999-12-31 23:59:59")),
+        ("date", ("0001-01-01", "+10000-01-01")),
+    ],
+)
+@pytest.mark.parametrize(
+    "value",
+    ["sum(amount) AS s, count(amount) AS c, max(amount) AS m", "count(DISTINCT k) AS s", "median(k) AS s"],
+)
+def test_times_that_python_lacks(shop: Any, type_: str, ends: tuple[str, str], value: str) -> None:
+    """What stands for "always", or is a mistake, in a key or between what is asked."""
+    orders = shop.table(types={**TYPES, "until": "string"})
+    orders.build([{**row(number), "until": ends[number % 2]} for number in range(6)])
+    until = f"CAST(until AS {type_.upper()})"
+    model = Model(
+        orders,
+        "until",
+        f"SELECT {until} AS until, count(*) AS n, {value} FROM {orders.name.sql} GROUP BY {until}",
+    )
+    model.refresh()
+    for number in range(2):
+        orders.upsert([{**row(number, "900.00"), "until": ends[1]}, {**row(9), "until": ends[0]}])
+        assert model.refresh().startswith("INCREMENTAL")
+        ((wrong,),) = model.session.query(
+            f"SELECT count(*) FROM ((SELECT * FROM {model.name.sql} EXCEPT ALL {model.sql}) UNION ALL "
+            f"({model.sql} EXCEPT ALL SELECT * FROM {model.name.sql}))"
+        )
+        assert not wrong
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Beside its own columns, in a state, and computed from what the model shows.
+        "SELECT k, sum(amount) / max(CAST(id + 3 AS SMALLINT)) * 1000 AS r FROM {0} GROUP BY k",
+        "SELECT k, sum(amount) / CAST(k + 3 AS SMALLINT) * 1000 AS r FROM {0} GROUP BY k, "
+        "CAST(k + 3 AS SMALLINT) HAVING count(*) > 0",
+        "SELECT k, count(*) AS n, sum(amount) AS s, count(amount) AS c, max(CAST(id + 3 AS SMALLINT)) AS m, "
+        "sum(amount) / max(CAST(id + 3 AS SMALLINT)) * 1000 AS r FROM {0} GROUP BY k",
+    ],
+)
+def test_quotients_by_small_integers_have_their_digits(orders: Orders, sql: str) -> None:
+    model = Model(orders, "k", sql.format(orders.name.sql))
+    model.refresh()
+    orders.upsert([row(1, "100.01"), row(8, "7.77")])
+    assert follows(model).startswith(("INCREMENTAL", "FULL"))

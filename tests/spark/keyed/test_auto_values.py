@@ -25,6 +25,7 @@ VALUES = {
     "decimal": "credit > (SELECT avg(amount) FROM {sales} WHERE amount < 80)",
     "date and number": "since > (SELECT min(day) FROM {sales}) AND id < (SELECT count(*) - 50 FROM {sales})",
     "text": "name <> (SELECT max(note) FROM {sales}) OR credit > (SELECT max(amount) FROM {sales})",
+    "no date in Python": "since < (SELECT max(date_add(day, 2920000)) FROM {sales}) AND credit > 5",
     "nothing": "credit > coalesce((SELECT max(amount) FROM {sales} WHERE amount > 1000), 40)",
 }
 
