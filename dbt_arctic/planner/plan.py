@@ -43,11 +43,14 @@ class Query:
 
     :param columns: output names as Spark gives them, with their identifiers.
     :param types: the types of the columns of scans, by identifier.
+    :param is_named: whether its text says how each column is called, so that names tell them apart, whatever
+        order these came in.
     """
 
     node: Node
     columns: tuple[tuple[str, str], ...]
     types: Mapping[str, str] = field(default_factory=dict)
+    is_named: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def understand(
     last: Time | None = None,
 ) -> Query:
     """:param tree: a query; as a tree, its relations have the names that ``schemas`` has.
-    :param names: the output columns as Spark names them, where it is asked.
+    :param names: the output columns as Spark names them, where it is asked; in Spark's order, which matters
+        where the text does not say how they are called.
     :param views: the queries of views.
     :param now: the time of the run, ``last`` that of the last one; without it, functions of time stay calls.
 
@@ -116,13 +120,17 @@ def understand(
         )
     check_columns(built.node)
     known = {name.lower() for name, _ in built.names}
+    by_name = {name.lower(): name for name in shown}
+    is_named = len(known) == len(shown) and by_name.keys() == known
+    if is_named:
+        shown = [by_name[name.lower()] for name, _ in built.names]
     for mine, (name, _) in zip(shown, built.names, strict=True):
         if mine.lower() != name.lower() and mine.lower() in known:
             raise CannotPlan("not-resolved", f"Spark gives the columns in another order: {mine}, not {name}")
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
     node = with_typed_nulls(built.node, builder.types)
     refuse_mixed(node, builder.types)
-    return Query(tidied(with_true_equalities(node, builder.types)), columns, builder.types)
+    return Query(tidied(with_true_equalities(node, builder.types)), columns, builder.types, is_named)
 
 
 def plan_incremental(

@@ -76,6 +76,7 @@ class Split:
     :param around: where the state stands further inside, instead of ``above``: the query with scans of
         ``STATE``, whose columns are those of the state, and aggregates by the names of ``parts``.
     :param size: what is asked of the data before the state is built.
+    :param is_named: whether the query's text says how each of its columns is called.
     """
 
     state: Node
@@ -87,6 +88,7 @@ class Split:
     is_small: bool = False
     around: Node | None = None
     size: RowsOfState | None = None
+    is_named: bool = True
 
 
 class NoState(Exception):
@@ -108,7 +110,7 @@ def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
         fine = has_small_groups(node, keys_of)
         made = state_of_sums(query, node, above) if limited or not fine else None
         if made is not None:
-            return replace(made, is_small=not fine)
+            return replace(made, is_small=not fine, is_named=query.is_named)
     return _unlimited(query, key, above) if limited else None
 
 

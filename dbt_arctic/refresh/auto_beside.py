@@ -15,7 +15,7 @@ from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import NoState, beside, state_sql, with_state_sql
+from dbt_arctic.planner.split import NoState, Split, beside, state_sql, with_state_sql
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, BesidePlan, Terms
 from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, split_beside
@@ -79,14 +79,23 @@ def plan_beside(
     table: KeyedTable,
     plan: Plan,
     terms: Terms,
+    *,
+    by_name: bool = False,
 ) -> AutoPlan | None:
-    """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows."""
+    """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows.
+
+    :param by_name: only where the SQL says how each of its columns is called.
+    """
     own = None if schema is None else [(column.name, column.type) for column in schema(sql)]
     if own is not None and not same_columns(table.visible.columns, own):
         return None
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
-    text = _with_hidden(table, sql, shown, read(catalog, name, sql, {}, terms.until), config)
+    reading = read(catalog, name, sql, {}, terms.until)
+    made = None if reading.reason is not None else split_beside(reading, config, shown)
+    if by_name and made is not None and not made.is_named:
+        return None
+    text = _with_hidden(table, sql, reading, made)
     found = plan(catalog, name, config, text, schema, terms, made_of=sql)
     if text != nulls and (found.action == "build" or _has_changed(found)):
         # Its sums have other types by now, or the last refresh had to do without them.
@@ -130,11 +139,11 @@ def run_beside(
         return run(name, config, alone)
 
 
-def _with_hidden(
-    table: KeyedTable, sql: str, shown: Sequence[str], reading: Reading, config: KeyedConfig
-) -> str:
-    """The model's SQL with the hidden columns that its table has."""
-    made = None if reading.reason is not None else split_beside(reading, config, shown)
+def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: Split | None) -> str:
+    """The model's SQL with the hidden columns that its table has.
+
+    :param made: the SQL as a state and a query over it.
+    """
     stored = None if made is None else beside(made)
     if made is not None and stored is not None:
         # What is of use and not needed may be missing in a table that is older.

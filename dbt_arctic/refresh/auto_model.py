@@ -35,7 +35,7 @@ from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
-from dbt_arctic.refresh.known import is_of_same_query, keeps_its_columns
+from dbt_arctic.refresh.known import is_of_same_query, keeps_its_columns, tells_columns_apart
 from dbt_arctic.refresh.reading import Until, read
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed, stored_rows
 from dbt_arctic.refresh.timings import note, timings
@@ -137,8 +137,8 @@ def _alone(
     if table is not None and table.hidden:
         if schema is not None and keeps_its_columns(catalog, table, load_change(catalog, table)):
             check_unchanged_config(config, table)
-            beside = plan_beside(catalog, name, config, sql, None, table, plan, terms)
-            if beside is not None and is_of_same_query(beside):
+            beside = plan_beside(catalog, name, config, sql, None, table, plan, terms, by_name=True)
+            if beside is not None and is_of_same_query(beside) and tells_columns_apart(beside):
                 return beside
         beside = plan_beside(catalog, name, config, sql, schema, table, plan, terms)
         if beside is not None:
@@ -192,7 +192,8 @@ def _plan(
     if schema is None:
         return as_before
     check_unchanged_config(config, table)
-    if is_of_same_query(as_before) and keeps_its_columns(catalog, table, change):
+    is_known = is_of_same_query(as_before) and keeps_its_columns(catalog, table, change)
+    if is_known and tells_columns_apart(as_before):
         return as_before
     found = schema(sql)
     require_distinct_names(config, found)

@@ -32,9 +32,18 @@ def is_of_same_query(plan: AutoPlan) -> bool:
     return last is not None and bool(last.table_id) and last == plan.consumed.get(FINGERPRINT)
 
 
+def tells_columns_apart(plan: AutoPlan) -> bool:
+    """Whether the columns of a plan that took them from the table are the query's, each with its own name. A
+    table keeps the order that it was made with, and a query may have another by now.
+    """
+    if plan.query is not None:
+        return plan.query.is_named
+    return plan.reason is None or plan.reason.code != "not-resolved"
+
+
 @cache
 def _spark() -> str:
     return version("pyspark")
 
 
-__all__ = ["is_of_same_query", "keeps_its_columns"]
+__all__ = ["is_of_same_query", "keeps_its_columns", "tells_columns_apart"]

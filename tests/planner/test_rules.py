@@ -302,8 +302,12 @@ def test_a_user_may_accept_a_cause(sql: str, code: str) -> None:
 
 
 def test_columns_that_spark_orders_otherwise_are_not_taken_for_each_other() -> None:
+    found = understand("SELECT id, x FROM a", SCHEMAS, ["X", "id"])
+    assert found.is_named
+    assert found.columns == (("id", "id"), ("X", "x"))
+    assert not understand("SELECT id, x + 1 FROM a", SCHEMAS, ["id", "(x + 1)"]).is_named
     with pytest.raises(CannotPlan, match="another order"):
-        understand("SELECT id, x FROM a", SCHEMAS, ["x", "id"])
+        understand("SELECT id, x + 1 FROM a", SCHEMAS, ["(x + 1)", "id"])
 
 
 def test_a_key_that_is_no_column() -> None:

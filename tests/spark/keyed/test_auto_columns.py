@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConfigError, SchemaChanged
+from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
@@ -69,3 +70,39 @@ def test_a_model_with_hidden_columns_too(orders: Orders) -> None:
     orders.upsert([{"id": 1, "amount": 7}])
     assert model.refresh() == "INCREMENTAL (sums)"
     assert model.rows() == model.rows(model.sql)
+
+
+REORDERED = {
+    "keys": ("id", "SELECT id, {1} FROM {0}", ["amount + 1", "amount * 2"]),
+    "sums": (
+        "g",
+        "SELECT id % 2 AS g, {1} FROM {0} GROUP BY id % 2",
+        ["sum(amount)", "count(*)", "count(amount)"],
+    ),
+    "hidden": (
+        "g",
+        "SELECT id % 2 AS g, {1} FROM {0} GROUP BY id % 2",
+        ["max(amount)", "max(amount % 7)", "count(*)"],
+    ),
+    "named": ("id", "SELECT id, {1} FROM {0}", ["amount + 1 AS one", "amount * 2 AS two"]),
+    "named sums": (
+        "g",
+        "SELECT id % 2 AS g, {1} FROM {0} GROUP BY id % 2",
+        ["sum(amount) AS s", "count(*) AS n", "count(amount) AS c", "max(amount) AS m"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REORDERED)
+def test_columns_that_change_places_keep_their_values(orders: Orders, case: str) -> None:
+    """The table keeps them in the order that it was made with."""
+    key, sql, columns = REORDERED[case]
+    model = Model(orders, key, sql.format(orders.name.sql, ", ".join(columns)))
+    model.refresh()
+    model.sql = sql.format(orders.name.sql, ", ".join(reversed(columns)))
+    assert model.refresh() == "FULL (changed-sql)"
+    shown = quote_all(column.name for column in model.session.edge.query_schema(model.sql))
+    for number in range(2):
+        orders.upsert([{"id": number, "amount": 50 + number}, {"id": 10 + number, "amount": 7}])
+        assert model.refresh().startswith("INCREMENTAL")
+        assert model.rows(f"SELECT {shown} FROM {model.name.sql}") == model.rows(model.sql)
