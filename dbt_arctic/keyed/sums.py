@@ -17,7 +17,7 @@ _IS_ASKED = quote("_arctic_is_asked")
 _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
 EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
 """The error of a statement that stored values do not suffice for."""
-_BELOW_ZERO = "a count of rows fell below zero: the stored sums are not those of the rows that were read"
+BELOW_ZERO = "a count of rows fell below zero: the stored sums are not those of the rows that were read"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = Fa
             continue
         value = quote(name)
         if name == sums.rows:
-            value = f"CASE WHEN {value} < 0 THEN raise_error({literal(_BELOW_ZERO)}) ELSE {value} END"
+            value = f"CASE WHEN {value} < 0 THEN raise_error({literal(BELOW_ZERO)}) ELSE {value} END"
         elif name in sums.counted:
             value = f"CASE WHEN {quote(sums.counted[name])} > 0 THEN {value} END"
         elif name in ends:

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import Logged
-from dbt_arctic.keyed.sums import EXTREME_LEFT
+from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.planner.bounds import fitting, is_ordered_as
@@ -96,7 +96,8 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
             if lost and plan.sums.of_left is not None and not plan.extremes_asked:
                 return _incrementally(edge, name, table, config, replace(plan, extremes_asked=ASKED))
             # A value that is looked up is computed of more rows than the query computes it of.
-            if not lost and (not plan.sums.looks_up or plan.incremental is None):
+            looked_up = plan.sums.looks_up and plan.incremental is not None and BELOW_ZERO not in str(error)
+            if not lost and not looked_up:
                 raise
         if plan.incremental is None:
             raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
