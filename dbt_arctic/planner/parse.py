@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -97,6 +98,7 @@ def is_unseen(table: exp.Table) -> bool:
     return not (isinstance(function, exp.Anonymous) and function.name.lower() in _GENERATORS)
 
 
+@lru_cache(maxsize=1000)
 def spelled(sql: str) -> str:
     """The words of a text in a form in which white space and comments do not count."""
     try:
