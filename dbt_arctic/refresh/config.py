@@ -351,9 +351,11 @@ def _auto(model: str, value: object) -> tuple[Literal["", "strict"], frozenset[s
     if value == "strict":
         return "strict", frozenset()
     if isinstance(value, Mapping) and set(value) <= {"strict", "accept"}:
-        accept = value.get("accept") or []
-        if isinstance(accept, list) and set(accept) <= set(ACCEPTABLE):
-            return "strict" if value.get("strict") else "", frozenset(accept)
+        strict, accept = value.get("strict"), value.get("accept")
+        accept = [] if accept is None else accept
+        known = isinstance(accept, list) and all(one in ACCEPTABLE for one in accept)
+        if known and (strict is None or isinstance(strict, bool)):
+            return "strict" if strict else "", frozenset(accept)
     raise ConfigError(
         f"auto is {value!r}",
         where=model,

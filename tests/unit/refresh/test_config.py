@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh.config import (
+    ACCEPTABLE,
     OWN_SETTINGS,
     choose_strategy,
     match_columns,
@@ -16,6 +18,7 @@ from dbt_arctic.refresh.config import (
 )
 
 OVERWRITING = {"unique_key": "a", "incremental_strategy": "insert_overwrite"}
+AUTOMATIC = {"unique_key": "a", "incremental_strategy": "auto"}
 
 
 def test_one_name_or_a_list_of_names_is_a_key() -> None:
@@ -42,13 +45,28 @@ def test_one_name_or_a_list_of_names_is_a_key() -> None:
         ({**OVERWRITING, "overwrite": "partitions"}, ["partition_by"]),
         ({**OVERWRITING, "sequence_by": "at"}, ["sequence_by", "insert_overwrite"]),
         ({"unique_key": "a", "tblproperties": {"arctic.id": "1"}}, ["arctic.id", "prefix"]),
+        ({**AUTOMATIC, "auto": True}, ["auto is True", "strict"]),
+        ({**AUTOMATIC, "auto": "strickt"}, ["auto is 'strickt'", "strict"]),
+        ({**AUTOMATIC, "auto": {"stric": True}}, ["auto is", "'stric'"]),
+        ({**AUTOMATIC, "auto": {"strict": "false"}}, ["auto is", "'strict': 'false'"]),
+        ({**AUTOMATIC, "auto": {"accept": "float_sum"}}, ["auto is", "'accept': 'float_sum'"]),
+        ({**AUTOMATIC, "auto": {"accept": False}}, ["auto is", "'accept': False"]),
+        ({**AUTOMATIC, "auto": {"accept": ["float_sums"]}}, ["auto is", "'float_sums'", "float_sum,"]),
+        ({**AUTOMATIC, "auto": {"accept": [["ties"]]}}, ["auto is", "[['ties']]"]),
+        ({**AUTOMATIC, "full_refresh_above": "0.3"}, ["full_refresh_above is '0.3'"]),
+        ({**AUTOMATIC, "full_refresh_above": True}, ["full_refresh_above is True"]),
+        ({**AUTOMATIC, "full_refresh_above": 30}, ["full_refresh_above is 30"]),
+        ({**AUTOMATIC, "full_refresh_above": -0.1}, ["full_refresh_above is -0.1"]),
+        ({**AUTOMATIC, "full_refresh_above": math.nan}, ["full_refresh_above is nan"]),
+        ({**AUTOMATIC, "before_images": "true"}, ["before_images is 'true'"]),
+        ({**AUTOMATIC, "before_images": 1}, ["before_images is 1"]),
     ],
     ids=str,
 )
 def test_a_wrong_value_is_named(config: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_config("orders", config)
-    assert raised.value.where == "orders"
+    assert (raised.value.code, raised.value.where) == ("AR-301", "orders")
     assert [word for word in words if word not in str(raised.value)] == []
 
 
@@ -64,6 +82,7 @@ def test_a_wrong_value_is_named(config: dict[str, Any], words: list[str]) -> Non
         ({**OVERWRITING, "overwrite": "table"}, "insert_overwrite"),
         ({"incremental_strategy": "insert_overwrite"}, "insert_overwrite"),
         ({"unique_key": "id", "merge_exclude_columns": ["name"]}, "upsert"),
+        ({**AUTOMATIC, "auto": "strict", "full_refresh_above": 0.5, "before_images": True}, "auto"),
     ],
     ids=str,
 )
@@ -86,6 +105,11 @@ def test_a_key_decides_the_strategy_unless_the_config_does(config: dict[str, Any
         {"incremental_strategy": "insert_overwrite", "overwrite": "table"},
         {"unique_key": "id", "incremental_predicates": ["id > 1"]},
         {"unique_key": "id", "incremental_strategy": "microbatch", "predicates": ["id > 1"]},
+        {"incremental_strategy": "auto"},
+        {"unique_key": "id", "auto": "strict"},
+        {"unique_key": "id", "full_refresh_above": 0.5},
+        {"unique_key": "id", "incremental_strategy": "microbatch", "before_images": True},
+        {**AUTOMATIC, "sequence_by": "at"},
     ],
     ids=str,
 )
@@ -96,10 +120,16 @@ def test_a_strategy_that_would_not_do_what_the_config_says_is_refused(config: di
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("unique_keys", "unique_key"), ("bucketby", "bucket_by"), ("dedupliate_by", "deduplicate_by")],
+    [
+        ("unique_keys", "unique_key"),
+        ("bucketby", "bucket_by"),
+        ("dedupliate_by", "deduplicate_by"),
+        ("full_refresh_over", "full_refresh_above"),
+        ("before_image", "before_images"),
+    ],
 )
 def test_a_misspelled_setting_says_what_was_meant(typed: str, meant: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{meant}'"):
+    with pytest.raises(ConfigError, match=f"AR-301.*'{typed}'.*'{meant}'"):
         reject_misspelled("m", ["tags", typed], ["tags", *OWN_SETTINGS])
     reject_misspelled("m", ["tags", "team", "sort", "sort_type"], ["tags", *OWN_SETTINGS])
 
@@ -120,3 +150,33 @@ def test_columns_are_matched_whatever_their_case() -> None:
 def test_an_overwrite_replaces_partitions_where_there_are_some(config: dict[str, Any], replaced: str) -> None:
     assert parse_config("m", {**OVERWRITING, **config}).overwrite == replaced
     assert parse_config("m", {"unique_key": "a"}).overwrite is None
+
+
+@pytest.mark.parametrize(
+    ("given", "strict", "accept"),
+    [
+        ({}, "", set()),
+        ({"auto": "strict"}, "strict", set()),
+        ({"auto": {}}, "", set()),
+        ({"auto": {"strict": True}}, "strict", set()),
+        ({"auto": {"strict": False, "accept": []}}, "", set()),
+        ({"auto": {"strict": None, "accept": None}}, "", set()),
+        ({"auto": {"accept": ["float_sum"]}}, "", {"float_sum"}),
+        ({"auto": {"strict": True, "accept": ["ties", "ties"]}}, "strict", {"ties"}),
+        ({"auto": {"accept": list(ACCEPTABLE)}}, "", set(ACCEPTABLE)),
+    ],
+    ids=str,
+)
+def test_what_is_accepted_of_a_result_and_strictness_are_told_apart(
+    given: dict[str, Any], strict: str, accept: set[str]
+) -> None:
+    config = parse_config("m", {**AUTOMATIC, **given})
+    assert [config.auto, set(config.accept)] == [strict, accept]
+
+
+def test_a_share_and_a_flag_are_as_they_were_given() -> None:
+    left_out = parse_config("m", AUTOMATIC)
+    assert (left_out.full_refresh_above, left_out.before_images) == (0.3, None)
+    for share, flag in ((0, False), (0.45, True), (1, None)):
+        config = parse_config("m", {**AUTOMATIC, "full_refresh_above": share, "before_images": flag})
+        assert (config.full_refresh_above, config.before_images) == (share, flag)
