@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import uuid
@@ -120,6 +121,12 @@ class Shop:
         if outcome.exception is not None:
             return str(outcome.exception)
         return "\n".join(str(result.message) for result in getattr(outcome.result, "results", []))
+
+    @property
+    def recorded(self) -> dict[str, dict[str, Any]]:
+        """What ``run_results.json`` says of each node of the last run."""
+        told = json.loads((self.folder / "target" / "run_results.json").read_text(encoding="utf-8"))
+        return {entry["unique_id"].split(".")[2]: entry["adapter_response"] for entry in told["results"]}
 
     def end(self, ends: dict[str, tuple[int, bool]]) -> None:
         """End the runs of some models at a statement each; with an empty dict, of none."""

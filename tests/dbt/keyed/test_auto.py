@@ -102,6 +102,15 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
     images = "SELECT customer FROM {{s}}.{}__change_1 WHERE _action = '-U' AND _txn > 0"
     assert sorted(shop.sql(images.format("by_customer"))) == [(1,), (2,), (3,)]
     assert shop.sql(images.format("big")) == []
+    old = {key: (key % 20, key) for key in range(1, 41)}
+    new = {**old, 1: (1, 100), 2: (3, 2), 50: (3, 7)}
+    del new[3]
+    touched = {customer for _, (customer, _) in old.items() ^ new.items()}
+    recorded, noted = shop.recorded, ("strategy", "reason", "keys", "rows_affected")
+    assert [recorded["top"].get(one) for one in noted] == ["incremental", None, len(touched), 3]
+    assert [recorded["by_customer"].get(one) for one in noted] == ["incremental", None, None, 3]
+    for model in ("top", "by_customer"):
+        assert min(recorded[model][one] for one in ("bytes_read", "bytes_written", "jobs")) > 0
 
 
 def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
