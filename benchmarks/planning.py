@@ -130,7 +130,7 @@ def main() -> int:
     }
     with tempfile.TemporaryDirectory(prefix="dbt-arctic-planning-") as folder:
         generate(Path(folder) / "files", 0.01)
-        lake = Lake(Path(folder) / "lake", "2g", "local[2]", {"spark.sql.shuffle.partitions": "2"})
+        lake = Lake.open(Path(folder) / "lake", "2g", "local[2]", {"spark.sql.shuffle.partitions": "2"})
         load(lake, Path(folder) / "files", buckets=2)
         changes = Changes(lake, 2, 0.01, recent=True, dimensions=0, seed=1)
         changes.begin()

@@ -19,6 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ SMALL = {
 """For a scale below 0.1: what costs is to plan and to compile."""
 
 
-def arguments() -> argparse.Namespace:
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """:param words: those of the command line without its name; without them, this process's."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -80,16 +82,18 @@ def arguments() -> argparse.Namespace:
     add("--dir", type=Path, help="generated files stay here; the lake does not (default: a temporary folder)")
     add("--lake", type=Path, help="a lake that stays; one that is there is gone on from")
     add("--json", type=Path, help="write everything that was measured to this file")
-    return parser.parse_args()
-
-
-def main() -> int:
-    given = arguments()
+    given = parser.parse_args(words)
     timing = given.full != "no"
     if given.dimensions is None:
         given.dimensions = 0 if timing else 2
     if given.above is None:
         given.above = KeyedConfig.full_refresh_above if timing else math.inf
+    return given
+
+
+def main() -> int:
+    given = arguments()
+    timing = given.full != "no"
     known = models_of(given)
     wanted = given.queries.split(",") if given.queries else [*known] if timing else [*tpch_data.QUERIES]
     folder = given.dir or Path(tempfile.mkdtemp(prefix="dbt-arctic-tpch-"))
@@ -103,7 +107,7 @@ def main() -> int:
         auto_inside.WORTH_ROWS = 1
     try:
         generate(folder / f"scale-{given.scale:g}", given.scale)
-        lake = Lake(
+        lake = Lake.open(
             warehouse, given.memory, given.master, {**conf, **dict(pair.split("=", 1) for pair in given.conf)}
         )
         models = [known[name] for name in wanted]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
-from dbt_arctic.engine.session import SessionEngine
+from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed.names import Name
@@ -24,14 +24,14 @@ SCHEMA = "tpch"
 
 
 class Lake:
-    """One session on a warehouse of its own. ``statements`` counts what was run on it; ``models`` are the
+    """One schema of the catalog ``lake``. ``statements`` counts what was run on it; ``models`` are the
     automatic models that are refreshed together.
     """
 
-    def __init__(self, folder: Path, memory: str, master: str, conf: Mapping[str, str]) -> None:
-        settings = SparkSettings("lake", str(folder), driver_memory=memory, master=master, spark_conf=conf)
-        self.connection = SessionEngine(settings).connect()
-        self.catalog = EmbeddedCatalog("lake", str(folder))
+    def __init__(
+        self, connection: SessionConnection, catalog: EmbeddedCatalog, cores: int | None, schema: str = SCHEMA
+    ) -> None:
+        self.connection, self.catalog, self.schema = connection, catalog, schema
         self.edge = Edge(
             self.catalog,
             self._run,
@@ -41,20 +41,26 @@ class Lake:
             shared=SharedRows(),
             alongside=Alongside(lambda of: self.models),
             tuned=partial(tuned, self.connection),
-            cores=settings.cores,
+            cores=cores,
         )
         self.statements = 0
         self.models: list[Name] = []
-        self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{SCHEMA}")
-        self.run(f"USE lake.{SCHEMA}")
+        self.run(f"CREATE SCHEMA IF NOT EXISTS lake.{schema}")
+        self.run(f"USE lake.{schema}")
         self._pid = int(self.connection.session._jvm.java.lang.ProcessHandle.current().pid())
+
+    @classmethod
+    def open(cls, folder: Path, memory: str, master: str, conf: Mapping[str, str]) -> Lake:
+        """One on a warehouse of its own, with a Spark of its own."""
+        settings = SparkSettings("lake", str(folder), driver_memory=memory, master=master, spark_conf=conf)
+        return cls(SessionEngine(settings).connect(), EmbeddedCatalog("lake", str(folder)), settings.cores)
 
     def begin_invocation(self) -> None:
         """What the refreshes of one ``dbt run`` share is theirs."""
         self.edge = replace(self.edge, shared=SharedRows())
 
     def name(self, table: str) -> Name:
-        return Name("lake", SCHEMA, table)
+        return Name("lake", self.schema, table)
 
     def run(self, sql: str) -> int:
         return self._run("", sql)

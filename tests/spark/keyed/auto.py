@@ -17,7 +17,7 @@ from tests.spark.keyed.conftest import Orders
 class Model:
     """An automatic model beside ``orders``."""
 
-    def __init__(self, orders: Orders, key: str, sql: str) -> None:
+    def __init__(self, orders: Orders, key: str | list[str], sql: str) -> None:
         self.session, self.name, self.sql = orders.session, orders.name.sibling("model"), sql
         config = parse_config("model", {"unique_key": key, "incremental_strategy": "auto"})
         self.config = replace(config, full_refresh_above=math.inf)
