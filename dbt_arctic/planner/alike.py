@@ -30,7 +30,7 @@ from dbt_arctic.planner.algebra import (
     map_children,
     walk,
 )
-from dbt_arctic.planner.columns import all_expressions
+from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
@@ -314,13 +314,15 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
 def _of_parts(columns: Sequence[str], parts: Sequence[Node], known: Mapping[str, str]) -> dict[str, str]:
     made = {}
     for place, name in enumerate(columns):
-        types = [known[part.output[place]] for part in parts if part.output[place] in known]
-        for other in types[1:]:
+        typed = [part for part in parts if part.output[place] in known]
+        types = [known[part.output[place]] for part in typed]
+        for part, other in zip(typed, types, strict=True):
             if not are_alike(types[0], other):
                 raise CannotPlan(
                     "unsupported",
                     f"parts of a UNION, INTERSECT or EXCEPT have {types[0]} and {other} in one column",
                     "cast the columns to one type",
+                    line_of_column(part, part.output[place]),
                 )
         if len(types) == len(parts) and len(set(types)) == 1:
             made[name] = types[0]

@@ -30,7 +30,16 @@ from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
 from dbt_arctic.planner.parse import Schemas
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.reasons import CannotPlan, at_line, first_line, line_of, of_view
+from dbt_arctic.planner.refused import (
+    no_lateral,
+    no_relation,
+    refuse_clauses,
+    refuse_generators,
+    refuse_join,
+    refuse_part,
+    refused,
+)
 from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Built, Cte, Identifiers, Scope, picked
 from dbt_arctic.planner.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
@@ -67,7 +76,11 @@ class Builder:
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
             if with_.args.get("recursive"):
-                raise CannotPlan("recursive", "a recursive common table expression", line=line_of(tree))
+                what = "a recursive common table expression"
+                fix = "join the table with itself, once for each level"
+                raise CannotPlan(
+                    "recursive", what, fix, first_line(with_.expressions[0].args["alias"], with_)
+                )
             ctes = dict(ctes)
             for cte in with_.expressions:
                 # Each sees those before it only.
@@ -79,12 +92,12 @@ class Builder:
             return self._ordered(tree, self._set_operation(tree, ctes, outer), outer)
         if isinstance(tree, exp.Select):
             return self._select(tree, ctes, outer)
-        raise CannotPlan("unsupported", f"{tree.key.upper()} in a query", line=line_of(tree))
+        raise refused(f"{tree.key.upper()} in place of a SELECT", "write SELECT * FROM it", tree)
 
     def _set_operation(self, tree: exp.SetOperation, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
         left, right = self.query(tree.left, ctes, outer), self.query(tree.right, ctes, outer)
         if tree.args.get("by_name"):
-            raise CannotPlan("unsupported", "UNION BY NAME", "list the columns in one order", line_of(tree))
+            raise refused("UNION BY NAME", "list the columns in one order", tree)
         columns = tuple(self.identifier(name) for name, _ in left.names)
         left_node = picked(left)
         right_node = picked(right)
@@ -125,16 +138,12 @@ class Builder:
     # SELECT
 
     def _select(self, tree: exp.Select, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
-        for unsupported in ("match", "connect", "start", "sample", "pivots", "into"):
-            if tree.args.get(unsupported):
-                raise CannotPlan("unsupported", unsupported.upper(), line=line_of(tree))
+        refuse_clauses(tree)
         scope = Scope(outer=outer)
         node = self.from_(tree, ctes, scope)
         node = self._where(tree.args.get("where"), node, scope, ctes)
         items = [(part.alias_or_name, unaliased(part)) for part in tree.expressions]
-        having, qualify_ = tree.args.get("having"), tree.args.get("qualify")
-        if qualify_ is not None:
-            raise CannotPlan("unsupported", "QUALIFY", line=line_of(tree))
+        having = tree.args.get("having")
         limited = tree.args.get("limit") is not None or tree.args.get("offset") is not None
         order = self._order(tree) if limited else []
         group = tree.args.get("group")
@@ -158,20 +167,11 @@ class Builder:
         node, values, order = windows(self, node, scope, values, order)
         subqueries: list[Subquery] = []
         made: list[tuple[str, exp.Expression]] = []
-        generators = [value for value in values if function_name(value) in GENERATORS]
-        if generators:
-            raise CannotPlan(
-                "unsupported",
-                f"{function_name(generators[0])} in a select list",
-                "use LATERAL VIEW",
-                line_of(tree),
-            )
+        refuse_generators(values)
         for (name, _), value in zip(items, values, strict=True):
             made.append((self.identifier(name or "col"), self.expression(value, scope, ctes, subqueries)))
         names = tuple((name, identifier) for (name, _), (identifier, _) in zip(items, made, strict=True))
         if tree.args.get("distinct") is not None:
-            if tree.args["distinct"].args.get("on"):
-                raise CannotPlan("unsupported", "DISTINCT ON", line=line_of(tree))
             node = Project(node, tuple(made), with_nulls(subqueries))
             distinct = self._distinct(node)
             renamed = dict(zip(node.output, distinct.output, strict=True))
@@ -203,7 +203,8 @@ class Builder:
         converted = self.plain_expression(part, scope)
         found = positions.get(to_sql(converted.this))
         if found is None:
-            raise CannotPlan("unsupported", "an order of DISTINCT rows by what is not selected")
+            what = "an order of DISTINCT rows by what is not selected"
+            raise refused(what, "select what it is ordered by", part)
         converted.set("this", column(found))
         return converted
 
@@ -216,7 +217,8 @@ class Builder:
         def resolve(node: exp.Expression) -> exp.Expression:
             if isinstance(node, exp.Column) and not node.table:
                 if node.name.lower() not in selected:
-                    raise CannotPlan("not-resolved", f"ORDER BY {node.name}", line=line_of(node))
+                    fix = "order by a column that is selected"
+                    raise CannotPlan("not-resolved", f"ORDER BY {node.name}", fix, line_of(node))
                 return selected[node.name.lower()].copy()
             return node
 
@@ -235,14 +237,13 @@ class Builder:
         return node
 
     def _relation(self, tree: exp.Expression, ctes: Mapping[str, Cte], scope: Scope) -> Node:
-        if any(tree.args.get(part) for part in ("sample", "pivots", "when", "version")):
-            raise CannotPlan("unsupported", "TABLESAMPLE, PIVOT or a version of a table", line=line_of(tree))
+        refuse_part(tree)
         if isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node = self._table(tree, ctes, scope)
         elif isinstance(tree, exp.Subquery):
             # No outer scope: without LATERAL, a derived table is not correlated here.
             built = self.query(tree.this, ctes, None)
-            node = self._named(built, tree.alias, [part.name for part in alias_columns(tree)], scope)
+            node = self._named(built, tree, [part.name for part in alias_columns(tree)], scope)
         elif isinstance(tree, exp.Values):
             names = [part.name for part in alias_columns(tree)]
             rows = ", ".join(to_sql(row) for row in tree.expressions)
@@ -255,7 +256,7 @@ class Builder:
             node = Values(f"SELECT * FROM VALUES {rows} AS v({listed})", made)
             scope.relations[tree.alias.lower()] = {n.lower(): m for n, m in zip(names, made, strict=True)}
         else:
-            raise CannotPlan("unsupported", f"{tree.key.upper()} in FROM", line=line_of(tree))
+            raise no_relation(tree)
         for join in joins_of(tree):
             node = self._join(node, join, ctes, scope)
         return node
@@ -267,36 +268,35 @@ class Builder:
         if cte is not None:
             # No outer scope: a common table expression is not correlated.
             built = self.query(cte.query, cte.ctes, None)
-            return self._named(built, alias, list(cte.columns), scope)
+            return self._named(built, tree, list(cte.columns), scope)
         columns = self.schemas.get(name)
         if name in self.views and columns is not None:
-            built = self.query(self.views[name], {}, None)
+            with of_view(name):
+                built = self.query(self.views[name], {}, None)
             shown = [part.name for part in alias_columns(tree)] or [column for column, _ in columns]
-            return self._named(built, alias, shown, scope)
+            return self._named(built, tree, shown, scope)
         if columns is None:
-            raise CannotPlan("unknown-relation", f"{name} is not known", line=line_of(tree))
-        renamed = [part.name for part in alias_columns(tree)]
+            fix = "read a table, a view or a model"
+            raise CannotPlan("unknown-relation", f"{name} is not known", fix, line_of(tree))
         stored = [column_name for column_name, _ in columns]
         made = tuple((self.identifier(f"{alias}_{column_name}"), column_name) for column_name in stored)
         self.types.update(zip((name for name, _ in made), (type_ for _, type_ in columns), strict=True))
-        shown = renamed or stored
-        scope.relations[alias.lower()] = {n.lower(): i for n, (i, _) in zip(shown, made, strict=True)}
-        return Scan(name, alias, made)
+        built = Built(Scan(name, alias, made), tuple((name, made_) for made_, name in made))
+        return self._named(built, tree, [part.name for part in alias_columns(tree)], scope)
 
-    def _named(self, built: Built, alias: str, columns: list[str], scope: Scope) -> Node:
+    def _named(self, built: Built, tree: exp.Expression, columns: list[str], scope: Scope) -> Node:
+        alias = tree.alias_or_name
         shown = columns or [name for name, _ in built.names]
         if len(shown) != len(built.names):
-            raise CannotPlan("not-resolved", f"{alias} names {len(shown)} of {len(built.names)} columns")
+            what = f"{alias} names {len(shown)} of {len(built.names)} columns"
+            raise CannotPlan("not-resolved", what, "give each column a name", line_of(tree))
         scope.relations[alias.lower()] = {
             name.lower(): identifier for name, (_, identifier) in zip(shown, built.names, strict=True)
         }
         return built.node
 
     def _join(self, left: Node, join: exp.Join, ctes: Mapping[str, Cte], scope: Scope) -> Node:
-        if join.args.get("using") or join.method:
-            raise CannotPlan("unsupported", f"{join.method or 'USING'} join", "write ON", line_of(join))
-        if isinstance(join.this, exp.Lateral):
-            raise CannotPlan("unsupported", "LATERAL subquery", line=line_of(join))
+        refuse_join(join)
         kind = (join.kind or "").upper()
         side = (join.side or "").upper()
         hidden = Scope(outer=scope.outer) if kind in ("SEMI", "ANTI") else scope
@@ -306,28 +306,30 @@ class Builder:
         parts = conjuncts(join.args.get("on"))
         conditions = tuple(self.expression(part, both, ctes, subqueries) for part in parts)
         if subqueries:
-            raise CannotPlan("unsupported", "a subquery in a join condition", line=line_of(join))
+            holding = (part for part, made in zip(parts, conditions, strict=True) if made.find(SubqueryRef))
+            fix = "write it in the WHERE of a subquery in FROM, which is joined"
+            raise refused("a subquery in a join condition", fix, *holding, join)
         if kind in ("SEMI", "ANTI"):
             reference: exp.Expression = SubqueryRef(this=0)
             if kind == "ANTI":
                 reference = exp.Not(this=reference)
             return Filter(left, (reference,), (Subquery("exists", right, conditions),))
         if side not in ("", "LEFT", "RIGHT", "FULL"):
-            raise CannotPlan("unsupported", f"{side} {kind} join", line=line_of(join))
+            raise refused(f"a {side} {kind} join", "write INNER, LEFT, RIGHT, FULL, SEMI or ANTI", join)
         word: JoinKind = "inner" if side == "" else side.lower()  # type: ignore[assignment]
         return Join(left, right, word, conditions)
 
     def _lateral(self, node: Node, lateral: exp.Lateral, scope: Scope) -> Node:
         name = function_name(lateral.this)
         if not lateral.args.get("view") or name not in GENERATORS:
-            raise CannotPlan("unsupported", "LATERAL", line=line_of(lateral))
+            raise no_lateral(lateral)
         function = self.plain_expression(lateral.this, scope)
         alias = lateral.args["alias"]
         names = [part.name for part in alias.args.get("columns") or []]
         if not names:
             names = {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name, [])
         if not names:
-            raise CannotPlan("unsupported", f"{name} without column names", line=line_of(lateral))
+            raise refused(f"{name}() without column names", "name the columns with AS", lateral)
         made = tuple(self.identifier(column_name) for column_name in names)
         scope.relations[alias.name.lower()] = {n.lower(): m for n, m in zip(names, made, strict=True)}
         return Generate(node, function, bool(lateral.args.get("outer")), made)
@@ -350,7 +352,9 @@ class Builder:
         subqueries: list[Subquery] = []
         made = self.expression(tree, scope, {}, subqueries)
         if subqueries:
-            raise CannotPlan("unsupported", "a subquery where only columns can stand", line=line_of(tree))
+            what = "a subquery inside GROUP BY, an aggregate, a window or a LATERAL VIEW"
+            fix = "select its value in a subquery in FROM"
+            raise refused(what, fix, *tree.find_all(exp.Query, exp.Subquery), tree)
         return made
 
     def expression(
@@ -362,8 +366,7 @@ class Builder:
     ) -> exp.Expression:
         if isinstance(tree, exp.Column):
             made_column = column(self._resolve(tree, scope))
-            if line := line_of(tree):
-                made_column.meta["line"] = line
+            at_line(made_column, line_of(tree))
             return made_column
         if isinstance(tree, exp.Exists):
             return reference(subquery(self, "exists", tree.this, scope, ctes), subqueries)
@@ -377,7 +380,8 @@ class Builder:
         if isinstance(tree, exp.Subquery | exp.Query):
             return reference(subquery(self, "scalar", tree, scope, ctes), subqueries)
         if isinstance(tree, exp.Any | exp.All):
-            raise CannotPlan("unsupported", f"{tree.key.upper()} of a subquery", line=line_of(tree))
+            fix = "write EXISTS or NOT EXISTS with the comparison in its WHERE"
+            raise refused(f"{tree.key.upper()} of a subquery", fix, tree)
         made = tree.copy()
         for child, own in zip(list(made.iter_expressions()), list(tree.iter_expressions()), strict=True):
             child.replace(self.expression(own, scope, ctes, subqueries))
@@ -386,4 +390,5 @@ class Builder:
     def _resolve(self, tree: exp.Column, scope: Scope) -> str:
         if (found := scope.resolve(tree.table, tree.name)) is not None:
             return found
-        raise CannotPlan("not-resolved", f"the column {tree.sql()} could not be resolved", line=line_of(tree))
+        what = f"the column {tree.sql()} could not be resolved"
+        raise CannotPlan("not-resolved", what, "qualify it by the alias of its relation", line_of(tree))

@@ -28,7 +28,7 @@ from dbt_arctic.planner.algebra import (
     map_children,
     walk,
 )
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
 from dbt_arctic.planner.scalars import columns_of
 
 
@@ -100,8 +100,32 @@ def check_columns(node: Node) -> None:
             unknown |= columns_of(subquery.value) - inner
             unknown |= columns_of(subquery.operand) - inputs
         if unknown:
+            name = min(unknown)
+            named = (one for tree in _all(part) for one in tree.find_all(exp.Column) if one.name == name)
             raise CannotPlan(
                 "correlated",
-                f"the column {min(unknown)} is of a query further outside",
+                f"the column {name} is of a query further outside",
                 "join instead of nesting correlated subqueries",
+                first_line(*named),
             )
+
+
+def _all(node: Node) -> Iterator[exp.Expression]:
+    yield from all_expressions(node)
+    yield from (one.operand for one in getattr(node, "subqueries", ()) if one.operand is not None)
+
+
+def line_within(node: Node) -> Line:
+    """The first line of what operators compute, whichever of their texts it is of; 0 where none is known."""
+    lines = (line_of(expression) for part in walk(node) for expression in expressions(part))
+    return min((line for line in lines if line), default=Line())
+
+
+def line_of_column(node: Node, name: str) -> Line:
+    """The line at which a column is selected; 0 where it is not known, as for those of a star."""
+    for part in walk(node):
+        items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else ()
+        for identifier, value in part.items if isinstance(part, Project | Window) else items:
+            if identifier == name:
+                return line_of(value)
+    return Line()

@@ -31,6 +31,8 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
         "costly-guard",
         f"to compare {guards[0].what} before and after reads {share}",
         "make the subquery a model of its own",
+        int(guards[0].line),
+        guards[0].line.view,
     )
 
 

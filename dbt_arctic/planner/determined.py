@@ -15,7 +15,8 @@ from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
 from dbt_arctic.planner.moment import TIMES, is_of_today, moves
-from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
+from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import plain
 from dbt_arctic.planner.texts import labels, stays_text
 from dbt_arctic.planner.types import Sort, sort_of, sorts
@@ -85,12 +86,14 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
     items: set[int] | None = None
     for part in walk(node):
         if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
-            yield CannotPlan("ties", "a LIMIT whose ORDER BY leaves rows equal", f"{_UNIQUE}, or accept it")
+            line = first_line(part.limit, part.offset, *part.order)
+            what = "a LIMIT whose ORDER BY leaves rows equal"
+            yield CannotPlan("ties", what, f"{_UNIQUE}, or accept it", line)
         moved = [one for one in all_expressions(part) if moves(one)]
         if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
             call = next(moment for moment in moved[0].find_all(Moment))
             what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
-            yield CannotPlan("time", what, "pass a date as a variable", line_of(moved[0]))
+            yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
         for expression in all_expressions(part):
             ordered_is_fine = isinstance(part, Window)
             for found in expression.walk():
@@ -108,7 +111,7 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
                 if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
                     continue
                 code, what, fix = _CAUSES[kind]
-                yield CannotPlan(code, what.format(f"{name}()"), fix, line_of(expression))
+                yield CannotPlan(code, what.format(f"{name}()"), fix, first_line(found, expression))
 
 
 def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
@@ -118,10 +121,10 @@ def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
         return _of_time("unix_timestamp()", found)
     if name == "session_window" or (name == "window" and arguments > 2):
         what = f"{name}() puts a row into windows that other rows decide on, or into several"
-        return CannotPlan("unsupported", what, "number the windows with window functions", line_of(found))
+        return refused(what, "number the windows with window functions", found)
     if name == "window":
         what = "window() leaves out rows without a time"
-        return CannotPlan("unsupported", what, "use date_trunc()", line_of(found))
+        return refused(what, "use date_trunc()", found)
     return None
 
 

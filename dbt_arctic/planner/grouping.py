@@ -10,7 +10,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra import Aggregate, Node
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.syntax import as_list, core, has_aggregate, is_aggregate_call, unaliased, unwrapped
 
@@ -52,7 +52,8 @@ def grouped(
             name = function_name(core(node_))
             converted = builder.plain_expression(node_, scope)
             if name in ("grouping", "grouping_id") and sets is None:
-                raise CannotPlan("unsupported", name or "", line=line_of(node_))
+                what = f"{name}() without ROLLUP, CUBE or GROUPING SETS"
+                raise refused(what, "write 0", node_)
             known = next((key for key, value in aggregates if value == converted), None)
             if known is None:
                 known = builder.identifier(name or "aggregate")

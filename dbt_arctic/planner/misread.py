@@ -14,6 +14,7 @@ from sqlglot import exp
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggregate, kind_of
 from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import as_operand, is_whole_number
 from dbt_arctic.planner.syntax import dotted, from_of
 
@@ -29,6 +30,10 @@ def said_alike(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Query:
 
     :raises CannotPlan: something in it does not.
     """
+    for qualify in tree.find_all(exp.Qualify):
+        # The names in it are gone once they are resolved, and the line with them.
+        fix = "select the window function in a subquery, and ask for its value in WHERE"
+        raise refused("QUALIFY", fix, qualify)
     _stars(tree)
     _joins(tree)
     _aliases_below(tree, schemas)
@@ -59,10 +64,6 @@ def _constants(tree: exp.Query) -> None:
                     item.set("this", as_operand(item.this))
 
 
-def _refused(what: str, fix: str, where: exp.Expr) -> CannotPlan:
-    return CannotPlan("unsupported", what, fix, line_of(where))
-
-
 # What is refused
 
 
@@ -72,7 +73,7 @@ def _stars(tree: exp.Query) -> None:
         inside = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
         if isinstance(inside, exp.Select) or isinstance(star.parent, exp.Count):
             continue
-        raise _refused("* inside a function", "list the columns", star)
+        raise refused("* inside a function", "list the columns", star)
 
 
 def _joins(tree: exp.Query) -> None:
@@ -82,7 +83,7 @@ def _joins(tree: exp.Query) -> None:
         for join in node.args.get("joins") or []:
             natural = (join.method or "").upper() == "NATURAL"
             if outer and (natural or join.args.get("using")):
-                raise _refused("USING after a RIGHT or FULL JOIN", "write ON", join)
+                raise refused("USING after a RIGHT or FULL JOIN", "write ON", join)
             outer = outer or (join.side or "").upper() in ("RIGHT", "FULL")
 
 
@@ -109,7 +110,7 @@ def _aliases_below(tree: exp.Query, schemas: Schemas) -> None:
             for found in _plain_columns(where):
                 if found.name.lower() in given:
                     what = f"{found.name}, which is a name of the subquery's SELECT, in its WHERE"
-                    raise _refused(what, "qualify the column by its relation", found)
+                    raise refused(what, "qualify the column by its relation", found)
 
 
 def _is_in_expression(select: exp.Select) -> bool:
@@ -151,7 +152,7 @@ def _having(tree: exp.Query) -> None:
                     continue
                 if not relation:
                     what = f"{found.name}, which is a name of the SELECT, in an aggregate of HAVING"
-                    raise _refused(what, "qualify the column by its relation", found)
+                    raise refused(what, "qualify the column by its relation", found)
                 found.set("table", exp.to_identifier(relation))
 
 
@@ -163,20 +164,20 @@ def _operators(tree: exp.Query) -> None:
     for found in tree.find_all(*_SHIFTS, exp.Array, exp.List, exp.Collate, exp.DPipe, exp.In):
         query = found.args.get("query") if isinstance(found, exp.In) else None
         if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
-            raise _refused("IN ((SELECT ...)), a list of one value", "write one pair of parentheses", found)
+            raise refused("IN ((SELECT ...)), a list of one value", "write one pair of parentheses", found)
         if isinstance(found, exp.Collate):
             raise _collated(found)
         if isinstance(found, exp.Array | exp.List):
-            raise _refused("array(...)[i]", "write element_at, or parentheses around the array", found)
+            raise refused("array(...)[i]", "write element_at, or parentheses around the array", found)
         if isinstance(found, exp.DPipe) and isinstance(found.this, _SHIFTS):
-            raise _refused("a shift beside ||", "put parentheses around it", found)
+            raise refused("a shift beside ||", "put parentheses around it", found)
         if isinstance(found, _SHIFTS) and isinstance(found.this, _BITS):
-            raise _refused("a shift beside & | ^", "put parentheses around it", found)
+            raise refused("a shift beside & | ^", "put parentheses around it", found)
 
 
 def _collated(found: exp.Expr) -> CannotPlan:
     what = "a collation: which of several equal texts stands for a group depends on their order"
-    return _refused(what, "compare by lower() or upper()", found)
+    return refused(what, "compare by lower() or upper()", found)
 
 
 def _calls(tree: exp.Query) -> None:
@@ -188,10 +189,10 @@ def _calls(tree: exp.Query) -> None:
         if name == "collate":
             raise _collated(found)
         if name == "grouping_id" and not found.expressions and _has_several_factors(found):
-            raise _refused("grouping_id() of several ROLLUP, CUBE or columns", "name its columns", found)
+            raise refused("grouping_id() of several ROLLUP, CUBE or columns", "name its columns", found)
         if name == "arrays_zip" and not all(isinstance(one, exp.Literal) for one in found.expressions):
             fix = "write zip_with(a, b, (x, y) -> struct(x AS a, y AS b))"
-            raise _refused("arrays_zip(), whose fields have the names of columns", fix, found)
+            raise refused("arrays_zip(), whose fields have the names of columns", fix, found)
 
 
 def _has_several_factors(call: exp.Expr) -> bool:
@@ -223,7 +224,7 @@ def _values(tree: exp.Query) -> None:
             else:
                 bad = name is not None and (kind_of(name) != "scalar" or name == "unix_timestamp")
             if bad:
-                raise _refused(f"{name} in VALUES", "write SELECT ... UNION ALL SELECT ...", found)
+                raise refused(f"{name} in VALUES", "write SELECT ... UNION ALL SELECT ...", found)
 
 
 # What is said in another way
@@ -271,9 +272,9 @@ def _field(value: exp.Expr, place: int, known: Known) -> tuple[exp.Expr, exp.Exp
     elif isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         name = value.name
         if not value.table and name.lower() in TIME | SESSION and name.lower() not in known:
-            raise _refused(f"{name}, a function, as a field of struct()", "name it with AS", value)
+            raise refused(f"{name}, a function, as a field of struct()", "name it with AS", value)
     elif isinstance(value, exp.Dot | exp.Bracket | exp.Column):
-        raise _refused("a field of struct() without a name", "name it with AS", value)
+        raise refused("a field of struct() without a name", "name it with AS", value)
     return exp.Literal.string(name), of.copy()
 
 
@@ -290,7 +291,7 @@ def _parameters(tree: exp.Query) -> None:
             first = column.parts[0].name
             if first.lower() in same:
                 what = f"{first}, a parameter of a lambda in other letters"
-                raise _refused(what, "spell it alike, or name the parameter otherwise", column)
+                raise refused(what, "spell it alike, or name the parameter otherwise", column)
         for part in list(found.find_all(exp.Identifier)):
             if part.name not in names or isinstance(part.parent, _OTHER_NAMES):
                 continue

@@ -21,6 +21,7 @@ from dbt_arctic.planner.algebra import Node, walk
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import TIME
+from dbt_arctic.planner.reasons import at_line, line_of
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
 """Texts that Spark takes for a time when it casts them."""
@@ -130,7 +131,7 @@ def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time
         if name in KNOWN:
             before_ = last.literal(name) if last is not None else ""
             moment = Moment(this=now.literal(name), before=before_, call=f"{name}()")
-            moment.meta.update(call.meta)
+            at_line(moment, line_of(call))
             call.replace(moment)
     return made
 

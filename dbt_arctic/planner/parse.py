@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
 from dbt_arctic.planner.dialect import VerbatimSpark, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.syntax import dotted
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
@@ -38,11 +39,13 @@ def parse(sql: str) -> exp.Query:
             raise CannotPlan("unsupported", "|>", "write SELECT, in a subquery for each step", piped.line)
         tree = sqlglot.parse_one(sql, dialect=VerbatimSpark)
     except SqlglotError as error:
-        raise CannotPlan("not-parsed", f"the SQL could not be read: {_first_line(error)}") from error
+        what = f"the SQL could not be read: {_told(error)}"
+        raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
     while isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
         tree = tree.this
     if not isinstance(tree, exp.Query):
-        raise CannotPlan("not-a-query", f"a {tree.key.upper()} statement is not a query")
+        what = f"a {tree.key.upper()} statement is not a query"
+        raise CannotPlan("not-a-query", what, "write one SELECT", line_of(tree))
     with_suffixes(tree)
     _name_values(tree)
     _name_units(tree)
@@ -79,12 +82,16 @@ def relations(tree: exp.Query) -> list[str]:
 
     Names of common table expressions are not among them.
     """
-    found: dict[str, None] = {}
+    return list(named_relations(tree))
+
+
+def named_relations(tree: exp.Query) -> dict[str, exp.Table]:
+    """The tables and views that a query reads, by their names as written: where each stands first."""
+    found: dict[str, exp.Table] = {}
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier) or is_cte(table):
-            continue
-        found[dotted(table)] = None
-    return list(found)
+        if isinstance(table.this, exp.Identifier) and not is_cte(table):
+            found.setdefault(dotted(table), table)
+    return found
 
 
 def is_unseen(table: exp.Table) -> bool:
@@ -114,6 +121,7 @@ def named(tree: exp.Query, full: Callable[[str], str]) -> exp.Query:
     for table in list(made.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier) or is_cte(table):
             continue
+        at_line(table, line_of(table))
         parts = [exp.to_identifier(part, quoted=True) for part in full(dotted(table)).split(".")]
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
@@ -132,7 +140,9 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     for node in list(made.find_all(exp.Column)):
         name = node.name.lower()
         if not node.table and name in _WITHOUT_PARENTHESES and name not in known:
-            node.replace(exp.Anonymous(this=node.name))
+            called = exp.Anonymous(this=node.name)
+            at_line(called, line_of(node))
+            node.replace(called)
     for name_part in made.find_all(exp.Identifier):
         name_part.meta[_SPELLED] = name_part.name
     nested: dict[str, object] = {}
@@ -152,7 +162,9 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
             isolate_tables=False,
         )
     except SqlglotError as error:
-        raise CannotPlan("not-resolved", f"a name could not be resolved: {_first_line(error)}") from error
+        what = f"a name could not be resolved: {_told(error)}"
+        fix = "qualify columns by the aliases of their relations"
+        raise CannotPlan("not-resolved", what, fix, _place(error)) from error
     assert isinstance(done, exp.Query)
     _spell_fields(done, schemas)
     _choose_joined(done)
@@ -228,5 +240,17 @@ def is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]
+_PLACE = re.compile(r"\.? Line:? (\d+), Col: \d+\.?|Missing .* from (\d+):\d+")
+_TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: \d+, .*?>")
+
+
+def _told(error: SqlglotError) -> str:
+    """What sqlglot says, without the place."""
+    first = str(error.__cause__ if isinstance(error.__cause__, TokenError) else error).split("\n", 1)[0]
+    return _PLACE.sub(lambda found: found[0] if found[2] else "", _TOKEN.sub(r"\1", first))
+
+
+def _place(error: SqlglotError) -> int:
+    """The line that sqlglot names; 0 where it names none."""
+    found = _PLACE.search(f"{error} {error.__cause__}")
+    return int(found[1] or found[2]) if found is not None else 0

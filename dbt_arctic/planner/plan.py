@@ -11,14 +11,14 @@ from dbt_arctic.planner import rules
 from dbt_arctic.planner.algebra import Aggregate, Node, Project, Scan, State, Subquery, walk
 from dbt_arctic.planner.alike import with_true_equalities
 from dbt_arctic.planner.build import Builder
-from dbt_arctic.planner.columns import check_columns, trimmed
+from dbt_arctic.planner.columns import check_columns, line_of_column, line_within, trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.direct import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.moment import Time, with_moments
 from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
-from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, first_line, mark_view, of_view
 from dbt_arctic.planner.render import Renderer, Sources, quoted
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.scalars import column
@@ -32,6 +32,7 @@ AFFECTED = "affected_keys"
 """The name under which the statement of a refresh knows the keys that can have changed."""
 
 _KEYS = "\0affected"
+_LIST = "list the columns instead of *"
 
 LARGEST = 600
 """Operators of a statement that Spark still plans in a few seconds."""
@@ -60,6 +61,14 @@ class Guard:
     what: str
     old: Node
     new: Node
+
+    @property
+    def line(self) -> Line:
+        return line_within(self.new)
+
+    @property
+    def fix(self) -> str:
+        return "join with a relation that says which rows it means; NOT EXISTS for NOT IN"
 
 
 @dataclass(frozen=True)
@@ -110,14 +119,17 @@ def understand(
         columns = named_columns(part, (name for columns in schemas.values() for name, _ in columns))
         return with_moments(part, columns, now, last)
 
-    inlined = {name: qualified(timed(view), schemas) for name, view in (views or {}).items()}
+    inlined = {}
+    for name, view in (views or {}).items():
+        with of_view(name):
+            inlined[name] = qualified(timed(view), schemas)
+        mark_view(inlined[name], name)
     builder = Builder(schemas, inlined)
     built: Built = builder.build(qualified(timed(tree), schemas))
     shown = [name for name, _ in built.names] if names is None else list(names)
     if len(shown) != len(built.names):
-        raise CannotPlan(
-            "not-resolved", "Spark gives another number of columns than the SQL was read to have"
-        )
+        what = "Spark gives another number of columns than the SQL was read to have"
+        raise CannotPlan("not-resolved", what, _LIST)
     check_columns(built.node)
     known = {name.lower() for name, _ in built.names}
     by_name = {name.lower(): name for name in shown}
@@ -126,7 +138,8 @@ def understand(
         shown = [by_name[name.lower()] for name, _ in built.names]
     for mine, (name, _) in zip(shown, built.names, strict=True):
         if mine.lower() != name.lower() and mine.lower() in known:
-            raise CannotPlan("not-resolved", f"Spark gives the columns in another order: {mine}, not {name}")
+            what = f"Spark gives the columns in another order: {mine}, not {name}"
+            raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, dict(built.names)[name]))
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
     node = with_typed_nulls(built.node, builder.types)
     refuse_mixed(node, builder.types)
@@ -144,7 +157,8 @@ def plan_incremental(
     by_name = {name.lower(): identifier for name, identifier in query.columns}
     missing = [name for name in key if name.lower() not in by_name]
     if missing:
-        raise CannotPlan("no-key", f"the key column {missing[0]} is not a column of the result")
+        what = f"the key column {missing[0]} is not a column of the result"
+        raise CannotPlan("no-key", what, "select it, or name a column that is selected in unique_key")
     wanted = tuple(by_name[name.lower()] for name in key)
     found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(guards_of(query.node, facts))
@@ -161,6 +175,7 @@ def plan_incremental(
             "too-large",
             "aggregates of aggregates of aggregates: their changed values would take too large a statement",
             "make the inner ones models of their own",
+            _line_of_innermost(query.node),
         )
     keys = Scan(_KEYS, AFFECTED, tuple((name, name) for name in names))
     pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
@@ -174,6 +189,12 @@ def plan_incremental(
         logged=whole_log(affected),
         unique=any(one <= set(wanted) for one in unique_keys(query.node, facts)),
     )
+
+
+def _line_of_innermost(node: Node) -> Line:
+    """Of the aggregate that others are over."""
+    lines = (line_within(part) for part in walk(node) if isinstance(part, Aggregate))
+    return next((line for line in reversed(list(lines)) if line), Line())
 
 
 def guards_of(node: Node, facts: Facts) -> list[Guard]:
@@ -207,7 +228,10 @@ def _value(subquery: Subquery) -> Node:
 def _negated_flags(subquery: Subquery) -> Node:
     if subquery.correlation:
         raise CannotPlan(
-            "not-in", "a correlated IN whose unknown result is not as good as false", "use EXISTS"
+            "not-in",
+            "a correlated IN whose unknown result is not as good as false",
+            "use EXISTS",
+            first_line(subquery.operand, subquery.value),
         )
     assert subquery.value is not None
     some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))

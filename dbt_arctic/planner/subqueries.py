@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef
 from dbt_arctic.planner.functions import GENERATORS, function_name
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
+from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Cte, Scope, is_linked, picked
 from dbt_arctic.planner.syntax import has_aggregate, unaliased
@@ -35,10 +36,10 @@ def in_subquery(
     negated: bool,
 ) -> exp.Expression:
     if isinstance(tree.this, exp.Tuple):
-        raise CannotPlan("unsupported", "IN with several columns", "use EXISTS", line_of(tree))
+        raise refused("IN with several columns", "use EXISTS", tree)
     operand = builder.expression(tree.this, scope, ctes, subqueries)
     if operand.find(SubqueryRef) is not None:
-        raise CannotPlan("unsupported", "a subquery before IN", "join it, or use EXISTS", line_of(tree))
+        raise refused("a subquery before IN", "join it, or use EXISTS", tree)
     made = subquery(builder, "in", tree.args["query"], scope, ctes)
     return reference(replace(made, operand=operand, negated=negated), subqueries)
 
@@ -74,7 +75,8 @@ def _linked(
     inner = Scope(outer=scope)
     node = builder.from_(tree, ctes, inner)
     if inner.linked:
-        raise CannotPlan("correlated", "a join condition that names an outer query", line=line_of(tree))
+        what = "a join condition that names an outer query"
+        raise CannotPlan("correlated", what, "write the condition in WHERE", _line_of_outer(tree, inner))
     links: list[exp.Expression] = []
     where = tree.args.get("where")
     for part in conjuncts(where.this if where is not None else None):
@@ -84,7 +86,8 @@ def _linked(
         if not inner.linked:
             node = Filter(node, (converted,), with_nulls(subqueries, null_blind(converted)))
         elif subqueries:
-            raise CannotPlan("correlated", "a subquery in a correlated condition", line=line_of(part))
+            what = "a subquery in a correlated condition"
+            raise CannotPlan("correlated", what, "join with the inner subquery instead", line_of(part))
         else:
             links.append(converted)
     if kind == "exists":
@@ -95,8 +98,16 @@ def _linked(
     inner.linked.clear()
     value = builder.plain_expression(item, inner)
     if inner.linked or grouped is not None or (kind == "in" and has_aggregate(item)):
-        raise CannotPlan("correlated", "a correlated subquery with GROUP BY", line=line_of(tree))
+        what = "a correlated subquery with GROUP BY, or with a value of the outer query"
+        raise CannotPlan("correlated", what, "join with a grouped subquery instead", line_of(tree))
     return Subquery(kind, node, tuple(links), value)  # type: ignore[arg-type]
+
+
+def _line_of_outer(tree: exp.Select, inner: Scope) -> Line:
+    """Where a join condition names a relation that is none of the subquery's."""
+    conditions = (join.args["on"] for join in tree.args.get("joins") or [] if join.args.get("on"))
+    named = (column for one in conditions for column in one.find_all(exp.Column))
+    return first_line(*(one for one in named if one.table.lower() not in inner.relations), tree)
 
 
 def _require_rows(tree: exp.Select) -> None:

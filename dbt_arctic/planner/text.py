@@ -10,6 +10,7 @@ from sqlglot import exp
 from dbt_arctic.planner.moment import KNOWN, Time, calls
 from dbt_arctic.planner.parse import is_cte, parse
 from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.syntax import dotted
 
 
@@ -36,16 +37,14 @@ def with_relations(
             continue
         for part in ("version", "when", "sample"):
             if table.args.get(part):
-                raise CannotPlan(
-                    "unsupported",
+                raise refused(
                     f"{dotted(table)} is not read as it is now and as a whole",
-                    line=line_of(table),
+                    "read the whole table as it is, and choose rows in WHERE",
+                    table,
                 )
         first, last = table.parts[0].meta, table.parts[-1].meta
         if "start" not in first or "end" not in last:
-            raise CannotPlan(
-                "not-replaced", f"the reference to {dotted(table)} could not be found in the SQL"
-            )
+            raise _not_found(f"the reference to {dotted(table)}", table)
         alias = "" if table.alias else f" AS {table.parts[-1].sql(dialect='spark', identify=True)}"
         places.append((int(first["start"]), int(last["end"]) + 1, f"(\n{text}\n){alias}"))
     for column in tree.find_all(exp.Column):
@@ -54,6 +53,7 @@ def with_relations(
                 "qualified-column",
                 f"the column {column.sql()} names its schema",
                 "give the relation an alias, and qualify columns with that",
+                line_of(column),
             )
     places += _times(sql, tree, time, columns) if time is not None else []
     made = sql
@@ -73,15 +73,20 @@ def _times(sql: str, tree: exp.Query, time: Time, columns: Container[str]) -> li
             continue
         meta = call.meta if isinstance(call, exp.Anonymous) else call.this.meta
         if "start" not in meta or "end" not in meta:
-            raise CannotPlan("not-replaced", f"the call of {name} could not be found in the SQL")
+            raise _not_found(f"the call of {name}", call)
         end = int(meta["end"]) + 1
         if isinstance(call, exp.Anonymous):
             arguments = _NO_ARGUMENTS.match(sql, end)
             if arguments is None:
-                raise CannotPlan("not-replaced", f"the arguments of {name} could not be found in the SQL")
+                raise _not_found(f"the arguments of {name}", call)
             end = arguments.end()
         found.append((int(meta["start"]), end, time.literal(name)))
     return found
+
+
+def _not_found(what: str, where: exp.Expr) -> CannotPlan:
+    fix = "write it plainly, with no comment inside"
+    return CannotPlan("not-replaced", f"{what} could not be found in the SQL", fix, line_of(where))
 
 
 def _names_a_table(column: exp.Column, tree: exp.Query) -> bool:

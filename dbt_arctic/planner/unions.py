@@ -25,7 +25,7 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.alike import tells_types, types_of_columns
-from dbt_arctic.planner.columns import all_expressions
+from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import VerbatimSpark
 from dbt_arctic.planner.families import families_of
 from dbt_arctic.planner.reasons import CannotPlan, line_of
@@ -98,7 +98,8 @@ def refuse_mixed(node: Node, types: Mapping[str, str]) -> None:
             case SetOperation():
                 made = _mixed(part.columns, (part.left, part.right), shapes)
                 for name in made.keys() - families.keys():
-                    raise _unlike(made[name], known)
+                    column = part.right.output[part.columns.index(name)]
+                    raise _unlike(made[name], known, line_of_column(part.right, column))
                 mixed.update(made)
         for expression in all_expressions(part):
             for found in expression.find_all(exp.Column):

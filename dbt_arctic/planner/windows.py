@@ -9,7 +9,7 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra import Node, Window
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.syntax import core
 
@@ -31,7 +31,7 @@ def windows(
                 converted = builder.plain_expression(node_, scope)
                 assert isinstance(converted, exp.Window)
                 if converted.args.get("alias"):
-                    raise CannotPlan("unsupported", "a named window", line=line_of(node_))
+                    raise refused("a named window", "write it out after OVER", node_)
                 partition = tuple(converted.args.get("partition_by") or ())
                 key = ", ".join(to_sql(part) for part in partition)
                 wish = function_name(core(converted.this)) or "window"

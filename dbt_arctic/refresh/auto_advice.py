@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.planner.algebra import Node, scans, walk
-from dbt_arctic.planner.columns import expressions
+from dbt_arctic.planner.algebra import scans
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import DATE, Clock
 from dbt_arctic.planner.plan import Guard, Query, plan_incremental
-from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import split
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.config import KeyedConfig
@@ -124,11 +123,7 @@ def _of_guard(guard: Guard) -> Reason:
     return Reason(
         "guard",
         f"all rows depend on {guard.what} over {', '.join(read)}: where that changes, everything is computed",
-        "join with a relation that says which rows it means; NOT EXISTS for NOT IN",
-        _line(guard.new),
+        guard.fix,
+        int(guard.line),
+        guard.line.view,
     )
-
-
-def _line(node: Node) -> int:
-    lines = [line_of(expression) for part in walk(node) for expression in expressions(part)]
-    return min((line for line in lines if line), default=0)

@@ -158,10 +158,11 @@ def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
     """:raises ConfigError: the model asks for an incremental refresh or an error."""
     if config.auto == "strict" and plan.action in ("full", "build"):
         assert plan.reason is not None
+        at = f" ({plan.reason.place})" if plan.reason.place else ""
         raise ConfigError(
             f"this refresh would be a full one ({plan.reason.code})",
             where=config.model,
-            why=plan.reason.what,
+            why=f"{plan.reason.what}{at}",
             fix=f"{plan.reason.fix or 'remove auto: strict'}, or once: "
             f"dbt run --full-refresh --select {config.model}",
         )
@@ -171,7 +172,8 @@ def _require_unchanged(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> N
     """:raises _Instead: what is compared as a whole differs."""
     for guard in guards:
         if edge.query(guard_sql(guard, plan.sources))[0][0]:
-            raise _Instead(Reason("guard", f"{guard.what} has changed"))
+            line = guard.line
+            raise _Instead(Reason("guard", f"{guard.what} has changed", guard.fix, int(line), line.view))
 
 
 def _incremental(

@@ -209,9 +209,9 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
          "FROM b) GROUP BY session_window(ts, '5 minutes')", "unsupported", 1),
         ("SELECT id FROM a WHERE EXISTS (SELECT max(v) FROM b WHERE aid = a.x)", "correlated", 1),
         ("SELECT a.id FROM a, c RIGHT JOIN b ON v = k", "unsupported", 1),
-        ("SELECT id FROM a UNION SELECT w FROM b", "unsupported", 0),
-        ("SELECT id FROM a ORDER BY id LIMIT 3", "limit", 0),
-        ("SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY aid LIMIT 1)", "ties", 0),
+        ("SELECT id FROM a UNION SELECT w FROM b", "unsupported", 1),
+        ("SELECT id FROM a ORDER BY id LIMIT 3", "limit", 1),
+        ("SELECT id FROM a WHERE x = (SELECT v FROM b ORDER BY aid LIMIT 1)", "ties", 1),
         ("SELECT id FROM a WHERE (x, y) IN (SELECT v, aid FROM b)", "unsupported", 1),
         ("SELECT id FROM a WHERE (SELECT max(v) FROM b) IN (SELECT k FROM c)", "unsupported", 1),
         ("SELECT id FROM a TABLESAMPLE (10 PERCENT)", "unsupported", 1),
@@ -222,7 +222,7 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT id FROM a WHERE x IN (SELECT v FROM b WHERE w IN (SELECT k FROM c WHERE m = a.y))",
          "correlated", 1),
         ("SELECT id FROM a WHERE x > (SELECT max(v) FROM b WHERE aid = a.id GROUP BY w)", "correlated", 1),
-        ("SELECT id FROM a WHERE NOT (x IN (SELECT v FROM b WHERE aid = a.id) AND y > 1)", "not-in", 0),
+        ("SELECT id FROM a WHERE NOT (x IN (SELECT v FROM b WHERE aid = a.id) AND y > 1)", "not-in", 1),
     ],
 )  # fmt: skip
 def test_there_is_no_incremental_plan(sql: str, code: str, line: int) -> None:
