@@ -31,7 +31,7 @@ def advice_for(
     root: str | Path | None,
     reading: Reading | None = None,
 ) -> list[Advice]:
-    """What to tell of a compiled model; lines are those of its file.
+    """What to tell of a compiled model; lines are those of its file, or of the text of a view that it reads.
 
     :param model: dbt's node as a mapping.
     :param root: the project's folder.
@@ -43,8 +43,9 @@ def advice_for(
     text = _file_text(model, root)
     found = []
     for advice in advise(reading, parse_config(model["name"], model["config"])):
+        line = advice.reason.line
         # A line of a view that the model reads is none of the model's.
-        line = 0 if reading.views else model_line(text, compiled, advice.reason.line)
+        line = line if advice.reason.view else model_line(text, compiled, line)
         found.append(replace(advice, reason=replace(advice.reason, line=line)))
     return found
 
@@ -53,6 +54,7 @@ def told(advice: Advice, model: Mapping[str, Any]) -> str:
     """One sentence for a person, and one on what to do."""
     reason, path = advice.reason, model["original_file_path"]
     at = f"line {reason.line} of {path}" if reason.line else path
+    at = f"{reason.place}, which {path} reads" if reason.view else at
     what = "can never be refreshed incrementally" if advice.always else "is at times refreshed in full"
     fix = f". To change that: {reason.fix}" if reason.fix else ""
     return f"{model['name']} {what}: {reason.what} ({reason.code}, {at}){fix}."

@@ -65,8 +65,8 @@ def reasons(entry: ModelPlan) -> list[str]:
         found.append("the table does not exist yet")
     elif plan.reason is not None and plan.reason.code not in advised:
         found.append(f"{plan.reason.what} ({plan.reason.code})")
-        if plan.reason.line:
-            found[-1] += f", line {plan.reason.line} of the compiled SQL"
+        if plan.reason.place:
+            found[-1] += f", {plan.reason.place}"
         if plan.reason.fix and plan.action == "full":
             found.append(f"to change that: {plan.reason.fix}")
     for upstream in plan.changed if plan.action == "incremental" else []:
@@ -79,6 +79,7 @@ def reasons(entry: ModelPlan) -> list[str]:
     for advice in entry.advice:
         reason = advice.reason
         at = f", line {reason.line} of {entry.path}" if reason.line else ""
+        at = f", {reason.place}" if reason.view else at
         found.append(
             f"{'never' if advice.always else 'at times not'} incremental: {reason.what} ({reason.code}{at})"
         )
@@ -123,6 +124,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         "reason": plan.reason.code if plan.reason else None,
         "why": plan.reason.what if plan.reason else None,
         "line": plan.reason.line if plan.reason else None,
+        "view": (plan.reason.view or None) if plan.reason else None,
         "fix": plan.reason.fix if plan.reason else None,
         "advice": [
             {
@@ -132,6 +134,7 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
                 "fix": advice.reason.fix,
                 "path": entry.path,
                 "line": advice.reason.line or None,
+                "view": advice.reason.view or None,
             }
             for advice in entry.advice
         ],

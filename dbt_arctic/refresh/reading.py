@@ -15,9 +15,9 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote_all
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
 from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
-from dbt_arctic.planner.parse import is_unseen, named, named_columns, parse, relations, spelled
+from dbt_arctic.planner.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.plan import Query, understand
-from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of
+from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
 from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
@@ -91,8 +91,8 @@ def read(
                     "read a table, a view or a common table expression",
                     line_of(table),
                 )
-        for written in relations(tree):
-            name = full_name(written, home)
+        for written, table in named_relations(tree).items():
+            name = full_name(written, home, line_of(table))
             key = name.dotted.lower()
             if key in upstreams or key in views:
                 continue
@@ -101,15 +101,16 @@ def read(
                     "unknown-relation",
                     f"{written} is not in the catalog {target.catalog}: nobody can tell what changed there",
                     "copy it into a table of this catalog first",
+                    line_of(table),
                 )
             found = look_at(catalog, name, expected.get(name.dotted), until(name))
             if found is None:
-                raise CannotPlan(
-                    "unknown-relation", f"{written} is neither a table nor a view of {name.catalog}"
-                )
+                what = f"{written} is neither a table nor a view of {name.catalog}"
+                raise CannotPlan("unknown-relation", what, "read a table, a view or a model", line_of(table))
             if isinstance(found, View):
                 views[key] = found
-                trees[key] = follow(parse(found.sql), found.home)
+                with of_view(key):
+                    trees[key] = follow(parse(found.sql), found.home)
             else:
                 upstreams[key] = found
         return named(tree, lambda written: full_name(written, home).dotted.lower())
@@ -119,7 +120,8 @@ def read(
     except CannotPlan as error:
         return Reading(upstreams, views, trees, None, error.reason)
     names = Reading(upstreams, views).names
-    metadata = next((one for part in (tree, *trees.values()) for one in _of_metadata(part, names)), None)
+    texts = [("", tree), *trees.items()]
+    metadata = next((one for view, part in texts for one in _of_metadata(part, view, names)), None)
     if metadata is not None:
         return Reading(upstreams, views, trees, None, metadata)
     known = expected.get(ASKED_AT)
@@ -135,15 +137,17 @@ def read(
     )
 
 
-def _of_metadata(tree: exp.Query, names: Sequence[str]) -> Iterator[Reason]:
-    """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them."""
+def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[Reason]:
+    """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them.
+
+    :param view: whose text it is; empty: the model's.
+    """
     hidden = _METADATA - named_columns(tree, names)
     for column in tree.find_all(exp.Column) if hidden else ():
         if column.name.lower() in hidden:
+            what = f"{column.name}, a column of Iceberg's metadata"
             fix = "copy it into a column of a table first"
-            yield Reason(
-                "unsupported", f"{column.name}, a column of Iceberg's metadata", fix, line_of(column)
-            )
+            yield Reason("unsupported", what, fix, int(line_of(column)), view)
 
 
 def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
@@ -184,19 +188,23 @@ def unsupported_setting(settings: str) -> Reason | None:
     return None
 
 
-def full_name(written: str, home: Name) -> Name:
+def full_name(written: str, home: Name, line: int = 0) -> Name:
     """A dotted name with the catalog and schema of ``home`` where it says none.
 
+    :param line: where it stands.
     :raises CannotPlan: it says too much, or ``home`` has no schema.
     """
     parts = written.split(".")
     if len(parts) > 3:
-        raise CannotPlan("unknown-relation", f"{written} has more than three parts")
+        what = f"{written} has more than three parts"
+        raise CannotPlan("unknown-relation", what, "name it as catalog, schema and table", line)
     catalog, schema, identifier = [home.catalog, home.schema][: 3 - len(parts)] + parts
     if not schema:
         raise CannotPlan(
             "unknown-relation",
             f"{home} names {written}, and the catalog does not tell of which schema",
+            "name the schema in the view, too",
+            line,
         )
     return Name(catalog, schema, identifier)
 
@@ -213,7 +221,9 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
                 if key not in more:
                     more[key] = _more(reading, key)
                 names = quote_all([name for name, _ in view.columns] + more[key])
-                return f"SELECT * FROM (\n{made(view.sql, view.home)}\n) AS _view({names})"
+                with of_view(key):
+                    text = made(view.sql, view.home)
+                return f"SELECT * FROM (\n{text}\n) AS _view({names})"
             return reading.upstreams[key].states["new"]
 
         return with_relations(text, text_of, reading.now, named_columns(parse(text), reading.names))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
-from dbt_arctic.adapter.advice import model_line
+from dbt_arctic.adapter.advice import advice_for, model_line, told
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.refresh import reading
+from dbt_arctic.refresh.upstreams import Upstream, View
 
 FILE = """
 
@@ -60,3 +66,40 @@ def test_a_line_of_a_loop_is_not_guessed() -> None:
     assert model_line(FILE, COMPILED, 5) == 0
     assert model_line(FILE, COMPILED, 0) == 0
     assert model_line(FILE, COMPILED, 99) == 0
+
+
+T, V = Name("lake", "shop", "t"), Name("lake", "shop", "v")
+NO_CATALOG = cast(Any, None)
+
+
+@pytest.mark.parametrize(
+    ("expression", "view", "place"),
+    [
+        ("rand()", "select id from t", "line 2 of models/diced.sql"),
+        (
+            "v.dice",
+            "select id,\n\n  rand() as dice\nfrom t",
+            "line 3 of the view lake.shop.v, which models/diced.sql reads",
+        ),
+    ],
+)
+def test_a_cause_is_told_of_the_text_that_has_it(
+    monkeypatch: pytest.MonkeyPatch, expression: str, view: str, place: str
+) -> None:
+    there = {
+        T: Upstream(T, (("id", "int"),), ("id",), Consumed("id", "1"), {}, True),
+        V: View(V, (("id", "int"), ("dice", "double"))[: 1 + ("dice" in view)], view, T),
+    }
+    monkeypatch.setattr(reading, "look_at", lambda catalog, name, *more: there[name])
+    model = {
+        "name": "diced",
+        "compiled_code": f"\nselect v.id,\n  {expression} as dice\nfrom lake.shop.v as v",
+        "raw_code": f"select v.id,\n  {expression} as dice\nfrom {{{{ ref('v') }}}} as v",
+        "original_file_path": "models/diced.sql",
+        "config": {"materialized": "incremental", "incremental_strategy": "auto", "unique_key": "id"},
+    }
+    (found,) = advice_for(NO_CATALOG, Name("lake", "shop", "diced"), model, None)
+    assert told(found, model) == (
+        "diced can never be refreshed incrementally: rand() gives another value in each run "
+        f"(random, {place}). To change that: compute it outside the model."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlglot import exp
@@ -13,6 +13,7 @@ from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed, decode_con
 from dbt_arctic.planner.parse import is_unseen, parse, relations
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.text import with_relations
+from dbt_arctic.refresh import reading as reading_module
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name, read, unsupported_setting
 from dbt_arctic.refresh.upstreams import Upstream, View
@@ -157,3 +158,29 @@ def test_what_is_read_no_longer_is_held_back_no_longer() -> None:
     assert decode_consumed(kept) == {**before, **now}, "rows of a pull are of no query"
     (kept,) = Consumption(before, now, forgets=True).properties().values()
     assert decode_consumed(kept) == now
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("SELECT id\nFROM t WHERE WHERE", "not-parsed", 2),
+        ("SELECT id\nFROM t JOIN\nother.shop.t AS o ON true", "unknown-relation", 3),
+        ("SELECT id\nFROM t JOIN\nmissing ON true", "unknown-relation", 3),
+        ("SELECT id,\n _row_id AS r\nFROM t", "unsupported", 2),
+    ],
+)
+def test_what_is_found_in_a_view_is_told_of_it(
+    monkeypatch: pytest.MonkeyPatch, text: str, code: str, line: int
+) -> None:
+    made = reading(SQL)
+    there = {T: made.upstreams[T.dotted], V: replace(made.views[V.dotted], sql=text)}
+    monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: there.get(name))
+    found = read(cast(Any, None), T, "SELECT *\n\n\n FROM v", {}).reason
+    assert found is not None
+    assert (found.code, found.line, found.view) == (code, line, V.dotted)
+    assert found.fix
+    there[V] = replace(made.views[V.dotted], sql="SELECT id FROM t")
+    assert read(cast(Any, None), T, "SELECT *\n\n\n FROM v", {}).reason is None
+    mine = read(cast(Any, None), T, text, {}).reason
+    assert mine is not None
+    assert (mine.code, mine.line, mine.view) == (code, line, "")
