@@ -224,7 +224,8 @@ def _keeps_images(table: KeyedTable, config: KeyedConfig) -> bool:
 def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
     """The whole query, compared with the whole table."""
     require_incremental(plan, config)
-    reason = plan.reason.code if plan.reason is not None else "asked"
+    assert plan.reason is not None
+    reason = plan.reason.code
     # Where most rows may have changed, two states are compared as fast as their images are read.
     images = reason == "small" and _keeps_images(table, config)
 
