@@ -1,4 +1,4 @@
-"""The plans of a project's automatic models, as they are before a run. No Spark is started.
+"""The plans of a project's automatic models, as they are before a run. Metadata alone is read.
 
 dbt compiles the models, the catalog tells versions, and the planner decides: the same plan as in a run,
 except that models which stand before one in the same run have not been refreshed yet.
