@@ -19,9 +19,6 @@ from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.reading import Reading, understood
 
-_OF_THE_MOMENT = ("unknown-relation",)
-"""What may be otherwise by the time that the model is run: an upstream that is yet to be built."""
-
 NOT_DETERMINED = frozenset(
     {
         "approximate",
@@ -51,7 +48,8 @@ class Advice:
 def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
     """:param reading: what the query reads; versions do not matter."""
     if reading.reason is not None:
-        return [] if reading.reason.code in _OF_THE_MOMENT else [Advice(reading.reason, True)]
+        # An upstream may be built by the time that the model is run.
+        return [] if reading.is_missing else [Advice(reading.reason, True)]
     if not reading.upstreams:
         return []
     reading = replace(reading, now=_NEXT_DAY, last=_ONE_DAY)

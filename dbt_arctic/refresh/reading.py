@@ -37,6 +37,7 @@ class Reading:
     """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
 
     :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
+    :param is_missing: whether that is a relation which is not there, or not yet.
     :param calls: the functions of time that it calls. ``may_depend_on_time``: whether it may
         tell the time without.
     :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
@@ -47,6 +48,7 @@ class Reading:
     trees: Mapping[str, exp.Query] = field(default_factory=dict)
     tree: exp.Query | None = None
     reason: Reason | None = None
+    is_missing: bool = False
     calls: frozenset[str] = frozenset()
     may_depend_on_time: bool = False
     now: Time | None = None
@@ -67,6 +69,10 @@ class Reading:
         return [
             name for columns in (*read, *(one.columns for one in self.views.values())) for name, _ in columns
         ]
+
+
+class _Missing(CannotPlan):
+    """A relation is not there."""
 
 
 def read(
@@ -106,7 +112,7 @@ def read(
             found = look_at(catalog, name, expected.get(name.dotted), until(name))
             if found is None:
                 what = f"{written} is neither a table nor a view of {name.catalog}"
-                raise CannotPlan("unknown-relation", what, "read a table, a view or a model", line_of(table))
+                raise _Missing("unknown-relation", what, "read a table, a view or a model", line_of(table))
             if isinstance(found, View):
                 views[key] = found
                 with of_view(key):
@@ -118,7 +124,7 @@ def read(
     try:
         tree = follow(parse(sql), target)
     except CannotPlan as error:
-        return Reading(upstreams, views, trees, None, error.reason)
+        return Reading(upstreams, views, trees, None, error.reason, isinstance(error, _Missing))
     names = Reading(upstreams, views).names
     texts = [("", tree), *trees.items()]
     metadata = next((one for view, part in texts for one in _of_metadata(part, view, names)), None)

@@ -12,7 +12,12 @@ from dbt_arctic.refresh.edge import Choice
 ROOT = Path(__file__).parents[2]
 
 
-PLACES = {"CannotPlan": 0, "Reason": 0, "Choice": list(Choice.__dataclass_fields__).index("reason")}
+PLACES = {
+    "CannotPlan": 0,
+    "_Missing": 0,
+    "Reason": 0,
+    "Choice": list(Choice.__dataclass_fields__).index("reason"),
+}
 """Where a call has its code, if not by name."""
 TELLS = {"Choice", "AutoResponse"}
 """What has a code by the name ``reason``."""

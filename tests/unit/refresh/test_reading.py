@@ -14,6 +14,8 @@ from dbt_arctic.planner.parse import is_unseen, parse, relations
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh import reading as reading_module
+from dbt_arctic.refresh.auto_advice import advise
+from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.reading import Reading, fingerprint_of, full_name, read, unsupported_setting
 from dbt_arctic.refresh.upstreams import Upstream, View
@@ -184,3 +186,15 @@ def test_what_is_found_in_a_view_is_told_of_it(
     mine = read(cast(Any, None), T, text, {}).reason
     assert mine is not None
     assert (mine.code, mine.line, mine.view) == (code, line, "")
+
+
+def test_a_relation_that_nobody_can_follow_is_advised_and_one_that_is_yet_to_be_built_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: None)
+    config = parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"})
+    told = {
+        text: [one.reason.line for one in advise(read(cast(Any, None), T, text, {}), config) if one.always]
+        for text in ("SELECT id\nFROM yet", "SELECT id\nFROM other.shop.t", "SELECT id\nFROM t.files('x')")
+    }
+    assert list(told.values()) == [[], [2], [2]]
