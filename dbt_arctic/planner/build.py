@@ -30,7 +30,7 @@ from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
 from dbt_arctic.planner.parse import Schemas
-from dbt_arctic.planner.reasons import CannotPlan, at_line, first_line, line_of, of_view
+from dbt_arctic.planner.reasons import CannotPlan, at_line, first_line, line_of
 from dbt_arctic.planner.refused import (
     no_lateral,
     no_relation,
@@ -271,8 +271,7 @@ class Builder:
             return self._named(built, tree, list(cte.columns), scope)
         columns = self.schemas.get(name)
         if name in self.views and columns is not None:
-            with of_view(name):
-                built = self.query(self.views[name], {}, None)
+            built = self.query(self.views[name], {}, None)
             shown = [part.name for part in alias_columns(tree)] or [column for column, _ in columns]
             return self._named(built, tree, shown, scope)
         if columns is None:

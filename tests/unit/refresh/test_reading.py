@@ -198,3 +198,15 @@ def test_a_relation_that_nobody_can_follow_is_advised_and_one_that_is_yet_to_be_
         for text in ("SELECT id\nFROM yet", "SELECT id\nFROM other.shop.t", "SELECT id\nFROM t.files('x')")
     }
     assert list(told.values()) == [[], [2], [2]]
+
+
+def test_what_is_found_in_a_view_of_a_view_is_told_of_the_one_that_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, w = reading(SQL), Name("lake", "shop", "w")
+    inner = replace(made.views[V.dotted], sql="SELECT id\nFROM t WHERE WHERE")
+    there = {V: inner, w: replace(inner, name=w, sql="SELECT *\n\n\nFROM v")}
+    monkeypatch.setattr(reading_module, "look_at", lambda catalog, name, *more: there.get(name))
+    found = read(cast(Any, None), T, "SELECT * FROM w", {}).reason
+    assert found is not None
+    assert (found.code, found.line, found.view) == ("not-parsed", 2, V.dotted)
