@@ -20,6 +20,10 @@ def refuse_clauses(select: exp.Select) -> None:
     for clause in ("match", "connect", "start", "sample", "pivots", "into"):
         if select.args.get(clause):
             raise refused(clause.upper(), _NOT_OF_SPARK, select)
+    for item in select.expressions:
+        if (script := item.find(exp.QueryTransform)) is not None:
+            what = "TRANSFORM, whose script may make anything of all rows"
+            raise refused(what, "write it in SQL, or run the script outside the model", script)
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         fix = "select row_number() in a subquery, and ask for its value in WHERE"

@@ -105,6 +105,7 @@ CASES = [
     ("unsupported", "SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n\nFROM a\n"
      "QUALIFY n = 1 -- here", FIRST),
     ("unsupported", "SELECT\nDISTINCT ON (x) -- here\nid FROM a", FIRST),
+    ("unsupported", "SELECT\nTRANSFORM(id) -- here\nUSING 'shuf' AS id FROM a", PLAIN),
     ("unsupported", "SELECT id,\nexplode(array(x)) AS e -- here\nFROM a", GENERATED),
     ("unsupported", "SELECT a.id FROM a,\nLATERAL (SELECT max(v) AS m FROM b WHERE aid = a.id) l -- here",
      f"SELECT a.id, t.v FROM a {GREATEST}"),
