@@ -116,9 +116,11 @@ def _all(node: Node) -> Iterator[exp.Expression]:
 
 
 def line_within(node: Node) -> Line:
-    """The first line of what operators compute, whichever of their texts it is of; 0 where none is known."""
-    lines = (line_of(expression) for part in walk(node) for expression in expressions(part))
-    return min((line for line in lines if line), default=Line())
+    """The line of what is computed last, and stands first in a SELECT; 0 where none is known.
+
+    What it is computed of may stand anywhere else: in a common table expression, or in a view.
+    """
+    return first_line(*(expression for part in walk(node) for expression in expressions(part)))
 
 
 def line_of_column(node: Node, name: str) -> Line:

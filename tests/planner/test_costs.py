@@ -58,6 +58,7 @@ def test_what_costs_as_much_as_the_query_is_not_compared(sql: str, facts: Facts,
     assert (found is not None) == is_costly
     if found is not None:
         assert found.code == "costly-guard"
+        assert "max(total)" in sql.splitlines()[found.line - 1]
         assert "100% of what the whole query" in found.what
 
 

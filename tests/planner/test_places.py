@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlglot import exp
 
+from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
@@ -17,7 +19,9 @@ from dbt_arctic.planner.plan import Incremental, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import split
 from dbt_arctic.planner.text import with_relations
+from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_advice import advise
+from dbt_arctic.refresh.auto_run import require_incremental
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.reading import Reading
 from dbt_arctic.refresh.upstreams import Upstream, View
@@ -277,13 +281,27 @@ def test_a_cause_in_the_query_over_a_view_is_the_querys() -> None:
     [
         "SELECT id FROM a\nWHERE x > (\nSELECT max(v) FROM b) -- here",
         "SELECT id FROM a\nWHERE x > (\nSELECT max(v) -- here\nFROM b\nWHERE aid > 3)",
+        "WITH t AS (\nSELECT aid, sum(v) AS s FROM b GROUP BY aid\n)\n"
+        "SELECT id FROM a WHERE x > (\nSELECT max(s) -- here\nFROM t)",
+        "SELECT id FROM a WHERE x > (\nSELECT count(*) - 2 -- here\nFROM b\nWHERE v > 3)",
+        "SELECT id FROM a WHERE EXISTS (\nSELECT 1 -- here\nFROM b\nWHERE v > 3)",
+        "SELECT id FROM a WHERE x > (\n\nSELECT max(s) -- here\nFROM totals)",
         "SELECT id FROM a\nWHERE x NOT IN (\nSELECT v FROM b -- here\n)",
     ],
 )
 def test_a_value_that_all_rows_depend_on_is_told_with_its_line(sql: str) -> None:
-    (found,) = advise(reading(sql, {}), CONFIG)
+    totals = ("aid s", "SELECT aid,\n sum(v) AS s FROM b GROUP BY aid")
+    (found,) = advise(reading(sql, {"totals": totals}), CONFIG)
     assert not found.always
-    assert (found.reason.code, found.reason.line) == ("guard", line_in(sql))
+    assert (found.reason.code, found.reason.line, found.reason.view) == ("guard", line_in(sql), "")
     assert found.reason.fix
-    (guard,) = followed(sql).guards
-    assert (guard.line, guard.fix) == (found.reason.line, found.reason.fix)
+
+
+def test_a_refusal_of_a_strict_model_says_the_place() -> None:
+    strict = replace(CONFIG, auto="strict")
+    with pytest.raises(CannotPlan) as found:
+        followed("SELECT id,\n rand() AS r FROM a")
+    plan = AutoPlan("model", "full", found.value.reason, "", Reading(), {}, {})
+    with pytest.raises(ConfigError) as error:
+        require_incremental(plan, strict)
+    assert "(line 2 of the compiled SQL)" in str(error.value)
