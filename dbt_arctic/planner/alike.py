@@ -316,7 +316,7 @@ def _of_parts(columns: Sequence[str], parts: Sequence[Node], known: Mapping[str,
     for place, name in enumerate(columns):
         typed = [part for part in parts if part.output[place] in known]
         types = [known[part.output[place]] for part in typed]
-        for part, other in zip(typed, types, strict=True):
+        for part, other in zip(typed[1:], types[1:], strict=True):
             if not are_alike(types[0], other):
                 raise CannotPlan(
                     "unsupported",
