@@ -26,6 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 LONGEST_FIRST = (
     "tests/dbt/test_example.py",
+    "tests/spark/test_tpch.py",
     "tests/dbt/keyed/test_swaps.py",
     "tests/spark/keyed/test_random_operations.py",
     "tests/spark/keyed/test_abandoned.py",
