@@ -5,7 +5,8 @@ A user may accept some of the causes; equality is then up to that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from sqlglot import exp
 
@@ -61,14 +62,14 @@ def check_determined(
         if isinstance(part, Window):
             keys = unique_keys(part.child, facts)
             for _, item in part.items:
-                _refuse(_ties(item, part, keys), accept)
+                _refuse(ties(item, part, keys), accept)
         # Also in the value of a subquery.
         for call in (call for value in all_expressions(part) for call in value.find_all(exp.Expression)):
             name = function_name(call)
             if name not in SUMS:
                 continue
             known = sorts(node, types) if known is None else known
-            _refuse(_float_sum(call, str(name), known), accept)
+            _refuse(float_sum(call, str(name), known), accept)
 
 
 def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
@@ -83,9 +84,9 @@ def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
 
 def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[CannotPlan]:
     """Functions that no data determine, wherever they stand."""
-    items: set[int] | None = None
+    items = cache(lambda: labels(node))
     for part in walk(node):
-        if isinstance(part, Limit) and not _first_rows_are_known(part, facts):
+        if isinstance(part, Limit) and not first_rows_are_known(part, facts):
             line = first_line(part.limit, part.offset, *part.order)
             what = "a LIMIT whose ORDER BY leaves rows equal"
             yield CannotPlan("ties", what, f"{_UNIQUE}, or accept it", line)
@@ -95,23 +96,32 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
             what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
             yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
         for expression in all_expressions(part):
-            ordered_is_fine = isinstance(part, Window)
-            for found in expression.walk():
-                name = function_name(found)
-                kind = kind_of(name) if name is not None else "scalar"
-                if isinstance(found, exp.Literal) and found.is_string and TIMES.fullmatch(found.name.strip()):
-                    items = labels(node) if items is None else items
-                    if not stays_text(found, types, items):
-                        what = f"'{found.name}', where it is taken for a time,"
-                        yield _of_time(what, found)
-                if is_of_today(found, types):
-                    yield _of_time(f"'{found.name}', which is a time of today,", found)
-                if special := _special(found, name):
-                    yield special
-                if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
-                    continue
-                code, what, fix = _CAUSES[kind]
-                yield CannotPlan(code, what.format(f"{name}()"), fix, first_line(found, expression))
+            yield from causes_in(expression, isinstance(part, Window), types, items)
+
+
+def causes_in(
+    expression: exp.Expression, ordered_is_fine: bool, types: Mapping[str, str], items: Callable[[], set[int]]
+) -> Iterator[CannotPlan]:
+    """What of one expression no data determine.
+
+    :param ordered_is_fine: it is one of a window, whose order is looked at by itself.
+    :param items: asked for the literals that are only shown, as ``labels`` finds them.
+    """
+    for found in expression.walk():
+        name = function_name(found)
+        kind = kind_of(name) if name is not None else "scalar"
+        text = found.name.strip() if isinstance(found, exp.Literal) and found.is_string else ""
+        if TIMES.fullmatch(text) and not stays_text(found, types, items()):
+            what = f"'{found.name}', where it is taken for a time,"
+            yield _of_time(what, found)
+        if is_of_today(found, types):
+            yield _of_time(f"'{found.name}', which is a time of today,", found)
+        if special := _special(found, name):
+            yield special
+        if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
+            continue
+        code, what, fix = _CAUSES[kind]
+        yield CannotPlan(code, what.format(f"{name}()"), fix, first_line(found, expression))
 
 
 def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
@@ -133,14 +143,14 @@ def _of_time(what: str, found: exp.Expr) -> CannotPlan:
     return CannotPlan(code, text.format(what), fix, line_of(found))
 
 
-def _first_rows_are_known(node: Limit, facts: Facts) -> bool:
+def first_rows_are_known(node: Limit, facts: Facts) -> bool:
     """Whether the rows that an order leaves equal are equal in all, or there are none."""
     named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
     keys = (*unique_keys(node.child, facts), frozenset(node.child.output))
     return any(key <= named for key in keys)
 
 
-def _ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
+def ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
     """The order of a window leaves rows equal, and the function tells them apart."""
     assert isinstance(item, exp.Window)
     call = item.this
@@ -166,7 +176,7 @@ def _ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
     return CannotPlan("ties", _TIES.format(f"{name}()"), _UNIQUE, line_of(item))
 
 
-def _float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:
+def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:
     argument = next(iter(call.iter_expressions()), None)
     if argument is None:
         return None
