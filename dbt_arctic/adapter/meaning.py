@@ -27,6 +27,9 @@ _ZONE = "spark.sql.session.timeZone"
 _SET_ZONE = re.compile(r"set\s+time\s+zone\s+'([^']*)'", re.IGNORECASE)
 _SET = re.compile(r"set\s+`?([\w.-]+)`?\s*=\s*(.*)", re.IGNORECASE | re.DOTALL)
 
+_FOR_SESSION = re.compile(r"(set|declare|create\s+(or\s+replace\s+)?temp(orary)?)\s", re.IGNORECASE)
+"""Statements that change nothing but the session."""
+
 
 def time_of_invocation(credentials: ArcticCredentials, config: Mapping[str, Any]) -> Clock:
     """What functions of time tell automatic models of a dbt invocation: when it began.
@@ -65,10 +68,18 @@ def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str
     return found
 
 
+def statements_of_session(config: Mapping[str, Any]) -> list[str]:
+    """What the model's ``pre-hook`` and ``sql_header`` set or define for its session, as they are written."""
+    header, _ = ModelApi.split_header(config.get("sql_header"))
+    return [*(one for one in _of_hooks(config) if _FOR_SESSION.match(one)), *header]
+
+
 def _sets_of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
+    yield from (one for one in _of_hooks(config) if one.lower().startswith("set "))
+
+
+def _of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
     hooks = config.get("pre-hook") or config.get("pre_hook") or []
     for hook in [hooks] if isinstance(hooks, str | dict) else hooks:
         text = hook if isinstance(hook, str) else str(hook.get("sql") or "")
-        for statement in text.split(";"):
-            if statement.strip().lower().startswith("set "):
-                yield statement.strip()
+        yield from (statement.strip() for statement in text.split(";"))

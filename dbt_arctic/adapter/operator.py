@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -116,6 +116,31 @@ class Operator:
             return columns, cursor.fetchall()
         finally:
             cursor.close()
+
+    @contextmanager
+    def query_after(self, statements: Sequence[str]) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
+        """Queries in a session in which some statements have been run; what they set is gone afterwards."""
+        if not statements:
+            yield self.query
+            return
+        self._connected()
+        assert self._engine is not None
+        connection = self._engine.connect()
+
+        def run(sql: str) -> list[tuple[Any, ...]]:
+            cursor = connection.cursor()
+            try:
+                cursor.execute(sql)
+                return cursor.fetchall()
+            finally:
+                cursor.close()
+
+        try:
+            for statement in statements:
+                run(statement)
+            yield run
+        finally:
+            connection.close()
 
     def close(self) -> None:
         if self._connection is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.meaning import settings_of_meaning
+from dbt_arctic.adapter.meaning import settings_of_meaning, statements_of_session
 
 
 def told(**conf: str) -> str:
@@ -64,3 +64,14 @@ def test_what_a_header_or_a_hook_sets_comes_after_the_profile() -> None:
     made = "create temporary function f as 'F';"
     assert told(sql_header=made).keys() - plain.keys() == {"statement 0"}
     assert told(sql_header="with x as (select 1)") == plain, "that is put before the SQL"
+
+
+def test_what_a_session_needs_for_a_model_is_what_hooks_and_header_set_or_define() -> None:
+    hooks = [{"sql": "set a=1; insert into log values (1)"}, "CREATE OR REPLACE TEMP VIEW v AS SELECT 1"]
+    header = "declare variable least int default 2;"
+    assert statements_of_session({"pre-hook": hooks, "sql_header": header}) == [
+        "set a=1",
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT 1",
+        "declare variable least int default 2",
+    ]
+    assert statements_of_session({"pre_hook": "create table t as select 1; delete from t"}) == []
