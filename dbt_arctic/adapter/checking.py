@@ -18,17 +18,14 @@ from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import is_automatic
+from dbt_arctic.adapter.churning import Churned, change, copied, keys_told, loaded
+from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
 from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
-from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.churn import copy_statements, differing_rows, gone, round_statements, waiting
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.refresh.auto_advice import undetermined
-from dbt_arctic.refresh.reading import read
 
 AUTOMATIC = "config.incremental_strategy:auto"
 """What dbt calls the models in question."""
@@ -46,8 +43,10 @@ class Checked:
     rounds: int = 0
     differences: dict[tuple[str, int], int] = field(default_factory=dict)
     """Rows that differ, by model and round."""
-    undetermined: dict[str, tuple[int, Reason]] = field(default_factory=dict)
-    """Rows that differed at most, of models of which two runs of the query differ, and why they do."""
+    undetermined: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Rows that differed at most, of models of which two runs of the query may differ; in what, and why."""
+    not_compared: dict[str, str] = field(default_factory=dict)
+    """Models that could not be compared, and why. They are not among ``models``."""
 
     @property
     def incremental(self) -> set[str]:
@@ -89,36 +88,27 @@ def check_project(
             if node.unique_id in needed and is_of(node.database, catalog)
         }
         place = Elsewhere(schema, {key: table for key, (_, table) in copies.items()})
-        churned: list[Name] = []
+        keys = keys_told(manifest.nodes.values())
+        churned: list[Churned] = []
         for node, table in copies.values():
             name = Name(catalog, node.schema, node.identifier)
-            columns = [column.name for column in _columns(operator, name)]
-            copy = Name(catalog, schema, table)
             tell(f"copying {name.dotted}")
-            for statement in copy_statements(name.sql, copy, columns, seed):
-                operator.edge.run("copy", statement)
-            churned.append(copy)
+            copy = Name(catalog, schema, table)
+            churned.append(copied(operator, name, copy, seed, keys.get(node.unique_id, ())))
         with elsewhere(place):
             for number in range(rounds + 1):
-                if number:
-                    for copy in churned:
-                        _change(operator, copy, seed + 1000 * number)
-                tell(f"round {number}: dbt {'build' if number == 0 else 'run'}")
-                built = _dbt(
-                    target,
-                    "run" if number else "build",
-                    *([] if number else ["--exclude-resource-type", "test", "unit_test"]),
-                    *selection,
-                ).result
+                for one in churned if number else ():
+                    change(operator, one, seed + 1000 * number)
+                tell(f"round {number}")
+                # Seeds are changed like sources from now on, and snapshots take part in every round.
+                left_out = ["test", "unit_test", *(["seed"] if number else [])]
+                built = _dbt(target, "build", "--exclude-resource-type", *left_out, *selection).result
                 if not number:
-                    churned += [
-                        Name(catalog, entry.node.schema, entry.node.identifier)
-                        for entry in built.results
-                        if entry.node.resource_type == "seed"
-                    ]
-                    for seed_table in churned[len(copies) :]:
-                        _prepare_seed(operator, seed_table)
-                _compare(operator, catalog, built, number, found)
+                    seeds = [one.node for one in built.results if one.node.resource_type == "seed"]
+                    for node in seeds:
+                        name = Name(catalog, node.schema, node.alias)
+                        churned.append(loaded(operator, name, keys.get(node.unique_id, ())))
+                _compare(operator, target, built, number, found)
             found.rounds = rounds
     return found
 
@@ -153,72 +143,24 @@ def _list(
     return [json.loads(line) for line in _dbt(target, "ls", *chosen, *quiet, *selection).result]
 
 
-def _compare(operator: Operator, catalog: str, built: Any, number: int, found: Checked) -> None:
+def _compare(operator: Operator, target: Target, built: Any, number: int, found: Checked) -> None:
     for entry in built.results:
         node = entry.node
-        config = node.config.to_dict()
-        if node.resource_type != "model" or not is_automatic(config):
+        if node.resource_type != "model" or not is_automatic(node.config.to_dict()):
+            continue
+        compared = compare(operator, target.credentials, node)
+        if compared.not_compared:
+            found.not_compared[node.name] = compared.not_compared
             continue
         found.models.add(node.name)
         strategy, reason = (entry.adapter_response.get(part) for part in ("strategy", "reason"))
         if number:
             found.refreshes[node.name][f"full ({reason})" if strategy == "full" else str(strategy)] += 1
-        name = Name(catalog, node.schema, node.alias)
-        columns = _columns(operator, name)
-        sql = differing_rows(
-            f"SELECT * FROM {name.sql}",
-            node.compiled_code,
-            [(column.name, column.type) for column in columns],
-        )
-        count = int(operator.query(f"SELECT count(1) FROM (\n{sql}\n)")[0][0])
-        if not count:
-            continue
-        # What the rows do not determine cannot be compared: the query itself, run twice, differs.
-        reason = undetermined(read(operator.catalog, name, node.compiled_code, {}))
-        if reason is None:
-            found.differences[(node.name, number)] = count
-        else:
-            most, _ = found.undetermined.get(node.name, (0, reason))
-            found.undetermined[node.name] = (max(most, count), reason)
-
-
-def _change(operator: Operator, table: Name, seed: int) -> None:
-    columns = [(column.name, column.type) for column in _columns(operator, table)]
-    identifying = _identifying(operator, table, [name for name, _ in columns])
-    for statement in round_statements(table, columns, identifying, seed):
-        operator.edge.run("change", statement)
-
-
-def _prepare_seed(operator: Operator, table: Name) -> None:
-    """A seed loses no row at first; from the next round on it is changed like a source."""
-    for beside in (waiting(table), gone(table)):
-        operator.edge.run(
-            "copy", f"CREATE TABLE {beside.sql} USING iceberg AS SELECT * FROM {table.sql} WHERE false"
-        )
-
-
-def _identifying(operator: Operator, table: Name, columns: list[str]) -> list[str]:
-    """Columns of which every value is another: probably a key, or a part of one that joins name."""
-    counted = ", ".join(f"count(DISTINCT {quote(column)})" for column in columns)
-    total, *distinct = operator.query(f"SELECT count(1), {counted} FROM {table.sql}")[0]
-    unique = [column for column, count in zip(columns, distinct, strict=True) if count == total]
-    # Without one, a key has several columns: leave whole rows alone but for coming and going.
-    return unique or columns
-
-
-def _columns(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
-    table = operator.catalog.load_table(name.schema, name.identifier)
-    if table is not None:
-        return table.columns
-    view = operator.catalog.load_view(name.schema, name.identifier)
-    if view is None:
-        raise ConfigError(
-            f"{name} does not exist",
-            where="the sources of the project",
-            why="a check copies every source of the catalog",
-            fix="load it first, or remove it from the project's sources",
-        )
-    return view.columns
+        if compared.differing:
+            found.differences[(node.name, number)] = compared.differing
+        if compared.open:
+            most, _ = found.undetermined.get(node.name, (0, ""))
+            found.undetermined[node.name] = (max(most, compared.open), compared.why)
 
 
 @contextmanager

@@ -43,10 +43,10 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
         click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
         click.echo(f"round {number}: {model} differs in {count} rows")
-    for model, (count, reason) in sorted(found.undetermined.items()):
-        click.echo(
-            f"{model} differs in {count} rows, as two runs of its query may: {reason.what} ({reason.code})"
-        )
+    for model, (count, why) in sorted(found.undetermined.items()):
+        click.echo(f"{model} differs in {count} rows, as two runs of its query may, in {why}")
+    for model, why in sorted(found.not_compared.items()):
+        click.echo(f"{model} is not compared: {why}")
     click.echo(found.last_line)
     if found.differences:
         sys.exit(1)

@@ -1,20 +1,48 @@
 """Random changes to a copy of a table, as SQL text: what a check of automatic models feeds them.
 
 A copy is three tables: the rows that are there, those that wait to come, and those that went and may come
-back. Which rows a step takes is decided by a hash of the row, so that two statements take the same ones.
+back. Which rows a step takes is decided by a hash of the row, so that two statements take the same ones: the
+rows of the least hashes, a fiftieth of all, and a few of a small table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from dbt_arctic.keyed.compare import comparable
-from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.names import Name, quote
 
-HELD_OF_100 = 10
-"""Of a hundred rows, how many wait at first, to be new rows of later rounds."""
-
+_FEW = 5
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
+_FLOATS = ("float", "double")
+_TIMES = ("timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True)
+class Column:
+    """:param nulls: whether some row has NULL. Only then a change may put it there: where no row of a source
+    has it, a project may rely on that.
+    """
+
+    name: str
+    type: str
+    nulls: bool = False
+
+    @property
+    def value(self) -> str:
+        """SQL of what can be hashed, counted and compared of it."""
+        return comparable(quote(self.name), self.type)
+
+    @property
+    def may_name(self) -> bool:
+        """Whether values of its type name things: numbers without a fraction, texts."""
+        kind = self.type.partition("(")[0]
+        return kind in (*_WHOLE, "string", "char", "varchar") or self.type.endswith(",0)")
+
+    @property
+    def is_time(self) -> bool:
+        return self.type in ("date", *_TIMES)
 
 
 def waiting(table: Name) -> Name:
@@ -25,9 +53,35 @@ def gone(table: Name) -> Name:
     return table.sibling(f"{table.identifier}__gone")
 
 
-def copy_statements(source: str, table: Name, columns: Sequence[str], seed: int) -> list[str]:
-    """Copy what ``source`` (a name or a subquery) has."""
-    held = _some(columns, 100, seed, HELD_OF_100)
+def held_of(rows: int) -> int:
+    """How many rows of a table wait at first, to be new rows of later rounds."""
+    return min(max(rows // 10, _FEW), rows // 2)
+
+
+def taken_of(rows: int) -> int:
+    """How many rows a step of a round takes."""
+    return min(max(rows // 50, _FEW), (rows + 1) // 2)
+
+
+def cut(source: str, columns: Sequence[Column], seed: int, count: int) -> str:
+    """A query of the hash up to which there are so many rows; NULL where there is none.
+
+    :param source: a table, or a subquery.
+    """
+    hashes = f"SELECT {_hash(columns, seed)} AS hash FROM {source} ORDER BY hash LIMIT {count}"
+    return f"SELECT max(hash) FROM ({hashes})"
+
+
+def chosen(columns: Sequence[Column], seed: int, up_to: int | None) -> str:
+    """A condition that the rows up to a hash meet."""
+    return "false" if up_to is None else f"({_hash(columns, seed)} <= {up_to})"
+
+
+def copy_statements(source: str, table: Name, held: str) -> list[str]:
+    """Copy what ``source`` (a name or a subquery) has.
+
+    :param held: which rows wait at first.
+    """
     return [
         f"CREATE TABLE {table.sql} USING iceberg TBLPROPERTIES ('format-version'='3') "
         f"AS SELECT * FROM {source} WHERE NOT {held}",
@@ -36,58 +90,65 @@ def copy_statements(source: str, table: Name, columns: Sequence[str], seed: int)
     ]
 
 
-def round_statements(
-    table: Name, columns: Sequence[tuple[str, str]], identifying: Sequence[str], seed: int
-) -> list[str]:
-    """One round: rows that went before come back, some go, some come, some change.
-
-    :param columns: name and type.
-    :param identifying: columns that are not changed, so that what is unique stays unique.
-    """
-    names = [name for name, _ in columns]
-    leave, come, change = (_some(names, 50, seed + place, 1) for place in range(3))
-    statements = [
+def coming_statements(table: Name, leave: str, come: str) -> list[str]:
+    """The first half of a round: rows that went before come back, some go, some come."""
+    return [
         f"INSERT INTO {table.sql} SELECT * FROM {gone(table).sql}",
         f"INSERT OVERWRITE {gone(table).sql} SELECT * FROM {table.sql} WHERE {leave}",
         f"DELETE FROM {table.sql} WHERE {leave}",
         f"INSERT INTO {table.sql} SELECT * FROM {waiting(table).sql} WHERE {come}",
         f"DELETE FROM {waiting(table).sql} WHERE {come}",
     ]
-    updates = [
-        f"{quote(name)} = {value}"
-        for place, (name, type_) in enumerate(columns)
-        if name not in identifying and (value := _another(table, name, type_, seed + place)) is not None
-    ]
-    if updates:
-        statements.append(f"UPDATE {table.sql} SET {', '.join(updates)} WHERE {change}")
-    return statements
 
 
-def _some(columns: Sequence[str], of: int, seed: int, count: int) -> str:
-    return f"(pmod(xxhash64({quote_all(columns)}, {seed}), {of}) < {count})"
+def change_statement(
+    table: Name, columns: Sequence[Column], identifying: Collection[str], seed: int, change: str
+) -> str | None:
+    """The other half: some rows change. ``None`` where all columns are identifying.
 
-
-def _another(table: Name, name: str, type_: str, seed: int) -> str | None:
-    """Another value of a column for some of the rows that change; ``None`` for types that are left alone."""
-    column = quote(name)
-    if type_ in _WHOLE or type_.startswith("decimal"):
-        value = f"{column} + 1"
-    elif type_ == "string":
-        value = f"(SELECT max({column}) FROM {table.sql})"
-    elif type_ == "date":
-        value = f"date_add({column}, 1)"
-    elif type_ == "boolean":
-        value = f"NOT {column}"
-    else:
-        return None
-    return f"CASE WHEN pmod(xxhash64({column}, {seed}), 2) = 0 THEN {column} ELSE {value} END"
-
-
-def differing_rows(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
-    """Rows that only one of two queries has, each as often as it is missing in the other.
-
-    :param columns: name and type of the columns of both.
+    :param identifying: columns that are not changed, so that what is unique stays unique.
     """
-    values = ", ".join(f"{comparable(quote(name), type_)} AS {quote(name)}" for name, type_ in columns)
-    left, right = f"SELECT {values}\nFROM (\n{one}\n)", f"SELECT {values}\nFROM (\n{other}\n)"
-    return f"({left}\nEXCEPT ALL\n{right})\nUNION ALL\n({right}\nEXCEPT ALL\n{left})"
+    updates = [
+        f"{quote(column.name)} = {_another(table, columns, column, seed + place)}"
+        for place, column in enumerate(columns)
+        if column.name not in identifying
+    ]
+    return f"UPDATE {table.sql} SET {', '.join(updates)} WHERE {change}" if updates else None
+
+
+def _hash(columns: Sequence[Column], seed: int) -> str:
+    return f"xxhash64({', '.join(column.value for column in columns)}, {seed})"
+
+
+def _another(table: Name, columns: Sequence[Column], column: Column, seed: int) -> str:
+    """A quarter of the rows keep their value, others get one that another row has, a new one or NULL."""
+    name = quote(column.name)
+    # A value of the same column: what is joined by it finds a partner again, and another one.
+    # Without a WHERE, Spark reads the table once for all of them.
+    hashes = (f"xxhash64({column.value}, {seed + number})" for number in (1, 2))
+    others = [
+        f"(SELECT min_by({name}, CASE WHEN {name} IS NOT NULL THEN {one} END) FROM {table.sql})"
+        for one in hashes
+    ]
+    last = "NULL" if column.nulls else others[1]
+    return (
+        f"CASE pmod({_hash(columns, seed)}, 4) WHEN 0 THEN {name} WHEN 1 THEN {others[0]} "
+        f"WHEN 2 THEN {_next(column) or others[1]} ELSE {last} END"
+    )
+
+
+def _next(column: Column) -> str | None:
+    """A value near that of a row; ``None`` for types that have none."""
+    name, type_ = quote(column.name), column.type
+    if type_ in _WHOLE or type_.startswith("decimal"):
+        # The greatest value of its type stays.
+        return f"coalesce(try_cast(try_add({name}, 1) AS {type_}), {name})"
+    if type_ in _FLOATS:
+        return f"CAST({name} + 0.5D AS {type_})"
+    if type_ == "date":
+        return f"date_sub({name}, 1)"
+    if type_ in _TIMES:
+        return f"{name} - INTERVAL '25' HOUR"
+    if type_ == "boolean":
+        return f"NOT {name}"
+    return None

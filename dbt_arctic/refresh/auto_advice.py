@@ -16,23 +16,9 @@ from dbt_arctic.planner.plan import Guard, Query, plan_incremental
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import split
 from dbt_arctic.planner.sums import plan_sums
+from dbt_arctic.planner.undetermined import Undetermined, undetermined
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.reading import Reading, understood
-
-NOT_DETERMINED = frozenset(
-    {
-        "approximate",
-        "float-sum",
-        "order-dependent",
-        "random",
-        "session",
-        "ties",
-        "time",
-        "unknown-function",
-    }
-)
-"""The codes of causes for which two runs of a query may differ."""
-
 
 _ONE_DAY, _NEXT_DAY = (Clock(day, f"{day} 00:00:00Z") for day in ("2000-01-01", "2000-01-02"))
 
@@ -65,15 +51,21 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
         return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
 
 
-def undetermined(reading: Reading) -> Reason | None:
-    """Why two runs of a query over the same rows may differ, accepted or not; ``None``: they do not."""
+def left_open(reading: Reading, columns: Sequence[str]) -> Undetermined | None:
+    """What two runs of a query over the same rows may have otherwise, accepted or not.
+
+    :param reading: at the time of both runs, as far as it is known. :param columns: the result's, as stored.
+    :returns: ``None`` where the query is not understood.
+    """
     if reading.tree is None:
         return None
-    try:
-        query = understood(reading, None)
-        check_determined(query.node, query.types, _facts(reading, list(reading.upstreams)))
-    except CannotPlan as error:
-        return error.reason if error.reason.code in NOT_DETERMINED else None
+    facts = _facts(reading, [])
+    for names in (columns, None):
+        try:
+            return undetermined(understood(reading, names), facts)
+        except CannotPlan as error:
+            if error.reason.code != "not-resolved":
+                return None
     return None
 
 

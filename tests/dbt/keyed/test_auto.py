@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from dbt_arctic.adapter import meaning
 from dbt_arctic.cli.main import main
@@ -223,34 +223,6 @@ def test_an_upstream_that_is_a_view_a_seed_or_a_plain_table_is_followed(shop: Sh
     shop.sql("DELETE FROM {s}.raw_orders WHERE id = 9")
     assert messages(shop.dbt("run", "--select", "named"))["named"] == "INCREMENTAL (2 keys), 2 rows"
     assert shop.rows("named") == sorted(shop.sql(everything), key=repr)
-
-
-def checked(shop: Shop, *arguments: str) -> Result:
-    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
-    return CliRunner().invoke(main, ["check", *arguments, *folders])
-
-
-def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -> None:
-    layered(shop)
-    before = shop.rows("raw_orders"), shop.rows("by_customer")
-    done = checked(shop, "--rounds", "2", "--seed", "1")
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == "check: 2 models, 2 incremental, 2 rounds, 0 differences"
-    assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
-    assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
-    # What commands of ours know of the project is what dbt last did with it, not with its copy.
-    assert f"{shop.schema}_check" not in (shop.folder / "target" / "manifest.json").read_text("utf-8")
-
-
-def test_a_check_refuses_a_project_that_would_write_outside_of_the_copy(shop: Shop) -> None:
-    layered(shop)
-    before = shop.catalog.list_schemas()
-    named = "{{ '" + shop.schema + "' if node.name == 'orders' else target.schema }}"
-    shop.file("macros/schemas.sql", f"{{% macro generate_schema_name(name, node) %}}{named}{{% endmacro %}}")
-    done = checked(shop)
-    assert done.exit_code == 2, done.output
-    assert f"model.shop.orders would be written to lake.{shop.schema}.orders" in done.output
-    assert shop.catalog.list_schemas() == before
 
 
 def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: Shop) -> None:

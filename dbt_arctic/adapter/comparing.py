@@ -1,0 +1,155 @@
+"""An automatic model beside its whole query: which rows differ, and which of them do not count.
+
+A model equals its query at the time of its run. Where its rows determine less than that, only what is not
+determined is left out: floats that are added up are near each other, and columns that something undetermined
+comes to are not compared. All other columns have to be the same in all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dbt_arctic.adapter.credentials import ArcticCredentials
+from dbt_arctic.adapter.meaning import statements_of_session, time_of_invocation
+from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.pins import unpinned
+from dbt_arctic.errors import StatementError
+from dbt_arctic.keyed.differences import TOLERANCES, differing_keys, differing_rows
+from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.undetermined import Undetermined
+from dbt_arctic.refresh.auto_advice import left_open
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.reading import Reading, pinned_text, read
+from dbt_arctic.refresh.state import load_keyed
+
+Query = Callable[[str], list[tuple[Any, ...]]]
+Columns = Sequence[tuple[str, str]]
+"""Names and types."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """:param differing: rows that differ where they must not.
+    :param open: rows that differ in what is left out. :param why: what that is, and why.
+    :param not_compared: why nothing was compared.
+    """
+
+    differing: int = 0
+    open: int = 0
+    why: str = ""
+    not_compared: str = ""
+
+
+def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Compared:
+    """To be called right after the dbt invocation that ran the model.
+
+    :param node: dbt's, compiled.
+    """
+    if node.language != "sql":
+        return Compared(not_compared=f"its rows come from {node.language.capitalize()}, and not from a query")
+    config = node.config.to_dict()
+    statements = statements_of_session(config)
+    if any(mark in statement for statement in statements for mark in ("{{", "{%")):
+        return Compared(not_compared="what its pre-hook or sql_header sets is known to dbt only as it runs")
+    hooked = bool(statements or config.get("pre-hook"))
+    try:
+        with operator.query_after(statements) as query:
+            return _compared(operator, query, credentials, node, config)
+    except StatementError as error:
+        if not hooked:
+            raise
+        # What a hook has made may be gone, or be another session's.
+        return Compared(not_compared=f"its query fails outside of dbt's session: {error.why or error.what}")
+
+
+def _compared(
+    operator: Operator, query: Query, credentials: ArcticCredentials, node: Any, config: Mapping[str, Any]
+) -> Compared:
+    name = Name(credentials.database, node.schema, node.alias)
+    columns = [(column.name, column.type) for column in load_keyed(operator.catalog, name).visible.columns]
+    # Nobody else writes to what it reads, so that its newest version is that of the run.
+    sql = unpinned(node.compiled_code)
+    now = time_of_invocation(credentials, config)
+    reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
+    stored, whole = f"SELECT * FROM {name.sql}", _at_its_time(sql, name, reading)
+    differing = _count(query, differing_rows(stored, whole, columns))
+    if not differing:
+        return Compared()
+    left = left_open(reading, [column for column, _ in columns])
+    if left is None:
+        # It is always refreshed in full, and nobody can tell what of it is determined.
+        apart = _count(query, differing_rows(whole, whole, columns))
+        return Compared(open=differing, why=_why_unknown(apart)) if apart else Compared(differing)
+    if left.reason is None:
+        return Compared(differing)
+    key = [column.lower() for column in parse_config(node.name, config).unique_key]
+    parts = _parted(columns, key, left)
+    must = _must_differ(query, stored, whole, parts, left)
+    return Compared(
+        must, 0 if must else differing, f"{parts.left_out(left)}: {left.reason.what} ({left.reason.code})"
+    )
+
+
+def _at_its_time(sql: str, name: Name, reading: Reading) -> str:
+    """The query as it was at the time of the run, where it asks for the time."""
+    if reading.tree is None or not reading.calls:
+        return sql
+    try:
+        return pinned_text(sql, name, reading)
+    except CannotPlan:
+        return sql
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Columns by how they are compared."""
+
+    keys: Columns
+    exact: Columns
+    near: Columns
+    open: Sequence[str]
+
+    def left_out(self, left: Undetermined) -> str:
+        if left.rows is not None:
+            return "which rows there are" if left.counted else "which rows there are, and how many"
+        found = [", ".join(self.open)] if self.open else []
+        found += [f"the last digits of {', '.join(name for name, _ in self.near)}"] if self.near else []
+        return " and ".join(found) or "nothing"
+
+
+def _parted(columns: Columns, key: Sequence[str], left: Undetermined) -> _Parts:
+    open_, digits = ({name.lower() for name in names} for names in (left.columns, left.digits))
+    same = [pair for pair in columns if pair[0].lower() not in open_]
+    near = [(name, type_) for name, type_ in same if name.lower() in digits and type_ in TOLERANCES]
+    exact = [pair for pair in same if pair not in near]
+    keys = [pair for pair in exact if pair[0].lower() in key]
+    if len(keys) < len(key):
+        # No row is known to be another one's, so that no two floats are.
+        near = []
+    compared = [*exact, *near]
+    return _Parts(keys, exact, near, [pair[0] for pair in columns if pair not in compared])
+
+
+def _must_differ(query: Query, stored: str, whole: str, parts: _Parts, left: Undetermined) -> int:
+    """How many rows differ in what is the same in all runs."""
+    if left.rows is not None and not left.counted:
+        return 0
+    if left.rows is not None or not parts.exact:
+        return abs(_count(query, stored) - _count(query, whole))
+    if parts.near:
+        return _count(query, differing_keys(stored, whole, parts.keys, parts.exact, parts.near))
+    one, other = (
+        f"SELECT {quote_all([name for name, _ in parts.exact])} FROM (\n{sql}\n)" for sql in (stored, whole)
+    )
+    return _count(query, differing_rows(one, other, parts.exact))
+
+
+def _count(query: Query, sql: str) -> int:
+    return int(query(f"SELECT count(1) FROM (\n{sql}\n)")[0][0])
+
+
+def _why_unknown(rows: int) -> str:
+    return f"its query gives {rows} other rows when it is run twice, and is not understood"

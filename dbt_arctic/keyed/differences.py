@@ -1,0 +1,53 @@
+"""What tells the rows of two queries apart, as SQL text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_arctic.keyed.compare import comparable, same_row
+from dbt_arctic.keyed.names import quote
+
+TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
+"""Types of floats, and by how much of the greater one two values may differ that are alike but for the order
+in which they were added up.
+"""
+
+
+def differing_rows(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
+    """Rows that only one of two queries has, each as often as it is missing in the other.
+
+    :param columns: name and type of the columns of both that matter.
+    """
+    values = ", ".join(f"{comparable(quote(name), type_)} AS {quote(name)}" for name, type_ in columns)
+    left, right = f"SELECT {values}\nFROM (\n{one}\n)", f"SELECT {values}\nFROM (\n{other}\n)"
+    return f"({left}\nEXCEPT ALL\n{right})\nUNION ALL\n({right}\nEXCEPT ALL\n{left})"
+
+
+def differing_keys(
+    one: str,
+    other: str,
+    key: Sequence[tuple[str, str]],
+    exact: Sequence[tuple[str, str]],
+    near: Sequence[tuple[str, str]],
+) -> str:
+    """Rows of which only one of two queries has the key, or which are not alike in both.
+
+    :param near: columns of floats, which are alike up to a tolerance.
+    """
+    here = "true AS _here"
+    alike = [same_row("l", "r", dict(exact))] if exact else []
+    alike += [_near(f"l.{quote(name)}", f"r.{quote(name)}", type_) for name, type_ in near]
+    return (
+        f"SELECT 1 AS differs\nFROM (SELECT *, {here} FROM (\n{one}\n)) AS l\n"
+        f"FULL JOIN (SELECT *, {here} FROM (\n{other}\n)) AS r\nON {same_row('l', 'r', dict(key))}\n"
+        f"WHERE NOT coalesce(l._here AND r._here AND {' AND '.join(alike or ['true'])}, false)"
+    )
+
+
+def _near(left: str, right: str, type_: str) -> str:
+    apart = f"abs({left} - {right})"
+    # To Spark, NaN is greater than any number and equal to itself. Neither it nor infinity is near anything.
+    return (
+        f"({left} <=> {right} OR ({apart} < double('Infinity') "
+        f"AND {apart} <= {TOLERANCES[type_]} * greatest(abs({left}), abs({right}))))"
+    )

@@ -1,0 +1,205 @@
+"""``dbt-arctic check``: a project on changing copies of its sources, automatic models beside their SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dbt_arctic.adapter import checking
+from dbt_arctic.adapter.comparing import Compared, compare
+from dbt_arctic.adapter.operator import operating
+from dbt_arctic.adapter.project import load_target
+from dbt_arctic.cli.main import main
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.state import load_keyed
+from tests.dbt.keyed.conftest import Shop
+from tests.dbt.keyed.test_auto import layered
+
+AUTO = "{{{{ config(materialized='incremental', incremental_strategy='auto', buckets=1, unique_key={}) }}}}\n"
+
+
+def checked(shop: Shop, *arguments: str) -> Result:
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    return CliRunner().invoke(main, ["check", *arguments, *folders])
+
+
+def test_check_compares_every_model_with_its_whole_query_on_a_copy(shop: Shop) -> None:
+    layered(shop)
+    before = shop.rows("raw_orders"), shop.rows("by_customer")
+    done = checked(shop, "--rounds", "2", "--seed", "1")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == "check: 2 models, 2 incremental, 2 rounds, 0 differences"
+    assert (shop.rows("raw_orders"), shop.rows("by_customer")) == before
+    assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+    # What commands of ours know of the project is what dbt last did with it, not with its copy.
+    assert f"{shop.schema}_check" not in (shop.folder / "target" / "manifest.json").read_text("utf-8")
+
+
+def test_a_check_refuses_a_project_that_would_write_outside_of_the_copy(shop: Shop) -> None:
+    layered(shop)
+    before = shop.catalog.list_schemas()
+    named = "{{ '" + shop.schema + "' if node.name == 'orders' else target.schema }}"
+    shop.file("macros/schemas.sql", f"{{% macro generate_schema_name(name, node) %}}{named}{{% endmacro %}}")
+    done = checked(shop)
+    assert done.exit_code == 2, done.output
+    assert f"model.shop.orders would be written to lake.{shop.schema}.orders" in done.output
+    assert shop.catalog.list_schemas() == before
+
+
+LINES = """SELECT id div 4 AS order_id, id % 4 AS line, id div 2 % 16 AS event, id / 7D AS price,
+    date_add(current_date(), CAST(id % 24 AS INT) - 10) AS due,
+    TIMESTAMP'2026-01-01' + make_interval(0, 0, 0, 0, id % 5) AS at,
+    CASE WHEN id % 6 > 0 THEN concat('note ', id % 6) END AS note FROM range(48)"""
+SNAPSHOT = """{% snapshot events_kept %}
+{{ config(unique_key='id', strategy='check', check_cols=['name'], target_schema=target.schema) }}
+select id, name from {{ source('raw', 'raw_events') }}
+{% endsnapshot %}"""
+PROJECT = {
+    "totals": AUTO.format("'order_id', auto={'accept': ['float_sum']}")
+    + "select order_id, sum(price) as total, count(*) as lines "
+    "from {{ source('raw', 'raw_orders') }} group by order_id",
+    "overdue": AUTO.format("['order_id', 'line']")
+    + "select order_id, line, note, at from {{ source('raw', 'raw_orders') }} where due <= current_date()",
+    "named": AUTO.format("['order_id', 'line']")
+    + """select l.order_id, l.line, e.name, p.name as place
+    from {{ source('raw', 'raw_orders') }} l join {{ source('raw', 'raw_events') }} e on e.id = l.event
+    left join {{ ref('places') }} p on p.id = l.event""",
+    "kept": AUTO.format("'dbt_scd_id'")
+    + "select dbt_scd_id, id, name, dbt_valid_to is null as now from {{ ref('events_kept') }}",
+}
+
+
+CHANGED = [
+    ("raw_orders", ["order_id", "line"], ["event", "price", "due", "at", "note"]),
+    ("raw_events", ["id"], ["name"]),
+]
+"""What identifies a row of a source, and what is to change."""
+
+
+def project(shop: Shop) -> None:
+    """A keyed source, one whose key is two columns, a seed, a snapshot; floats and the time."""
+    keyed = "{{ config(materialized='incremental', unique_key='id', buckets=1) }} "
+    shop.model("raw_events", keyed + "select id, concat('event ', id % 3) as name from range(40)")
+    shop.dbt("run")
+    (shop.folder / "models" / "raw_events.sql").unlink()
+    shop.source("raw_orders", LINES)
+    shop.file("seeds/places.csv", "id,name\n0,Ulm\n1,Bonn\n2,Kiel\n3,Jena\n")
+    shop.file("snapshots/events_kept.sql", SNAPSHOT)
+    for name, text in PROJECT.items():
+        shop.model(name, text)
+
+
+def test_a_check_follows_every_kind_of_source_and_finds_no_difference(shop: Shop) -> None:
+    project(shop)
+    done = checked(shop, "--rounds", "2", "--seed", "7", "--keep")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == "check: 4 models, 4 incremental, 2 rounds, 0 differences", (
+        done.output
+    )
+    # Rows came, went and changed everywhere, but for what identifies them.
+    (copy,) = [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+    tables = [entry.name for entry in shop.catalog.list_names(copy)]
+    for source, key, others in CHANGED:
+        (table,) = [f"lake.{copy}.{name}" for name in tables if name.endswith(source)]
+        counted = ", ".join(f"count_if(NOT t.{name} <=> s.{name})" for name in others)
+        rows, *changed = shop.sql(
+            f"SELECT count(1), {counted} FROM {table} t JOIN {{s}}.{source} s USING ({', '.join(key)})"
+        )[0]
+        distinct = shop.sql(f"SELECT DISTINCT {', '.join(key)} FROM {table}")
+        assert rows == len(distinct) == shop.sql(f"SELECT count(1) FROM {table}")[0][0]
+        assert min(changed) > 0, changed
+    assert shop.sql(f"SELECT count(1) FROM lake.{copy}.events_kept WHERE dbt_valid_to IS NOT NULL")[0][0] > 0
+    seeded = set(shop.sql(f"SELECT id, name FROM lake.{copy}.places"))
+    assert seeded != {(0, "Ulm"), (1, "Bonn"), (2, "Kiel"), (3, "Jena")}
+
+
+WRONG = {
+    "totals": "total = total * 1.0001",
+    "overdue": "note = 'wrong'",
+    "named": "place = 'wrong'",
+    "kept": "now = NOT now",
+}
+
+
+def test_a_wrong_row_is_a_difference_also_where_floats_are_added_up_or_the_time_is_asked_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def falsified(operator: Any, credentials: Any, node: Any) -> Compared:
+        falsify(shop, node, WRONG[node.name])
+        return compare(operator, credentials, node)
+
+    monkeypatch.setattr(checking, "compare", falsified)
+    project(shop)
+    done = checked(shop, "--rounds", "0")
+    assert done.exit_code == 1, done.output
+    told = [line.partition(" differs ")[0] for line in done.output.splitlines() if " differs " in line]
+    assert sorted(told) == [f"round 0: {name}" for name in sorted(WRONG)]
+    assert " 4 models, 0 incremental, 0 rounds, " in done.output.splitlines()[-1]
+
+
+def falsify(shop: Shop, node: Any, values: str) -> None:
+    """Change one stored row behind the model's back."""
+    table = load_keyed(shop.catalog, Name("lake", node.schema, node.alias))
+    base, key = table.base.sql, f"struct({', '.join(table.key)})"
+    shop.sql(f"UPDATE {base} SET {values} WHERE {key} = (SELECT min({key}) FROM {base})")
+
+
+MODELS = {
+    "totals": PROJECT["totals"],
+    "firsts": AUTO.format("'order_id', auto={'accept': ['order_dependent']}")
+    + "select order_id, first(note) as note, count(*) as lines "
+    "from {{ source('raw', 'raw_orders') }} group by order_id",
+    "diced": AUTO.format("['order_id', 'line']")
+    + "select order_id, line, rand() as dice, note from {{ source('raw', 'raw_orders') }}",
+    "some": AUTO.format("['order_id', 'line']")
+    + "select order_id, line, price from {{ source('raw', 'raw_orders') }} order by at limit 20",
+    "headed": AUTO.format("['order_id', 'line']")
+    + "{% call set_sql_header(config) %} set spark.sql.session.timeZone=Asia/Tokyo; "
+    "declare variable factor int default 2; {% endcall %}"
+    "select order_id, line, event * factor as event, cast(at as string) as at "
+    "from {{ source('raw', 'raw_orders') }}",
+    "hooked": AUTO.format(
+        "['order_id', 'line'], pre_hook='create or replace temporary view three as select 3 as x'"
+    )
+    + "select order_id, line, x from {{ source('raw', 'raw_orders') }} join three",
+}
+CASES = [
+    ("totals", "total = total * (1 + 1e-13)", "the last digits of total: sum() of floats"),
+    ("totals", "lines = lines + 1", 1),
+    ("firsts", "note = 'wrong'", "note: first() depends on the order"),
+    ("firsts", "lines = lines + 1", 2),
+    ("diced", "dice = 2", "dice: rand() gives"),
+    ("diced", "note = 'wrong'", 2),
+    ("some", "price = -1", "which rows there are: a LIMIT"),
+    ("headed", "event = event", 0),
+    ("headed", "at = 'wrong'", 2),
+    ("hooked", "x = x", 0),
+]
+
+
+def test_what_is_not_determined_excuses_nothing_else(shop: Shop) -> None:
+    shop.source("raw_orders", LINES)
+    for name, text in MODELS.items():
+        shop.model(name, text)
+    shop.file(
+        "models/made.py",
+        "def model(dbt, session):\n"
+        "    dbt.config(materialized='incremental', incremental_strategy='auto', unique_key='id')\n"
+        "    return session.range(3)\n",
+    )
+    nodes = {entry.node.name: entry.node for entry in shop.dbt("run").results}
+    target = load_target(shop.folder, shop.folder)
+    with operating(target, "check") as operator:
+        for name, values, expected in CASES:
+            falsify(shop, nodes[name], values)
+            found = compare(operator, target.credentials, nodes[name])
+            if isinstance(expected, int):
+                assert (found.differing, found.open, found.not_compared) == (expected, 0, ""), (name, found)
+            else:
+                assert (found.differing, found.not_compared) == (0, ""), (name, found)
+                assert found.open > 0
+                assert found.why.startswith(expected), found.why
+        made = compare(operator, target.credentials, nodes["made"])
+        assert made.not_compared == "its rows come from Python, and not from a query"

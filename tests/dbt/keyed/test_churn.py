@@ -1,0 +1,89 @@
+"""What a check changes in a table: rows of any types and any number, but nothing that may identify them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter.churning import Churned, change, copied, keys_told
+from dbt_arctic.adapter.operator import operating
+from dbt_arctic.adapter.project import load_target
+from dbt_arctic.keyed.churn import held_of, taken_of
+from dbt_arctic.keyed.names import Name
+from tests.dbt.keyed.conftest import Shop
+
+KINDS = """SELECT id, CAST(127 AS TINYINT) AS tiny, CAST(0.99 AS DECIMAL(2, 2)) AS share,
+    CAST('NaN' AS DOUBLE) AS d, CAST(id AS FLOAT) AS f, id % 2 = 0 AS flag, DATE'2026-01-01' AS day,
+    TIMESTAMP_NTZ'2026-01-01 10:00:00' AS at,
+    X'00' AS bytes, map('a', id) AS m, array(id) AS listed, named_struct('m', map('a', id)) AS s,
+    IF(id > 2, concat('t', id % 3), NULL) AS text, CAST(NULL AS STRING) AS nothing FROM range({})"""
+
+
+def churned(shop: Shop, source: str, rounds: int, *keys: list[str]) -> Churned:
+    with operating(load_target(shop.folder, shop.folder), "check") as operator:
+        names = (Name("lake", shop.schema, name) for name in (source, "copied"))
+        found = copied(operator, *names, 5, keys)
+        for number in range(1, rounds + 1):
+            change(operator, found, 5 + 1000 * number)
+        return found
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 12])
+def test_tables_of_any_size_and_types_can_be_changed(shop: Shop, rows: int) -> None:
+    shop.source("kinds", KINDS.format(rows))
+    found = churned(shop, "kinds", 3)
+    assert "id" in found.identifying
+    ids = [row[0] for row in shop.rows("copied", "id")]
+    assert len(ids) == len(set(ids))
+    assert set(ids) <= set(range(rows))
+    assert shop.sql("SELECT count(1) FROM {s}.copied WHERE tiny IS NULL OR day IS NULL OR m IS NULL") == [
+        (0,)
+    ]
+    if rows == 12:
+        others = [
+            column.name for column in found.columns if column.name not in {"id", "tiny", "nothing", "bytes"}
+        ]
+        counted = ", ".join(f"count(DISTINCT to_json(struct({name})))" for name in others)
+        before, after = (shop.sql(f"SELECT {counted} FROM {{s}}.{name}")[0] for name in ("kinds", "copied"))
+        assert before != after
+
+
+def test_a_step_takes_a_few_rows_of_a_small_table_and_a_fiftieth_of_a_large_one() -> None:
+    assert [taken_of(rows) for rows in (0, 1, 4, 20, 1000)] == [0, 1, 2, 5, 20]
+    assert [held_of(rows) for rows in (0, 1, 4, 20, 1000)] == [0, 0, 2, 5, 100]
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys", "identifying"),
+    [
+        ("SELECT id AS a, id % 5 AS b, id * 1.5 AS c FROM range(20)", [], "a"),
+        ("SELECT id % 5 AS a, id div 5 AS b, id / 7D AS c, id % 2 AS d FROM range(20)", [], "a b"),
+        ("SELECT id % 2 AS a, id div 2 % 3 AS b, id div 6 AS c, id % 5 = 0 AS d FROM range(24)", [], "a b c"),
+        (
+            "SELECT id % 5 AS a, date_add(DATE'2026-01-01', int(id div 5)) AS b, 1 AS c FROM range(20)",
+            [],
+            "a b",
+        ),
+        ("SELECT DATE'2026-01-01' + make_dt_interval(CAST(id AS INT)) AS a, 1.5 AS b FROM range(9)", [], "a"),
+        ("SELECT id % 5 AS a, id div 5 AS b, id % 4 AS c FROM range(20)", [["A", "b"]], "a b"),
+        ("SELECT id % 5 AS a, id % 5 AS b FROM range(20)", [], "a b"),
+    ],
+)
+def test_what_may_identify_a_row_stays(shop: Shop, sql: str, keys: list[list[str]], identifying: str) -> None:
+    shop.source("told", sql)
+    assert churned(shop, "told", 0, *keys).identifying == frozenset(identifying.split())
+
+
+def test_the_tests_of_a_project_tell_keys() -> None:
+    def test(name: str, of: str, **kwargs: Any) -> Any:
+        return SimpleNamespace(test_metadata=SimpleNamespace(name=name, kwargs=kwargs), attached_node=of)
+
+    nodes = [
+        test("unique", "source.a", column_name="id"),
+        test("not_null", "source.a", column_name="name"),
+        test("unique_combination_of_columns", "seed.b", combination_of_columns=["x", "y"]),
+        SimpleNamespace(name="a model"),
+    ]
+    assert keys_told(nodes) == {"source.a": [["id"]], "seed.b": [["x", "y"]]}

@@ -1,0 +1,42 @@
+"""Rows of two queries are told apart as Spark compares them; floats that are near are alike, where asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.keyed.differences import differing_keys, differing_rows
+from tests.spark.conftest import Sql
+
+KEY, EXACT, NEAR = [("id", "int")], [("id", "int"), ("name", "string")], [("x", "double")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ("1, 'a', 100D", "1, 'a', 100D", 0),
+        ("1, 'a', 100D", "1, 'a', 100.00000001D", 0),
+        ("1, 'a', -1e-20D", "1, 'a', -1.0000000001e-20D", 0),
+        ("1, 'a', 100D", "1, 'a', 100.001D", 1),
+        ("1, 'a', 100D", "1, 'b', 100D", 1),
+        ("1, 'a', 100D", "2, 'a', 100D", 2),
+        ("1, 'a', 100D", "1, NULL, 100D", 1),
+        ("1, NULL, CAST(NULL AS DOUBLE)", "1, NULL, CAST(NULL AS DOUBLE)", 0),
+        ("1, 'a', CAST(NULL AS DOUBLE)", "1, 'a', 0D", 1),
+        ("1, 'a', double('NaN')", "1, 'a', double('NaN')", 0),
+        ("1, 'a', double('NaN')", "1, 'a', 1D", 1),
+        ("1, 'a', double('Infinity')", "1, 'a', double('Infinity')", 0),
+        ("1, 'a', double('Infinity')", "1, 'a', 1D", 1),
+        ("1, 'a', double('Infinity')", "1, 'a', double('-Infinity')", 1),
+    ],
+)
+def test_floats_that_are_near_are_alike_and_nothing_else(sql: Sql, one: str, other: str, apart: int) -> None:
+    left, right = (f"SELECT * FROM VALUES ({values}) AS t(id, name, x)" for values in (one, other))
+    assert len(sql(differing_keys(left, right, KEY, EXACT, NEAR))) == apart
+
+
+def test_rows_differ_as_often_as_they_are_missing(sql: Sql) -> None:
+    left = "SELECT 1 AS id, map('a', 1) AS m UNION ALL SELECT 1, map('a', 1) UNION ALL SELECT 2, NULL"
+    right = "SELECT 1 AS id, map('a', 1) AS m UNION ALL SELECT 2, map('b', 1)"
+    found = sql(differing_rows(left, right, [("id", "int"), ("m", "map<string,int>")]))
+    assert sorted(row[0] for row in found) == [1, 2, 2]
+    assert sorted(row[0] for row in sql(differing_rows(left, right, [("id", "int")]))) == [1]
