@@ -88,13 +88,16 @@ def keys_told(nodes: Iterable[Any]) -> Mapping[str, list[Sequence[str]]]:
     found: dict[str, list[Sequence[str]]] = {}
     for node in nodes:
         test = getattr(node, "test_metadata", None)
-        of = getattr(node, "attached_node", None)
-        if test is None or of is None:
+        if test is None:
             continue
-        if test.name == "unique":
-            found.setdefault(of, []).append([str(test.kwargs.get("column_name", ""))])
-        elif test.name == "unique_combination_of_columns":
-            found.setdefault(of, []).append(list(test.kwargs.get("combination_of_columns") or ()))
+        told = {
+            "unique": [test.kwargs.get("column_name")],
+            "unique_combination_of_columns": test.kwargs.get("combination_of_columns"),
+        }.get(test.name)
+        # dbt attaches no test to a source, but such a test depends on nothing else.
+        if told and len(node.depends_on.nodes) == 1:
+            key = [str(column).strip('`"') for column in told]
+            found.setdefault(node.depends_on.nodes[0], []).append(key)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from dbt_arctic.adapter import checking
@@ -73,18 +74,23 @@ PROJECT = {
 
 CHANGED = [
     ("raw_orders", ["order_id", "line"], ["event", "price", "due", "at", "note"]),
-    ("raw_events", ["id"], ["name"]),
+    ("raw_events", ["id", "code"], ["name"]),
 ]
-"""What identifies a row of a source, and what is to change."""
+"""What identifies a row of a source, or is unique as a test says, and what is to change."""
 
 
 def project(shop: Shop) -> None:
     """A keyed source, one whose key is two columns, a seed, a snapshot; floats and the time."""
     keyed = "{{ config(materialized='incremental', unique_key='id', buckets=1) }} "
-    shop.model("raw_events", keyed + "select id, concat('event ', id % 3) as name from range(40)")
+    shop.model(
+        "raw_events", keyed + "select id, concat('event ', id % 3) as name, id * 1.5D as code from range(40)"
+    )
     shop.dbt("run")
     (shop.folder / "models" / "raw_events.sql").unlink()
     shop.source("raw_orders", LINES)
+    unique = {"name": "raw_events", "columns": [{"name": "code", "data_tests": ["unique"]}]}
+    raw = {"name": "raw", "schema": shop.schema, "tables": [{"name": "raw_orders"}, unique]}
+    shop.file("models/sources.yml", yaml.safe_dump({"version": 2, "sources": [raw]}))
     shop.file("seeds/places.csv", "id,name\n0,Ulm\n1,Bonn\n2,Kiel\n3,Jena\n")
     shop.file("snapshots/events_kept.sql", SNAPSHOT)
     for name, text in PROJECT.items():
@@ -108,7 +114,7 @@ def test_a_check_follows_every_kind_of_source_and_finds_no_difference(shop: Shop
             f"SELECT count(1), {counted} FROM {table} t JOIN {{s}}.{source} s USING ({', '.join(key)})"
         )[0]
         distinct = shop.sql(f"SELECT DISTINCT {', '.join(key)} FROM {table}")
-        assert rows == len(distinct) == shop.sql(f"SELECT count(1) FROM {table}")[0][0]
+        assert 0 < rows == len(distinct) == shop.sql(f"SELECT count(1) FROM {table}")[0][0]
         assert min(changed) > 0, changed
     assert shop.sql(f"SELECT count(1) FROM lake.{copy}.events_kept WHERE dbt_valid_to IS NOT NULL")[0][0] > 0
     seeded = set(shop.sql(f"SELECT id, name FROM lake.{copy}.places"))

@@ -78,7 +78,8 @@ def test_what_may_identify_a_row_stays(shop: Shop, sql: str, keys: list[list[str
 
 def test_the_tests_of_a_project_tell_keys() -> None:
     def test(name: str, of: str, **kwargs: Any) -> Any:
-        return SimpleNamespace(test_metadata=SimpleNamespace(name=name, kwargs=kwargs), attached_node=of)
+        metadata = SimpleNamespace(name=name, kwargs=kwargs)
+        return SimpleNamespace(test_metadata=metadata, depends_on=SimpleNamespace(nodes=[of]))
 
     nodes = [
         test("unique", "source.a", column_name="id"),
