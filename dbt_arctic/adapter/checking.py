@@ -18,7 +18,7 @@ from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import is_automatic
-from dbt_arctic.adapter.churning import Churned, change, copied, keys_told, loaded
+from dbt_arctic.adapter.churning import Churned, change, copied, keys_told, loaded, pulled
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
 from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
@@ -89,16 +89,18 @@ def check_project(
         }
         place = Elsewhere(schema, {key: table for key, (_, table) in copies.items()})
         keys = keys_told(manifest.nodes.values())
-        churned: list[Churned] = []
+        logs = pulled(manifest.nodes.values())
+        churned: list[tuple[Churned, bool]] = []
         for node, table in copies.values():
             name = Name(catalog, node.schema, node.identifier)
             tell(f"copying {name.dotted}")
             copy = Name(catalog, schema, table)
-            churned.append(copied(operator, name, copy, seed, keys.get(node.unique_id, ())))
+            made = copied(operator, name, copy, seed, keys.get(node.unique_id, ()))
+            churned.append((made, node.unique_id in logs))
         with elsewhere(place):
             for number in range(rounds + 1):
-                for one in churned if number else ():
-                    change(operator, one, seed + 1000 * number)
+                for one, only_new in churned if number else ():
+                    change(operator, one, seed + 1000 * number, only_new)
                 tell(f"round {number}")
                 # Seeds are changed like sources from now on, and snapshots take part in every round.
                 left_out = ["test", "unit_test", *(["seed"] if number else [])]
@@ -107,7 +109,8 @@ def check_project(
                     seeds = [one.node for one in built.results if one.node.resource_type == "seed"]
                     for node in seeds:
                         name = Name(catalog, node.schema, node.alias)
-                        churned.append(loaded(operator, name, keys.get(node.unique_id, ())))
+                        made = loaded(operator, name, keys.get(node.unique_id, ()))
+                        churned.append((made, node.unique_id in logs))
                 _compare(operator, target, built, number, found)
             found.rounds = rounds
     return found

@@ -19,6 +19,7 @@ from dbt_arctic.keyed.churn import (
     cut,
     gone,
     held_of,
+    leaving_statements,
     taken_of,
     waiting,
 )
@@ -65,16 +66,22 @@ def loaded(operator: Operator, seed_table: Name, keys: Collection[Sequence[str]]
     return Churned(seed_table, columns, _identifying(operator, seed_table, columns, rows, keys))
 
 
-def change(operator: Operator, one: Churned, seed: int) -> None:
-    """One round."""
+def change(operator: Operator, one: Churned, seed: int, only_new: bool = False) -> None:
+    """One round.
+
+    :param only_new: rows come, and nothing else happens to any.
+    """
     table, columns = one.name, one.columns
 
     def some_of(name: Name, seed: int) -> str:
         rows = int(operator.query(f"SELECT count(1) FROM {name.sql}")[0][0])
         return chosen(columns, seed, _cut(operator, name.sql, columns, seed, taken_of(rows)))
 
-    for statement in coming_statements(table, some_of(table, seed), some_of(waiting(table), seed + 1)):
+    leaving = [] if only_new else leaving_statements(table, some_of(table, seed))
+    for statement in (*leaving, *coming_statements(table, some_of(waiting(table), seed + 1))):
         operator.edge.run("change", statement)
+    if only_new:
+        return
     update = change_statement(table, columns, one.identifying, seed, some_of(table, seed + 2))
     if update is not None:
         operator.edge.run("change", update)
@@ -99,6 +106,15 @@ def keys_told(nodes: Iterable[Any]) -> Mapping[str, list[Sequence[str]]]:
             key = [str(column).strip('`"') for column in told]
             found.setdefault(node.depends_on.nodes[0], []).append(key)
     return found
+
+
+def pulled(nodes: Iterable[Any]) -> set[str]:
+    """The ids of what models pull: a log may be read so, whose rows no key tells apart.
+
+    :param nodes: dbt's.
+    """
+    models = (node for node in nodes if "incremental_pull(" in (getattr(node, "raw_code", "") or ""))
+    return {of for model in models for of in model.depends_on.nodes}
 
 
 def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:

@@ -90,21 +90,27 @@ def copy_statements(source: str, table: Name, held: str) -> list[str]:
     ]
 
 
-def coming_statements(table: Name, leave: str, come: str) -> list[str]:
-    """The first half of a round: rows that went before come back, some go, some come."""
+def coming_statements(table: Name, come: str) -> list[str]:
+    """Rows that waited come."""
+    return [
+        f"INSERT INTO {table.sql} SELECT * FROM {waiting(table).sql} WHERE {come}",
+        f"DELETE FROM {waiting(table).sql} WHERE {come}",
+    ]
+
+
+def leaving_statements(table: Name, leave: str) -> list[str]:
+    """Rows that went before come back, and others go."""
     return [
         f"INSERT INTO {table.sql} SELECT * FROM {gone(table).sql}",
         f"INSERT OVERWRITE {gone(table).sql} SELECT * FROM {table.sql} WHERE {leave}",
         f"DELETE FROM {table.sql} WHERE {leave}",
-        f"INSERT INTO {table.sql} SELECT * FROM {waiting(table).sql} WHERE {come}",
-        f"DELETE FROM {waiting(table).sql} WHERE {come}",
     ]
 
 
 def change_statement(
     table: Name, columns: Sequence[Column], identifying: Collection[str], seed: int, change: str
 ) -> str | None:
-    """The other half: some rows change. ``None`` where all columns are identifying.
+    """Some rows change. ``None`` where all columns are identifying.
 
     :param identifying: columns that are not changed, so that what is unique stays unique.
     """

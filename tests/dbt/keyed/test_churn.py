@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.churning import Churned, change, copied, keys_told
+from dbt_arctic.adapter.churning import Churned, change, copied, keys_told, pulled
 from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
 from dbt_arctic.keyed.churn import held_of, taken_of
@@ -21,12 +21,12 @@ KINDS = """SELECT id, CAST(127 AS TINYINT) AS tiny, CAST(0.99 AS DECIMAL(2, 2)) 
     IF(id > 2, concat('t', id % 3), NULL) AS text, CAST(NULL AS STRING) AS nothing FROM range({})"""
 
 
-def churned(shop: Shop, source: str, rounds: int, *keys: list[str]) -> Churned:
+def churned(shop: Shop, source: str, rounds: int, *keys: list[str], only_new: bool = False) -> Churned:
     with operating(load_target(shop.folder, shop.folder), "check") as operator:
         names = (Name("lake", shop.schema, name) for name in (source, "copied"))
         found = copied(operator, *names, 5, keys)
         for number in range(1, rounds + 1):
-            change(operator, found, 5 + 1000 * number)
+            change(operator, found, 5 + 1000 * number, only_new)
         return found
 
 
@@ -48,6 +48,32 @@ def test_tables_of_any_size_and_types_can_be_changed(shop: Shop, rows: int) -> N
         counted = ", ".join(f"count(DISTINCT to_json(struct({name})))" for name in others)
         before, after = (shop.sql(f"SELECT {counted} FROM {{s}}.{name}")[0] for name in ("kinds", "copied"))
         assert before != after
+
+
+def test_a_log_gets_new_rows_and_keeps_all_others(shop: Shop) -> None:
+    shop.source("logged", "SELECT id, id % 3 AS kind FROM range(200)")
+    counts = []
+    for rounds in (0, 2):
+        churned(shop, "logged", rounds, only_new=True)
+        assert set(shop.rows("copied")) <= set(shop.rows("logged"))
+        operations = shop.sql("SELECT DISTINCT operation FROM {s}.copied.snapshots")
+        assert operations == [("append",)]
+        counts.append(len(shop.rows("copied")))
+        for name in ("copied", "copied__waiting", "copied__gone"):
+            shop.sql(f"DROP TABLE {{s}}.{name}")
+    assert counts == [180, 190]
+
+
+def test_what_a_model_pulls_is_a_log() -> None:
+    nodes = [
+        SimpleNamespace(
+            raw_code="select * from {{ incremental_pull(source('raw', 'feed')) }}",
+            depends_on=SimpleNamespace(nodes=["source.feed"]),
+        ),
+        SimpleNamespace(raw_code="select 1", depends_on=SimpleNamespace(nodes=["source.other"])),
+        SimpleNamespace(name="a seed"),
+    ]
+    assert pulled(nodes) == {"source.feed"}
 
 
 def test_a_step_takes_a_few_rows_of_a_small_table_and_a_fiftieth_of_a_large_one() -> None:
