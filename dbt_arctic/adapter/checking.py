@@ -89,7 +89,7 @@ def check_project(
         }
         place = Elsewhere(schema, {key: table for key, (_, table) in copies.items()})
         keys = keys_told(manifest.nodes.values())
-        logs = pulled(manifest.nodes.values())
+        logs = pulled(manifest.nodes.values(), manifest.macros)
         churned: list[tuple[Churned, bool]] = []
         for node, table in copies.values():
             name = Name(catalog, node.schema, node.identifier)

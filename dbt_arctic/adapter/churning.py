@@ -108,13 +108,21 @@ def keys_told(nodes: Iterable[Any]) -> Mapping[str, list[Sequence[str]]]:
     return found
 
 
-def pulled(nodes: Iterable[Any]) -> set[str]:
-    """The ids of what models pull: a log may be read so, whose rows no key tells apart.
+def pulled(nodes: Iterable[Any], macros: Mapping[str, Any]) -> set[str]:
+    """The ids of what models pull, by macros of the project too: a log may be read so, whose rows no key
+    tells apart.
 
-    :param nodes: dbt's.
+    :param nodes: dbt's; ``macros`` likewise, by id.
     """
-    models = (node for node in nodes if "incremental_pull(" in (getattr(node, "raw_code", "") or ""))
-    return {of for model in models for of in model.depends_on.nodes}
+
+    def pulls(node: Any, seen: frozenset[str] = frozenset()) -> bool:
+        called = set(getattr(getattr(node, "depends_on", None), "macros", ())) - seen
+        return any(
+            name.endswith(".incremental_pull") or (name in macros and pulls(macros[name], seen | called))
+            for name in called
+        )
+
+    return {of for node in nodes if pulls(node) for of in node.depends_on.nodes}
 
 
 def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:

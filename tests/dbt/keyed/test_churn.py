@@ -65,15 +65,17 @@ def test_a_log_gets_new_rows_and_keeps_all_others(shop: Shop) -> None:
 
 
 def test_what_a_model_pulls_is_a_log() -> None:
+    def calls(macros: list[str], *nodes: str) -> Any:
+        return SimpleNamespace(depends_on=SimpleNamespace(macros=macros, nodes=list(nodes)))
+
+    macros = {"macro.shop.touched": calls(["macro.shop.touched", "macro.dbt_arctic.incremental_pull"])}
     nodes = [
-        SimpleNamespace(
-            raw_code="select * from {{ incremental_pull(source('raw', 'feed')) }}",
-            depends_on=SimpleNamespace(nodes=["source.feed"]),
-        ),
-        SimpleNamespace(raw_code="select 1", depends_on=SimpleNamespace(nodes=["source.other"])),
+        calls(["macro.dbt_arctic.incremental_pull"], "source.feed"),
+        calls(["macro.shop.touched"], "source.other"),
+        calls(["macro.dbt.is_incremental"], "source.plain"),
         SimpleNamespace(name="a seed"),
     ]
-    assert pulled(nodes) == {"source.feed"}
+    assert pulled(nodes, macros) == {"source.feed", "source.other"}
 
 
 def test_a_step_takes_a_few_rows_of_a_small_table_and_a_fiftieth_of_a_large_one() -> None:
