@@ -28,10 +28,12 @@ from dbt_arctic.planner.algebra import (
     Generate,
     Join,
     Limit,
+    Project,
     Restrict,
     Scan,
     SetOperation,
     State,
+    SubqueryRef,
     UnionAll,
     Window,
     map_children,
@@ -40,7 +42,7 @@ from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.render import Sources
 from dbt_arctic.planner.restricted import restricted, restricted_rule, some_of
 from dbt_arctic.planner.rules import condition, join, project, subquery
-from dbt_arctic.planner.scalars import columns_of
+from dbt_arctic.planner.scalars import columns_of, plain, substitute
 from dbt_arctic.planner.signed import Signed, signed_rule
 from dbt_arctic.planner.touched import NOTHING, Touched, only, touched, touched_rule
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
@@ -298,6 +300,79 @@ def set_operation_of_the_left_side_only() -> Iterator[Sources | None]:
 
 
 @mutant
+def project_restricted_by_plain_columns_only() -> Iterator[Sources | None]:
+    """What a key is computed from is not looked up."""
+
+    def wrong(right: Any) -> Any:
+        def inner(node: Project, pairs: Any, keys: Any) -> Any:
+            items = dict(node.items)
+            kept = tuple(
+                (value, name) for value, name in pairs if plain(substitute(value, items)) is not None
+            )
+            return right(node, kept, keys)
+
+        return inner
+
+    with rule(restricted_rule, Project, wrong):
+        yield None
+
+
+@mutant
+def filter_restricted_without_its_conditions() -> Iterator[Sources | None]:
+    """Rows of affected keys are taken to be rows of the model."""
+
+    def wrong(right: Any) -> Any:
+        def inner(node: Filter, pairs: Any, keys: Any) -> Any:
+            made = right(node, pairs, keys)
+            return replace(made, conditions=tuple(one for one in made.conditions if one.find(SubqueryRef)))
+
+        return inner
+
+    with rule(restricted_rule, Filter, wrong):
+        yield None
+
+
+@mutant
+def union_restricted_in_its_first_part_only() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: UnionAll, pairs: Any, keys: Any) -> Any:
+            made = right(node, pairs, keys)
+            return replace(made, children=(made.children[0], *node.children[1:]))
+
+        return inner
+
+    with rule(restricted_rule, UnionAll, wrong):
+        yield None
+
+
+@mutant
+def set_operation_restricted_on_its_right_side_only() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: SetOperation, pairs: Any, keys: Any) -> Any:
+            return replace(right(node, pairs, keys), left=node.left)
+
+        return inner
+
+    with rule(restricted_rule, SetOperation, wrong):
+        yield None
+
+
+@mutant
+def lateral_view_restricted_without_its_own_columns() -> Iterator[Sources | None]:
+    """All that a row makes is taken, where a key is one of the values that it makes."""
+
+    def wrong(right: Any) -> Any:
+        def inner(node: Generate, pairs: Any, keys: Any) -> Any:
+            made = right(node, pairs, keys)
+            return made.child if isinstance(made, Restrict) else made
+
+        return inner
+
+    with rule(restricted_rule, Generate, wrong):
+        yield None
+
+
+@mutant
 def lateral_view_of_the_new_state_only() -> Iterator[Sources | None]:
     with rule(touched_rule, Generate, _plus_only):
         yield None
@@ -402,6 +477,34 @@ def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
         return tuple(part.children[1] for part in right(node, wanted, facts, values))
 
     with replaced(signed_module, "_compared", wrong), rule(signed_rule, Aggregate, lambda _: wrong):
+        yield None
+
+
+@mutant
+def signs_of_the_first_part_of_a_union() -> Iterator[Sources | None]:
+    def wrong(right: Any) -> Any:
+        def inner(node: UnionAll, wanted: Any, facts: Any, values: Any) -> Signed:
+            found: Signed = right(replace(node, children=node.children[:1]), wanted, facts, values)
+            return found
+
+        return inner
+
+    with rule(signed_rule, UnionAll, wrong):
+        yield None
+
+
+@mutant
+def signs_of_a_lateral_view_that_only_gains() -> Iterator[Sources | None]:
+    """What a row made, before it was lost, is taken for what it makes."""
+
+    def wrong(right: Any) -> Any:
+        def inner(node: Generate, wanted: Any, facts: Any, values: Any) -> Signed:
+            found = right(node, wanted, facts, values)
+            return tuple(signed_module._with_sign(rows, wanted, 1) for rows in found)
+
+        return inner
+
+    with rule(signed_rule, Generate, wrong):
         yield None
 
 
@@ -516,13 +619,31 @@ OWN_QUERIES = {
         "SELECT t2.id AS o1, t3.m AS o2 FROM b AS t2 JOIN c AS t3 ON t3.k = t2.v "
         "WHERE t3.m > 1 AND t2.w <= (SELECT max(t4.w) - 1 FROM b AS t4 WHERE t4.v = t3.k)"
     ),
+    # A subquery beside nothing else.
+    "project_without_its_subqueries": (
+        "SELECT t1.id AS o1, (SELECT max(t2.v) FROM b AS t2 WHERE t2.aid = t1.id) AS o2 FROM a AS t1"
+    ),
+    # Keys of a table that changes of another one touch.
+    "logged_rows_for_keys_of_others": (
+        "SELECT t1.id AS o1, t2.v AS o2 FROM a AS t1 JOIN b AS t2 ON t2.aid < t1.x"
+    ),
+    # Keys of two tables, both of which have changed.
+    "logged_rows_for_keys_of_several": (
+        "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 UNION ALL SELECT t2.id, t2.v FROM b AS t2"
+    ),
+    # A row that changed by what it meets may be out of the range of those that changed by themselves.
+    "range_of_the_first_part_only": (
+        "SELECT t1.id AS o1, t3.x AS o2 "
+        "FROM b AS t1 JOIN b AS t2 ON t1.v = t2.id JOIN a AS t3 ON t3.id = t1.id"
+    ),
 }
 """Mutants for which a query of their own is judged; the changes are random."""
 
 
 def case_for(name: str, seed: int) -> Case:
     if name in OWN_QUERIES:
-        return Case(seed, OWN_QUERIES[name], ("o1", "o2"), ("o1",), frozenset())
+        unchanged = name == "range_of_the_first_part_only"
+        return Case(seed, OWN_QUERIES[name], ("o1", "o2"), ("o1",), frozenset(), one_as_it_was=unchanged)
     return draw(seed)
 
 

@@ -47,13 +47,18 @@ class InDuckDB:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case. ``why``: the reason of a full refresh, or what is wrong."""
+    """What became of a case.
+
+    :param why: the reason of a full refresh, or what is wrong.
+    :param met: where it was run incrementally, the operators that this is about.
+    """
 
     outcome: str
     why: str = ""
     changed: bool = False
     affected: int = 0
     total: int = 0
+    met: frozenset[str] = frozenset()
 
 
 def to_duckdb(sql: str) -> str:
@@ -63,13 +68,24 @@ def to_duckdb(sql: str) -> str:
     return _LATERAL.sub(_unnest, text) if "LATERAL VIEW" in text else text
 
 
-_LISTED_SETS = re.compile("GROUP BY .* GROUPING SETS")
-_LATERAL = re.compile(r'LATERAL VIEW explode\(array\((.*?)\)\) ("?\w+"?) AS ("?\w+"?)', re.IGNORECASE)
+_LISTED_SETS = re.compile("GROUP BY (?:(?!GROUP BY).)* GROUPING SETS")
+_ARRAY = re.compile(r"\barray\(", re.IGNORECASE)
+_LATERAL = re.compile(
+    r'LATERAL VIEW (OUTER )?(pos)?explode(_outer)?\((.*?)\) ("?\w+"?) AS ("?\w+"?(?:, "?\w+"?)?)',
+    re.IGNORECASE,
+)
 
 
 def _unnest(found: re.Match[str]) -> str:
-    values, alias, name = found.groups()
-    return f"CROSS JOIN UNNEST([{values}]) AS {alias}({name})"
+    outer, place, also_outer, values, alias, names = found.groups()
+    values = _ARRAY.sub("list_value(", values)
+    if place:
+        # Spark counts from 0, and tells the place first.
+        rows = f"(SELECT p - 1, v FROM UNNEST({values}) WITH ORDINALITY AS u(v, p))"
+    else:
+        rows = f"UNNEST({values})"
+    join, on = ("LEFT JOIN", " ON true") if outer or also_outer else ("CROSS JOIN", "")
+    return f"{join} {'LATERAL ' * bool(place)}{rows} AS {alias}({names}){on}"
 
 
 _STATES = {
@@ -148,6 +164,11 @@ class Database:
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         return self.connection.execute(to_duckdb(sql)).fetchall()
+
+    def named_rows(self, sql: str) -> list[dict[str, object]]:
+        found = self.connection.execute(to_duckdb(sql))
+        names = [name for name, *_ in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def at_old(sql: str) -> str:
@@ -243,7 +264,7 @@ def compare(database: Database, ready: Prepared, sources: Sources) -> Verdict:
     if kept + fresh != ready.expected:
         missing, extra = ready.expected - (kept + fresh), (kept + fresh) - ready.expected
         return Verdict("wrong", f"missing {dict(missing)}, too many {dict(extra)}, affected {keys}", changed)
-    return Verdict("incremental", "", changed, len(keys), ready.expected.total())
+    return Verdict("incremental", "", changed, len(keys), ready.expected.total(), case.operators)
 
 
 def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str:

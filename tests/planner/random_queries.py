@@ -28,6 +28,7 @@ OPERATORS = (
     "not exists",
     "in",
     "not in",
+    "not in what may be NULL",
     "scalar",
     "uncorrelated",
     "subquery in a select list",
@@ -48,6 +49,8 @@ OPERATORS = (
     "numbered window",
     "window over groups",
     "explode",
+    "posexplode",
+    "explode outer",
     "cte",
     "shared cte",
 )
@@ -118,14 +121,14 @@ class Drawing:
     def query(self, depth: int) -> Drawn:
         kinds: list[Callable[[int], Drawn]] = [self.select] * 4 + [self.grouped] * 5 + [self.windowed] * 2
         if depth > 0:
-            kinds += [self.windowed, self.union, self.distinct, self.set_operation, self.set_operation]
+            kinds += [self.windowed, self.distinct, *[self.union, self.set_operation] * 2]
         return self.dice.choice(kinds)(depth)
 
     # Relations
 
     def relation(self, depth: int) -> Relation:
         alias = self.name("t")
-        if self._known and self.chance(0.35):
+        if self._known and self.chance(0.55):
             self.operators.add("shared cte")
             cte, drawn = self.dice.choice(self._known)
             return Relation(
@@ -201,21 +204,36 @@ class Drawing:
                 both if kind == "JOIN" else None,
                 grouped,
             )
-        if self.chance(0.07):
-            self.operators.add("explode")
-            alias = self.name("e")
-            both_columns = ", ".join(self.dice.choice(made.columns) for _ in range(2))
-            text = f"{made.text} LATERAL VIEW EXPLODE(ARRAY({both_columns})) {alias} AS v"
-            made = Relation(text, [*made.columns, f"{alias}.v"], None, made.grouped)
-        return made
+        return self.exploded(made) if self.chance(0.08) else made
 
-    def joined(self) -> Relation:
+    def exploded(self, made: Relation) -> Relation:
+        """With a row for each of two values; of some rows there are none."""
+        alias = self.name("e")
+        values = f"ARRAY({', '.join(self.dice.choice(made.columns) for _ in range(2))})"
+        # The types of elements are known of ARRAY(...) itself, and of explode alone.
+        is_known = self.chance(0.5)
+        if not is_known:
+            values = f"CASE WHEN {self.dice.choice(made.columns)} > 0 THEN {values} END"
+        with_place, outer = self.chance(0.4), self.dice.choice(["", "", "OUTER", "_outer"])
+        self.operators.add("posexplode" if with_place else "explode")
+        if outer:
+            self.operators.add("explode outer")
+        function = f"{'POS' * with_place}EXPLODE{'_OUTER' * (outer == '_outer')}"
+        view = f"LATERAL VIEW {'OUTER ' * (outer == 'OUTER')}{function}({values}) {alias} AS"
+        names = ["p", "v"] if with_place else ["v"]
+        columns = [f"{alias}.{name}" for name in names]
+        if with_place or not is_known:
+            columns = [f"CAST({column} AS INT)" for column in columns]
+        text = f"{made.text} {view} {', '.join(names)}"
+        return Relation(text, [*made.columns, *columns], None, made.grouped)
+
+    def joined(self, tables: str = "aabbbc") -> Relation:
         """Tables with inner joins, mostly by keys: some have changed, and some have not."""
         self.operators.add("inner")
-        made = self.table()
+        made = self.table(tables)
         keys = list(made.unique or ())
         for _ in range(self.dice.choice([2, 2, 2, 3, 3, 4])):
-            other = self.table()
+            other = self.table(tables)
             left, right = self.dice.choice(made.columns), self.dice.choice(other.columns)
             if keys and self.chance(0.4):
                 left = self.dice.choice(keys)
@@ -235,9 +253,9 @@ class Drawing:
             made = Relation(f"{made.text} JOIN {other.text} ON {on}", made.columns + other.columns, both)
         return made
 
-    def table(self) -> Relation:
-        """One table, or what a filter leaves of it."""
-        alias, table = self.name("t"), self.dice.choice("aabbbc")
+    def table(self, tables: str = "aabbbc") -> Relation:
+        """One of these tables, or what a filter leaves of it."""
+        alias, table = self.name("t"), self.dice.choice(tables)
         columns = [f"{alias}.{name}" for name, _ in SCHEMAS[table]]
         text = f"{table} AS {alias}"
         if self.chance(0.1):
@@ -270,14 +288,14 @@ class Drawing:
     def condition(self, columns: list[str], depth: int) -> str:
         roll = self.dice.random()
         column = self.dice.choice(columns)
-        if depth > 0 and roll < 0.45:
+        if depth > 0 and roll < 0.58:
             return self.subquery(column, columns, depth - 1)
-        if depth > 0 and roll < 0.5:
+        if depth > 0 and roll < 0.62:
             # The subquery's value may be NULL here, which is not the same as false.
             return f"NOT ({self.subquery(column, columns, depth - 1)} AND {column} > 0)"
-        if roll < 0.58:
+        if roll < 0.67:
             return f"{column} IS {self.dice.choice(['', 'NOT '])}NULL"
-        if roll < 0.7:
+        if roll < 0.76:
             other = self.dice.choice(columns)
             return f"({column} = {self.dice.randint(0, 3)} OR {other} > {self.dice.randint(0, 2)})"
         return f"{column} {self.dice.choice(['>=', '>=', '<', '<>', '='])} {self.dice.randint(0, 3)}"
@@ -290,9 +308,7 @@ class Drawing:
             linked += f" AND {self.dice.choice(inner)} < {self.dice.choice(columns)}"
         own = f" AND {self.condition(inner, 0)}" if self.chance(0.3) else ""
         alone = own.replace(" AND ", " WHERE ", 1)
-        kind = self.dice.choice(
-            ["exists", "not exists", "in", "not in", "not in", "scalar", "scalar", "uncorrelated"]
-        )
+        kind = self.dice.choice(_SUBQUERIES)
         self.operators.add(kind)
         picked = self.dice.choice(inner)
         function = self.dice.choice(["max", "min", "sum", "count"])
@@ -304,6 +320,10 @@ class Drawing:
             if self.chance(0.3):
                 return f"{column} IN (SELECT {picked} FROM {text} WHERE {linked}{own})"
             return f"{column} IN (SELECT {picked} FROM {text}{alone})"
+        if kind == "not in what may be NULL":
+            if made.unique and self.chance(0.6):
+                picked = made.unique[0]  # which is not NULL, though nothing here says so
+            return f"{column} NOT IN (SELECT {picked} FROM {text}{alone})"
         if kind == "not in":
             return f"{column} NOT IN (SELECT {picked} FROM {text} WHERE {picked} IS NOT NULL{own})"
         if kind == "scalar":
@@ -383,11 +403,11 @@ class Drawing:
             return Drawn(f"SELECT {items} FROM {made.text}{where}", agg_names, [], True)
         by = self.grouping(groups, names)
         having = ""
-        if self.chance(0.25):
+        if self.chance(0.3):
             self.operators.add("having")
             left = self.dice.choice([*(one for one in aggregates if " OVER " not in one), "count(*)"])
             having = f" HAVING {left} > {self.dice.randint(0, 2)}"
-            if depth > 0 and self.chance(0.5):
+            if depth > 0 and self.chance(0.8):
                 self.operators.add("subquery in HAVING")
                 other = self.relation(0)
                 picked = self.dice.choice(other.columns)
@@ -409,13 +429,13 @@ class Drawing:
         if style < 0.19:
             self.operators.add("cube")
             return f"CUBE ({by})"
-        if style < 0.32 and len(groups) == 2:
+        if style < 0.42 and len(groups) == 2:
             self.operators.add("grouping sets")
             return f"GROUPING SETS (({groups[0]}), ({groups[1]}), ())"
         self.operators.add("group by")
-        if style < 0.5:
+        if style < 0.55:
             return ", ".join(str(place + 1) for place in range(len(groups)))
-        return ", ".join(names) if style < 0.6 else by
+        return ", ".join(names) if style < 0.65 else by
 
     def windowed(self, depth: int) -> Drawn:
         made = self.source(depth)
@@ -482,6 +502,12 @@ class Drawing:
         self.operators.add(word.lower().removesuffix(" all"))
         return Drawn(f"({left.sql}) {word} ({right.sql})", left.columns, [], left.grouped or right.grouped)
 
+
+_SUBQUERIES = (
+    *("exists", "not exists", "in", "not in", "uncorrelated") * 3,
+    *("scalar", "scalar", *["not in what may be NULL"] * 4),
+)
+"""Some more often, since a change of their value often means that all is computed anew."""
 
 _TABLE = re.compile(r"\b([abc]) AS t\d+")
 _JOINED = re.compile(r"\b([abc]) AS t\d+ (?:LEFT |RIGHT |FULL )?JOIN \1 AS t\d+")
