@@ -9,13 +9,13 @@ from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split, outer_sql, state_sql
-from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare, to_duckdb
+from dbt_arctic.planner.split import Split, outer_sql, without_spare
+from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS
+from tests.planner.states import NAMES, STATE, judge_state, types_of_state
 
-STATE = "kept"
-_NAMES = {table: f"`{table}`" for table in SCHEMAS}
+OPERATORS = ("state further inside",)
 
 
 def inside(ready: Prepared) -> Split | None:
@@ -23,7 +23,7 @@ def inside(ready: Prepared) -> Split | None:
     made = split_inside(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
     if made is None or any(call == "avg" for call, _, _ in made.parts.values()):
         return None
-    return made
+    return without_spare(made)
 
 
 def judge_inside(database: Database, case: Case) -> Verdict | None:
@@ -35,14 +35,21 @@ def judge_inside(database: Database, case: Case) -> Verdict | None:
     return _judge(database, ready, made)
 
 
+def judge_with_state(database: Database, case: Case) -> Verdict:
+    """Over what is kept inside the case, or by the affected keys where nothing is."""
+    ready = prepare(database, case)
+    if isinstance(ready, Verdict):
+        return ready
+    made = inside(ready)
+    return compare(database, ready, InDuckDB()) if made is None else _judge(database, ready, made)
+
+
 def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
-    old = {table: f"`{table}@old`" for table in SCHEMAS}
-    for name, names in ((STATE, _NAMES), (f"{STATE}@old", old)):
-        database.connection.execute(
-            f'CREATE OR REPLACE TEMP TABLE "{name}" AS {to_duckdb(state_sql(made, names))}'
-        )
+    own = judge_state(database, ready, made)
     if any(None in row for row in database.rows(f"SELECT {_listed(made)} FROM `{STATE}`")):
         return Verdict("full", "a key that is NULL", ready.changed)
+    if own.outcome != "incremental":
+        return replace(own, changed=ready.changed)
     for name, first, second in (("minus", "@old", ""), ("plus", "", "@old")):
         database.connection.execute(
             f'CREATE OR REPLACE TEMP TABLE "{STATE}@{name}" AS '
@@ -51,20 +58,20 @@ def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
     both = f'SELECT * FROM "{STATE}@minus" UNION ALL SELECT * FROM "{STATE}@plus"'
     for name in ("changed", "keys"):
         database.connection.execute(f'CREATE OR REPLACE TEMP VIEW "{STATE}@{name}" AS {both}')
-    columns = database.connection.execute(f'DESCRIBE "{STATE}"').fetchall()
-    types = [(name, type_.lower().replace("hugeint", "bigint")) for name, type_, *_ in columns]
-    over = outer_sql(made, f"`{STATE}`", dict(types), _NAMES)
+    types = types_of_state(database)
+    over = outer_sql(made, f"`{STATE}`", types, NAMES)
     found = Counter(database.rows(over))
     if found != ready.expected:
         return Verdict("wrong", f"over the state {found}, not {ready.expected}\n{over}", ready.changed)
     try:
-        query = understand(over, {**database.schemas, STATE: types})
+        query = understand(over, {**database.schemas, STATE: list(types.items())})
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
     is_same = not database.rows(f"SELECT * FROM `{STATE}@changed` LIMIT 1")
     kept = UpstreamFacts(not is_same, made.key, rows=10, changed_rows=-1)
     facts = Facts({**ready.facts.upstreams, STATE: kept})
-    return compare(database, replace(ready, query=query, facts=facts), InDuckDB())
+    verdict = compare(database, replace(ready, query=query, facts=facts), InDuckDB())
+    return replace(verdict, met=verdict.met | own.met | {*OPERATORS})
 
 
 def _listed(made: Split) -> str:

@@ -1,31 +1,38 @@
 """Many random cases: ``python -m tests.planner.soak --cases 100000 --seed 1``.
 
 The last line is ``planner: N cases, I incremental, F full, D differences``. A difference is printed as soon
-as it is found, with its seed.
+as it is found, with its seed. The exit code is 1 if there is any, if an operator was met too rarely, or if
+too few cases were run incrementally.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import sys
 import time
 from collections.abc import Sequence
+from math import sqrt
 
-from tests.planner.random_queries import OPERATORS
+from tests.planner.kinds import KINDS, OPERATORS
 from tests.planner.tally import Tally, tally
 
+OF_EACH_OPERATOR = 0.01
+"""Of the cases: that have it, are run incrementally and have a difference that is not empty."""
+INCREMENTAL = 0.8
+LONG = 20_000
+"""From so many cases on it is not chance that an operator is rare."""
+
 _CHUNK = 250
-_OF_TYPES = 5
-"""Of so many chunks one is of columns of several types."""
 
 
 def soak(cases: int, seed: int, processes: int) -> Tally:
     """Judge ``cases`` seeds from ``seed`` on."""
     chunks = [range(first, min(first + _CHUNK, seed + cases)) for first in range(seed, seed + cases, _CHUNK)]
     done, began, told = Tally(), time.monotonic(), 0.0
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for one in pool.imap_unordered(_tally, enumerate(chunks)):
+    with multiprocessing.get_context("spawn").Pool(processes, _begin) as pool:
+        for one in pool.imap_unordered(tally, chunks):
             done.add(one)
             for wrong in one.wrong:
                 _say(f"DIFFERENT: {wrong}\n")
@@ -36,9 +43,24 @@ def soak(cases: int, seed: int, processes: int) -> Tally:
     return done
 
 
-def _tally(numbered: tuple[int, range]) -> Tally:
-    number, seeds = numbered
-    return tally(seeds, typed=number % _OF_TYPES == _OF_TYPES - 1)
+def floor(share: float, cases: int) -> float:
+    """How many of the cases must be of a kind that is to be a share of them: of few, what chance allows."""
+    expected = share * cases
+    return expected if cases >= LONG else expected - 4 * sqrt(expected * (1 - share))
+
+
+def missing(done: Tally) -> list[str]:
+    """What these cases do not prove, though nothing differs."""
+    rare = done.rare(OPERATORS, floor(OF_EACH_OPERATOR, done.cases))
+    found = [f"{name} was met by {count} cases only" for name, count in rare.items()]
+    if done.incremental < floor(INCREMENTAL, done.cases):
+        found.append(f"{done.incremental} of {done.cases} cases were run incrementally, which is too few")
+    return found
+
+
+def _begin() -> None:
+    """Trees are many small objects, which live as long as a case: to look for cycles often takes long."""
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _say(text: str) -> None:
@@ -56,15 +78,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _say("cases run incrementally with a difference that is not empty, by operator:")
     for name in sorted(OPERATORS, key=lambda name: done.operators[name]):
         _say(f"  {done.operators[name]:7} {name}")
-    for kind, counted in (("full", done.full), ("not for DuckDB", done.not_run)):
+    _say("cases by kind, and of these run incrementally:")
+    for kind in KINDS:
+        cases = sum(count for (name, _), count in done.kinds.items() if name == kind)
+        _say(f"  {cases:7} {kind}, {done.kinds[kind, 'incremental']}")
+    for what, counted in (("full", done.full), ("not for DuckDB", done.not_run)):
         for why, count in counted.most_common():
-            _say(f"  {count:7} {kind}: {why}")
+            _say(f"  {count:7} {what}: {why}")
+    not_proved = missing(done)
+    for one in not_proved:
+        _say(f"TOO FEW: {one}")
     full = sum(done.full.values())
     _say(
         f"planner: {done.cases} cases, {done.incremental} incremental, {full} full, "
         f"{len(done.wrong)} differences"
     )
-    return 1 if done.wrong else 0
+    return 1 if done.wrong or not_proved else 0
 
 
 if __name__ == "__main__":

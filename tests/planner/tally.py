@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from tests.planner.oracle import Database, Verdict, judge
-from tests.planner.random_queries import OPERATORS, draw
+from tests.planner.kinds import KINDS, kind_of
+from tests.planner.oracle import Database, Verdict
+from tests.planner.random_queries import Case
 from tests.planner.random_tables import SCHEMAS, TYPED
 
 
 @dataclass
 class Tally:
-    """:param operators: cases with the operator, run incrementally, with a difference that is not empty."""
+    """:param operators: cases with the operator, run incrementally, with a difference that is not empty.
+    :param kinds: cases, by their kind and what became of them.
+    """
 
     cases: int = 0
     incremental: int = 0
@@ -23,6 +26,7 @@ class Tally:
     full: Counter[str] = field(default_factory=Counter)
     not_run: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
@@ -32,40 +36,45 @@ class Tally:
         self.full += other.full
         self.not_run += other.not_run
         self.operators += other.operators
+        self.kinds += other.kinds
         self.wrong += other.wrong
 
-    def rare(self, share: float) -> dict[str, int]:
-        """Operators that less than a share of the cases have met."""
-        return {name: self.operators[name] for name in OPERATORS if self.operators[name] < share * self.cases}
+    def rare(self, operators: Iterable[str], floor: float) -> dict[str, int]:
+        """Operators that fewer cases have met."""
+        return {name: self.operators[name] for name in operators if self.operators[name] < floor}
 
 
-def tally(seeds: Iterable[int], *, typed: bool = False) -> Tally:
-    """Judge the cases of these seeds, all in one database; ``typed``: of columns of several types."""
-    made, database = Tally(), Database(TYPED if typed else SCHEMAS)
+def tally(seeds: Iterable[int], kind: str | None = None) -> Tally:
+    """Judge the cases of these seeds: of one kind, or of that which each seed has."""
+    made = Tally()
+    databases = {typed: Database(TYPED if typed else SCHEMAS) for typed in (False, True)}
     for seed in seeds:
-        case = draw(seed, typed=typed)
-        try:
-            verdict = judge(database, case)
-        except (duckdb.NotImplementedException, duckdb.BinderException) as error:
-            if "subquery" not in str(error):
-                raise
-            # Some correlated subqueries beside outer joins are not for DuckDB.
-            verdict = Verdict("not for duckdb", str(error).split("\n")[0])
-        except Exception as error:
-            # A crash of the planner, or of the SQL that it wrote: told with the seed, as a wrong result is.
-            verdict = Verdict("wrong", f"{type(error).__name__}: {error}")
+        name = kind or kind_of(seed)
+        case = KINDS[name].draw(seed)
+        verdict = _judged(databases[KINDS[name].typed], name, case)
         made.cases += 1
         made.changed += verdict.changed
+        made.kinds[name, verdict.outcome] += 1
         if verdict.outcome == "incremental":
             made.incremental += 1
             if verdict.changed:
-                made.operators.update(case.operators)
+                made.operators.update(verdict.met)
         elif verdict.outcome == "full":
             made.full[verdict.why] += 1
         elif verdict.outcome == "wrong":
-            made.wrong.append(
-                f"seed {seed}{', typed' * typed}, key {', '.join(case.key)}: {verdict.why}\n{case.sql}"
-            )
+            made.wrong.append(f"seed {seed}, {name}, key {', '.join(case.key)}: {verdict.why}\n{case.sql}")
         else:
             made.not_run[verdict.why] += 1
     return made
+
+
+def _judged(database: Database, kind: str, case: Case) -> Verdict:
+    try:
+        return KINDS[kind].judge(database, case)
+    except Exception as error:
+        unknown = isinstance(error, duckdb.NotImplementedException | duckdb.BinderException)
+        if unknown and "subquery" in str(error):
+            # Some correlated subqueries beside outer joins are not for DuckDB.
+            return Verdict("not for duckdb", str(error).split("\n")[0])
+        # A crash of the planner, or of the SQL that it wrote: told with the seed, as a wrong result is.
+        return Verdict("wrong", f"{type(error).__name__}: {error}")

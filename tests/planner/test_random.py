@@ -12,16 +12,17 @@ from tests.planner.tally import Tally, tally
 
 CASES = 1_500
 OF_TYPES = 400
+OF_LIMITS = 150
 
 
 @pytest.fixture(scope="module")
 def total() -> Tally:
-    return tally(range(CASES))
+    return tally(range(CASES), "plain")
 
 
 @pytest.fixture(scope="module")
 def typed() -> Tally:
-    return tally(range(OF_TYPES), typed=True)
+    return tally(range(OF_TYPES), "typed")
 
 
 def test_no_case_differs(total: Tally) -> None:
@@ -39,10 +40,19 @@ def test_most_cases_are_incremental(total: Tally) -> None:
 def test_each_operator_is_met(total: Tally) -> None:
     """In the long run a hundredth of the cases has each; in a short one chance says less."""
     assert set(total.operators) <= set(OPERATORS)
-    assert not total.rare(0.004)
+    assert not total.rare(OPERATORS, 0.004 * CASES)
 
 
 def test_no_case_of_several_types_differs(typed: Tally) -> None:
     assert not typed.wrong, "\n\n".join(typed.wrong[:3])
     # Sums of floats are refused, and expressions over unions of two types.
     assert typed.incremental >= 0.75 * OF_TYPES
+
+
+def test_the_first_rows_follow_from_a_state() -> None:
+    limited = tally(range(OF_LIMITS), "limited")
+    assert not limited.wrong, "\n\n".join(limited.wrong[:3])
+    assert limited.incremental > 0.8 * OF_LIMITS
+    # The state has all rows, or sums of groups; mostly the first rows change with it.
+    assert limited.operators["limit"] > 0.3 * OF_LIMITS
+    assert limited.operators["stored sums of groups"] > 0

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import re
-from collections import Counter
-from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 import pytest
@@ -15,76 +11,20 @@ from dbt_arctic.planner.determined import check_determined, depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import TIMES, Clock, may_depend_on_time
 from dbt_arctic.planner.parse import named_columns, parse
-from dbt_arctic.planner.plan import full_sql, understand
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.rules import condition
 from dbt_arctic.planner.text import with_relations
-from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, at_old, compare, facts_of
-from tests.planner.random_queries import Case, draw
-from tests.planner.random_tables import SCHEMAS
+from tests.planner.tally import tally
+from tests.planner.timed import OPERATORS
 
 CASES = 300
 
 
-@dataclass(frozen=True)
-class Number:
-    """A time that can be compared with the numbers of random tables."""
-
-    value: int
-
-    def literal(self, function: str) -> str:
-        return str(self.value)
-
-
-def timed(case: Case) -> Case:
-    """The case with the time in place of some numbers that something is compared with."""
-    chance = random.Random(case.seed)
-    return replace(
-        case,
-        sql=re.sub(
-            r"(<=|>=|<>|[<>=]) -?\d+\b",
-            lambda found: f"{found[1]} current_date()" if chance.random() < 0.7 else found[0],
-            case.sql,
-        ),
-    )
-
-
-def prepared(
-    database: Database, case: Case, last: Number, now: Number, *, same_rows: bool
-) -> Prepared | None:
-    old, new = case.tables(0)
-    new = old if same_rows else new
-    database.load(old, new)
-    before = Counter(database.rows(at_old(case.sql).replace("current_date()", last.literal(""))))
-    expected = Counter(database.rows(case.sql.replace("current_date()", now.literal(""))))
-    try:
-        query = understand(case.sql, SCHEMAS, now=now, last=last)
-    except CannotPlan:
-        return None
-    assert Counter(database.rows(full_sql(query, InDuckDB()))) == expected
-    facts = replace(facts_of(old, new), time_moved=True)
-    return Prepared(case, query, facts, before, expected)
-
-
-@pytest.mark.parametrize("same_rows", [True, False], ids=["time alone", "time and rows"])
-def test_what_time_moves_is_found(same_rows: bool) -> None:
-    database, found = Database(), Counter[str]()
-    for seed in range(CASES):
-        case = timed(draw(seed))
-        if "current_date()" not in case.sql:
-            continue
-        chance = random.Random(seed + 1)
-        last, now = Number(chance.randrange(6)), Number(chance.randrange(6))
-        try:
-            ready = prepared(database, case, last, now, same_rows=same_rows)
-        except Exception as error:
-            if "duckdb" not in type(error).__module__:
-                raise
-            continue
-        verdict = Verdict("full", "") if ready is None else compare(database, ready, InDuckDB())
-        assert verdict.outcome != "wrong", f"seed {seed}, {last} to {now}: {verdict.why}\n{case.sql}"
-        found[f"{verdict.outcome}{' changed' if verdict.changed else ''}"] += 1
-    assert found["incremental changed"] > 10
+def test_what_time_moves_is_found() -> None:
+    judged = tally(range(CASES), "timed")
+    assert not judged.wrong, "\n\n".join(judged.wrong[:3])
+    assert not judged.rare(OPERATORS, 0.06 * CASES)
+    assert judged.incremental > 0.7 * CASES
 
 
 @pytest.mark.parametrize("mistake", ["nothing moves", "of what changed, the time now"])
@@ -94,8 +34,7 @@ def test_mistakes_with_time_are_noticed(mistake: str, monkeypatch: pytest.Monkey
         monkeypatch.setattr(signed, "moved", lambda node: None)
     else:
         monkeypatch.setattr(signed, "before", lambda part: part)
-    with pytest.raises(AssertionError, match="seed"):
-        test_what_time_moves_is_found(same_rows=mistake == "nothing moves")
+    assert tally(range(60), "timed").wrong
 
 
 COLUMNS = ["d", "now"]

@@ -1,0 +1,44 @@
+"""The kinds of random cases: how one is drawn from a seed, how it is judged, and what it is to have met."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tests.planner import inside, limited, random_queries, summed, timed
+from tests.planner.kept_queries import draw_kept
+from tests.planner.oracle import Database, Verdict, judge
+from tests.planner.random_queries import Case, draw
+
+
+@dataclass(frozen=True)
+class Kind:
+    """:param share: of a hundred seeds so many have it.
+    :param operators: what cases of no other kind are there for.
+    :param typed: over tables with columns of several types.
+    """
+
+    share: int
+    draw: Callable[[int], Case]
+    judge: Callable[[Database, Case], Verdict]
+    operators: tuple[str, ...] = ()
+    typed: bool = False
+
+
+KINDS = {
+    "plain": Kind(61, draw, judge, random_queries.OPERATORS),
+    "typed": Kind(9, partial(draw, typed=True), judge, typed=True),
+    "summed": Kind(14, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
+    "timed": Kind(8, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
+    "limited": Kind(4, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
+    "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
+}
+OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
+"""Each must be met often, with a change that is not empty."""
+
+
+def kind_of(seed: int) -> str:
+    shares = [kind.share for kind in KINDS.values()]
+    return random.Random(f"kind/{seed}").choices(list(KINDS), shares)[0]

@@ -1,0 +1,43 @@
+"""The first rows of random queries, which follow from a state: all rows, or the sums of their groups."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from dbt_arctic.planner.split import outer_sql, split, without_spare
+from tests.planner.oracle import Database, Verdict, prepare
+from tests.planner.random_queries import Case, draw
+from tests.planner.random_tables import KEYS
+from tests.planner.states import STATE, judge_state, types_of_state
+
+OPERATORS = ("limit",)
+
+
+def draw_limited(seed: int) -> Case:
+    """In an order by all columns: rows that it leaves equal are equal."""
+    dice, case = random.Random(f"limited/{seed}"), draw(seed)
+    columns = dice.sample(case.columns, len(case.columns))
+    order = ", ".join(f"{name}{dice.choice(['', ' DESC'])}" for name in columns)
+    rows = f"LIMIT {dice.randint(1, 4)}{dice.choice(['', '', ' OFFSET 1'])}"
+    return replace(case, sql=f"SELECT * FROM (\n{case.sql}\n) AS q ORDER BY {order} {rows}")
+
+
+def judge_limited(database: Database, case: Case) -> Verdict:
+    """The refresh of the state, and the first rows of it, against the full query."""
+    ready = prepare(database, case)
+    if isinstance(ready, Verdict):
+        return ready
+    made = split(ready.query, case.key, KEYS)
+    if made is None:
+        return Verdict("full", "limit", ready.changed)
+    made = without_spare(made)
+    own = judge_state(database, ready, made)
+    if own.outcome != "incremental":
+        return replace(own, changed=ready.changed)
+    over = outer_sql(made, f"`{STATE}`", types_of_state(database))
+    found = Counter(database.rows(over))
+    if found != ready.expected:
+        return Verdict("wrong", f"over the state {found}, not {ready.expected}\n{over}", ready.changed)
+    return replace(own, changed=ready.changed, met=own.met | {*OPERATORS})

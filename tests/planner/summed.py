@@ -1,0 +1,140 @@
+"""Sums over random queries, and what changed added to the stored ones: in plain Python."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+from dbt_arctic.planner.plan import guard_sql
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.sums import Extreme, Sums, changes_sql, extremes_of_left_sql, plan_sums
+from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
+from tests.planner.random_queries import Case, draw
+from tests.planner.random_tables import KEYS
+
+OPERATORS = (
+    "stored sums of groups",
+    "stored sums of all rows",
+    "stored extremes",
+    "stored extremes that are lost",
+    "stored counts of different values",
+)
+
+_Group = dict[str, object]
+_Key = tuple[object, ...]
+_LEFT = "left_groups"
+
+
+def draw_summed(seed: int) -> Case:
+    dice = random.Random(f"summed/{seed}")
+    return summed(
+        draw(seed), extremes=dice.random() < 0.8, once=dice.random() < 0.3, whole=dice.random() < 0.33
+    )
+
+
+def summed(case: Case, *, extremes: bool = False, once: bool = False, whole: bool = False) -> Case:
+    """Sums over a random query, by one of its columns or over all of it; if asked, with the extremes or how
+    many different values there are.
+    """
+    group, value = case.columns[0], case.columns[-1]
+    numbers = f"count(*) AS n, sum({value}) AS s, count({value}) AS c"
+    names = ("n", "s", "c")
+    if once:
+        middle = case.columns[len(case.columns) // 2]
+        numbers += f", count(DISTINCT {middle}) AS d, count(DISTINCT {value} + 1) AS e"
+        names = (*names, "d", "e")
+    if extremes:
+        numbers, names = f"{numbers}, min({value}) AS low, max({value}) AS high", (*names, "low", "high")
+    if whole:
+        sql = f"SELECT 0 AS one, {numbers} FROM (\n{case.sql}\n) AS q"
+        return replace(case, sql=sql, key=("one",), columns=("one", *names), operators=frozenset())
+    sql = f"SELECT {group} AS g, {numbers} FROM (\n{case.sql}\n) AS q GROUP BY {group}"
+    return replace(case, sql=sql, key=("g",), columns=("g", *names), operators=frozenset())
+
+
+def judge_summed(database: Database, case: Case) -> Verdict:
+    """By sums, where there is a plan of these, else by the affected keys."""
+    ready = prepare(database, case)
+    if isinstance(ready, Verdict):
+        return ready
+    return judge_sums(database, ready) or compare(database, ready, InDuckDB())
+
+
+def judge_sums(database: Database, ready: Prepared) -> Verdict | None:
+    """What changed, added to the stored sums, against the full query; ``None`` where that is not planned."""
+    try:
+        sums = plan_sums(ready.query, ready.case.key, ready.facts)
+    except CannotPlan as error:
+        return Verdict("full", error.reason.code, ready.changed)
+    if sums is None:
+        return None
+    if any(database.rows(guard_sql(one, InDuckDB()))[0][0] for one in sums.guards):
+        return Verdict("full", "guard", ready.changed)
+    # Half of the cases have those rows at hand that else would be gathered.
+    sums = sums.where_kept(KEYS if ready.case.seed % 2 else ())
+    staged = (one.rows for one in (*sums.staged.touched, *sums.staged.gathered))
+    database.keep_met((sums.changes, *staged))
+    groups, lost = _added(database, ready, sums)
+    if lost and sums.of_left is None:
+        return Verdict("full", "extreme", ready.changed)
+    if lost:
+        for row in _asked(database, sums, lost):
+            groups[tuple(row[name] for name in sums.key)].update(row)
+    found = Counter(tuple(group[name] for name in ready.case.columns) for group in groups.values())
+    if found != ready.expected:
+        return Verdict("wrong", f"sums {dict(found)}, not {dict(ready.expected)}", ready.changed)
+    met = {OPERATORS[1] if sums.whole else OPERATORS[0]}
+    met |= {OPERATORS[2]} if sums.extremes else set()
+    met |= {OPERATORS[3]} if lost else set()
+    met |= {OPERATORS[4]} if sums.looks_up else set()
+    return Verdict("incremental", "", ready.changed, met=frozenset(met))
+
+
+def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, _Group], set[_Key]]:
+    """The groups as they are now, and those that have lost an extreme, which the changes do not tell."""
+    rows = (dict(zip(ready.case.columns, row, strict=True)) for row in ready.before)
+    groups = {tuple(row[name] for name in sums.key): row for row in rows}
+    net: dict[tuple[_Key, str], Counter[object]] = defaultdict(Counter)
+    for change in () if sums.changes is None else database.named_rows(changes_sql(sums, InDuckDB())):
+        key = tuple(change[name] for name in sums.key)
+        group = groups.setdefault(key, {**dict.fromkeys(change), **dict(zip(sums.key, key, strict=True))})
+        for name in (*sums.counts, *sums.counted):
+            group[name] = _number(group[name]) + _number(change[name])
+        for name in sums.extremes:
+            net[key, name][change[name]] += _number(change[sums.rows])
+    if not sums.whole:
+        groups = {key: group for key, group in groups.items() if group[sums.rows]}
+    lost = set()
+    for key, group in groups.items():
+        group.update({name: None for name, counter in sums.counted.items() if not group[counter]})
+        for name, which in sums.extremes.items():
+            is_known, group[name] = _extreme(which, group[name], net[key, name])
+            lost |= set() if is_known else {key}
+    return groups, lost
+
+
+def _extreme(which: Extreme, old: object, net: Counter[object]) -> tuple[bool, object]:
+    """Whether the changes tell the least or greatest value, and which it is."""
+    best = min if which == "min" else max
+    values = [_number(value) for value, count in net.items() if value is not None and count > 0]
+    gone = {value for value, count in net.items() if value is not None and count < 0}
+    gained = best(values, default=None)
+    if old in gone and (gained is None or best(gained, _number(old)) != gained):
+        return False, None
+    return True, best((_number(one) for one in (old, gained) if one is not None), default=None)
+
+
+def _asked(database: Database, sums: Sums, lost: set[_Key]) -> list[_Group]:
+    """The extremes of groups that have lost one, from all rows."""
+    rows = (", ".join("NULL" if one is None else str(one) for one in key) for key in lost)
+    values = ", ".join(f"({row})" for row in rows)
+    names = ", ".join(f"key_{place}" for place in range(len(sums.key)))
+    database.connection.execute(
+        f'CREATE OR REPLACE TEMP TABLE "{_LEFT}" AS SELECT * FROM (VALUES {values}) AS v({names})'
+    )
+    return database.named_rows(extremes_of_left_sql(sums, InDuckDB(), f"`{_LEFT}`"))
+
+
+def _number(value: object) -> int:
+    return int(str(value or 0))

@@ -1,0 +1,75 @@
+"""What a long run of random cases has to show besides that nothing differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.planner import kinds, soak
+from tests.planner.kinds import KINDS, OPERATORS, kind_of
+from tests.planner.tally import Tally, tally
+
+
+def counted(cases: int, incremental: int, of_each: int, **others: int) -> Tally:
+    operators = {**dict.fromkeys(OPERATORS, of_each), **others}
+    return Tally(cases, incremental, full=Counter(guard=cases - incremental), operators=Counter(operators))
+
+
+@pytest.mark.parametrize(
+    ("done", "told"),
+    [
+        (counted(100_000, 80_000, 1_000), []),
+        (counted(100_000, 80_000, 1_000, limit=999), ["limit was met by 999 cases only"]),
+        (counted(20_000, 16_000, 200, rollup=0), ["rollup was met by 0 cases only"]),
+        (counted(100_000, 79_999, 1_000), ["79999 of 100000 cases were run incrementally, which is too few"]),
+        # In a short run chance says less.
+        (counted(2_000, 1_540, 3), []),
+        (counted(2_000, 1_500, 3, cube=2), ["cube was met by 2 cases only", "1500 of 2000 cases were"]),
+        (counted(20, 15, 0), []),
+    ],
+)
+def test_each_operator_is_met_often_and_most_cases_are_incremental(
+    done: Tally, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = soak.missing(done)
+    assert len(found) == len(told)
+    assert all(one.startswith(other) for one, other in zip(found, told, strict=True))
+    monkeypatch.setattr(soak, "soak", lambda cases, seed, processes: done)
+    assert soak.main(["--cases", str(done.cases)]) == (1 if told else 0)
+    lines = capsys.readouterr().out.splitlines()
+    full = done.cases - done.incremental
+    assert lines[-1] == (
+        f"planner: {done.cases} cases, {done.incremental} incremental, {full} full, 0 differences"
+    )
+    assert [line for line in lines if line.startswith("TOO FEW: ")] == [f"TOO FEW: {one}" for one in found]
+
+
+def test_a_difference_fails_a_soak(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = counted(100_000, 90_000, 2_000)
+    done.wrong.append("seed 1")
+    monkeypatch.setattr(soak, "soak", lambda cases, seed, processes: done)
+    assert soak.main([]) == 1
+    assert capsys.readouterr().out.endswith("100000 cases, 90000 incremental, 10000 full, 1 differences\n")
+
+
+def test_a_seed_has_a_kind_and_all_kinds_have_their_share() -> None:
+    assert sum(kind.share for kind in KINDS.values()) == 100
+    found = Counter(kind_of(seed) for seed in range(10_000))
+    assert all(abs(found[name] - 100 * kind.share) < 3 * kind.share + 100 for name, kind in KINDS.items())
+
+
+def test_as_many_cases_are_judged_as_seeds_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = tally(range(30))
+    assert done.cases == 30 == sum(done.kinds.values())
+    assert done.incremental + sum(done.full.values()) + sum(done.not_run.values()) == 30
+
+    def crash(*_: object) -> None:
+        raise KeyError("nothing")
+
+    monkeypatch.setitem(kinds.KINDS, "plain", kinds.Kind(61, KINDS["plain"].draw, crash))  # type: ignore[arg-type]
+    (told,) = tally([7], "plain").wrong
+    assert told.startswith("seed 7, plain, key ")
+    assert "KeyError: 'nothing'" in told
