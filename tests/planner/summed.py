@@ -29,7 +29,7 @@ _LEFT = "left_groups"
 def draw_summed(seed: int) -> Case:
     dice = random.Random(f"summed/{seed}")
     return summed(
-        draw(seed), extremes=dice.random() < 0.8, once=dice.random() < 0.3, whole=dice.random() < 0.33
+        draw(seed), extremes=dice.random() < 0.8, once=dice.random() < 0.3, whole=dice.random() < 0.38
     )
 
 

@@ -69,7 +69,7 @@ def test_as_many_cases_are_judged_as_seeds_are_given(monkeypatch: pytest.MonkeyP
     def crash(*_: object) -> None:
         raise KeyError("nothing")
 
-    monkeypatch.setitem(kinds.KINDS, "plain", kinds.Kind(61, KINDS["plain"].draw, crash))  # type: ignore[arg-type]
+    monkeypatch.setitem(kinds.KINDS, "plain", kinds.Kind(52, KINDS["plain"].draw, crash))  # type: ignore[arg-type]
     (told,) = tally([7], "plain").wrong
     assert told.startswith("seed 7, plain, key ")
     assert "KeyError: 'nothing'" in told
