@@ -18,6 +18,7 @@ from dbt_arctic.planner.plan import affected_sql, logged_keys_sql
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.views import make_view
 
 RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 """Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
@@ -59,7 +60,7 @@ def kept_rows(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "ro
         # A statement that reads them five times starts five times as many tasks, which take longer to start
         # than to read them.
         sql = f"SELECT /*+ COALESCE({2 * edge.cores}) */ *\nFROM (\n{sql}\n)"
-    edge.run(f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
+    make_view(edge, f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
     try:
         yield name
     finally:

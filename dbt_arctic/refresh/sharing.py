@@ -21,6 +21,7 @@ from dbt_arctic.refresh.foreseen import foreseen
 from dbt_arctic.refresh.ranges import Range, hull
 from dbt_arctic.refresh.shared_rows import Foreseen, SharedRows
 from dbt_arctic.refresh.upstreams import Upstream, signed
+from dbt_arctic.refresh.views import make_view
 
 SIDE = quote("_arctic_side")
 """-1: a row as it was; 1: a row as it is; 0: one that is as it was."""
@@ -101,7 +102,7 @@ def _of_keyed(
         few_tasks = f"/*+ COALESCE({2 * edge.cores}) */ " if edge.cores else ""
         return f"SELECT {few_tasks}*\nFROM (\n{_rows(upstream, columns, met_by)}\n)"
 
-    relation = shared.kept(upstream.states["minus"], columns, met_by, rows, edge.run, foresee)
+    relation = shared.kept(upstream.states["minus"], columns, met_by, rows, partial(make_view, edge), foresee)
     if relation is None:
         return {}
     listed = quote_all(asked.columns) if asked.columns else "1"
@@ -172,7 +173,7 @@ def _of_compared(
         def selected(columns: Sequence[str], met_by: Mapping[str, Range | None], rows: str = rows) -> str:
             return f"SELECT {quote_all(columns)}\nFROM (\n{rows}\n)"
 
-        relation = shared.kept(rows, columns, {}, selected, edge.run, foresee)
+        relation = shared.kept(rows, columns, {}, selected, partial(make_view, edge), foresee)
         found[state] = f"SELECT {listed}\nFROM {relation or f'({chr(10)}{rows}{chr(10)})'}"
     minus, plus = found["minus"], found["plus"]
     return {**found, "changed": f"{minus}\nUNION ALL\n{plus}", "signed": signed(minus, plus, listed)}
