@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.errors import DuplicateKey, NullKey, StatementError
+from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.columns import expressions
@@ -22,7 +22,7 @@ from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import AsCalled
 from dbt_arctic.planner.plan import Query
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.sums import plan_sums
@@ -218,7 +218,8 @@ def run_over_state(
         if lost is not None and not isinstance(error, StatementError | _Apart):
             drop_keyed(edge, lost)
         schema, sql = edge.query_schema, state.model_sql
-        return run(name, config, plans(edge.catalog, name, config, sql, schema, state.terms, rebuild=builds))
+        alone = plans(edge.catalog, name, config, sql, schema, state.terms, rebuild=builds)
+        return run(name, config, _told(alone, error))
     if builds:
         return outcome
     # A run that ended between the two has left nothing to do but the second.
@@ -229,6 +230,15 @@ def run_over_state(
         choice = outcome.choice if read_all else choice
     rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
+
+
+def _told(alone: AutoPlan, error: Exception) -> AutoPlan:
+    """The plan of a model that does without its state: not its SQL has changed, but what it reads by it."""
+    if alone.reason is None or alone.reason.code != "changed-sql":
+        return alone
+    why = (error.why or error.what) if isinstance(error, ArcticError) else str(error)
+    what = f"it is refreshed without its state, which could not be kept or read{f': {why}' if why else ''}"
+    return replace(alone, reason=Reason("without-state", what))
 
 
 def drop_lost_state(edge: Edge, name: Name) -> None:

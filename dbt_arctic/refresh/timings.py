@@ -34,7 +34,7 @@ _RECENT = 5
 
 _LATE = ("guard", "many-keys", "extreme", "failed")
 """Codes of full refreshes that began as incremental ones, and may do so again for the same cause."""
-_OTHERWISE = ("", "changed-sql", "first-plan")
+_OTHERWISE = ("", "changed-sql", "first-plan", "without-state")
 """Codes of those that began something new: a build has none."""
 _TRIES = 16
 """Of so many refreshes at least one tries to be incremental, or to go on from stored sums."""

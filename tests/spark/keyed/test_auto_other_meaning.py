@@ -73,6 +73,23 @@ def test_rows_of_one_key_in_the_model_leave_its_state(orders: Orders) -> None:
     assert model.rows() == model.rows(model.sql)
 
 
+def test_a_state_that_gets_a_key_of_null_is_given_up(orders: Orders) -> None:
+    part = "CASE WHEN amount < 90 THEN amount % 3 END"
+    summed = (
+        f"SELECT {part} AS part, count(*) AS n FROM {orders.name.sql} GROUP BY {part} HAVING count(*) > 3"
+    )
+    model = Model(orders, "part", summed)
+    model.refresh()
+    assert model.state is not None
+    orders.upsert([{"id": 1, "amount": 95}])
+    assert model.refresh() == "FULL (without-state)"
+    assert model.rows() == model.rows(model.sql)
+    assert model.state is None
+    orders.upsert([{"id": 2, "amount": 3}])
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == model.rows(model.sql)
+
+
 def test_a_compacted_state_is_no_change(orders: Orders) -> None:
     model = Model(orders, "part", BY_PART.format(orders.name.sql, " HAVING count(*) > 1"))
     model.refresh()
