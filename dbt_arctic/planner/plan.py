@@ -44,8 +44,8 @@ class Query:
 
     :param columns: output names as Spark gives them, with their identifiers.
     :param types: the types of the columns of scans, by identifier.
-    :param is_named: whether its text says how each column is called, so that names tell them apart, whatever
-        order these came in.
+    :param is_named: whether its text says how each column but one is called, so that names tell them apart,
+        whatever order these came in.
     """
 
     node: Node
@@ -133,9 +133,10 @@ def understand(
     check_columns(built.node)
     known = {name.lower() for name, _ in built.names}
     by_name = {name.lower(): name for name in shown}
-    is_named = len(known) == len(shown) and by_name.keys() == known
+    others = [name for name in shown if name.lower() not in known]
+    is_named = len(known) == len(by_name) == len(shown) and len(others) <= 1
     if is_named:
-        shown = [by_name[name.lower()] for name, _ in built.names]
+        shown = [by_name.get(name.lower(), *others[:1]) for name, _ in built.names]
     for mine, (name, _) in zip(shown, built.names, strict=True):
         if mine.lower() != name.lower() and mine.lower() in known:
             what = f"Spark gives the columns in another order: {mine}, not {name}"

@@ -305,9 +305,12 @@ def test_columns_that_spark_orders_otherwise_are_not_taken_for_each_other() -> N
     found = understand("SELECT id, x FROM a", SCHEMAS, ["X", "id"])
     assert found.is_named
     assert found.columns == (("id", "id"), ("X", "x"))
-    assert not understand("SELECT id, x + 1 FROM a", SCHEMAS, ["id", "(x + 1)"]).is_named
+    one = understand("SELECT id, x + 1 FROM a", SCHEMAS, ["(x + 1)", "id"])
+    assert one.is_named
+    assert [name for name, _ in one.columns] == ["id", "(x + 1)"]
+    assert not understand("SELECT id, x + 1, x + 2 FROM a", SCHEMAS, ["id", "(x + 1)", "(x + 2)"]).is_named
     with pytest.raises(CannotPlan, match="another order"):
-        understand("SELECT id, x + 1 FROM a", SCHEMAS, ["(x + 1)", "id"])
+        understand("SELECT id, x + 1, x + 2 FROM a", SCHEMAS, ["(x + 1)", "id", "(x + 2)"])
 
 
 def test_a_key_that_is_no_column() -> None:

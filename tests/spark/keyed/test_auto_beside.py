@@ -242,9 +242,21 @@ FROM {orders.name.sql} GROUP BY amount % 3"""
     assert model.rows() == model.rows(model.sql)
 
 
-def test_short_integers_and_names_in_capitals(orders: Orders) -> None:
+def test_short_integers_are_not_kept_as_long_ones(orders: Orders) -> None:
     short = "CAST(amount AS smallint)"
-    sql = f"""SELECT amount % 3 AS Part, max({short}) - min({short}) AS Spread,
+    sql = (
+        f"SELECT amount % 3 AS part, max({short}) - min({short}) AS spread FROM {orders.name.sql} GROUP BY 1"
+    )
+    model = Model(orders, "part", sql)
+    model.refresh()
+    assert not as_table(model).table.hidden
+    orders.delete([{"id": number} for number in (7, 10, 13)])
+    assert model.refresh() == "INCREMENTAL (1 keys)"
+    assert model.rows() == model.rows(model.sql)
+
+
+def test_names_in_capitals(orders: Orders) -> None:
+    sql = f"""SELECT amount % 3 AS Part, max(amount) - min(amount) AS Spread,
   sum(CASE WHEN amount BETWEEN 5 AND 15 THEN amount END) AS S
 FROM {orders.name.sql} GROUP BY amount % 3"""
     model = Model(orders, "part", sql)

