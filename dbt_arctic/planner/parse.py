@@ -33,6 +33,15 @@ _WITHOUT_PARENTHESES = frozenset(TIME | SESSION)
 
 def parse(sql: str) -> exp.Query:
     """:raises CannotPlan: sqlglot does not read it as one query."""
+    return parsed(sql).copy()
+
+
+@lru_cache(maxsize=64)
+def parsed(sql: str) -> exp.Query:
+    """The same, not to be changed: a text is read several times to plan a refresh.
+
+    :raises CannotPlan: sqlglot does not read it as one query.
+    """
     try:
         tokens = VerbatimSpark().tokenize(sql)
         if piped := next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None):

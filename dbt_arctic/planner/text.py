@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 
 from sqlglot import exp
 
 from dbt_arctic.planner.moment import KNOWN, Time, calls
-from dbt_arctic.planner.parse import is_cte, parse
+from dbt_arctic.planner.parse import is_cte, named_columns, parsed
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.syntax import dotted
@@ -18,16 +18,16 @@ def with_relations(
     sql: str,
     text_of: Callable[[str], str | None],
     time: Time | None = None,
-    columns: Container[str] = (),
+    columns: Iterable[str] = (),
 ) -> str:
     """The text with each relation replaced by what ``text_of`` gives for its dotted name (``None``: left).
 
-    :param time: what functions of time are replaced by; ``columns``: names that are no function without
-        parentheses.
+    :param time: what functions of time are replaced by; ``columns``: those of the relations, whose names are
+        no function without parentheses.
 
     :raises CannotPlan: the text cannot be read, or a reference cannot be replaced in place.
     """
-    tree = parse(sql)
+    tree = parsed(sql)
     places: list[tuple[int, int, str]] = []
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier) or is_cte(table):
@@ -55,7 +55,7 @@ def with_relations(
                 "give the relation an alias, and qualify columns with that",
                 line_of(column),
             )
-    places += _times(sql, tree, time, columns) if time is not None else []
+    places += _times(sql, tree, time, named_columns(tree, columns)) if time is not None else []
     made = sql
     for start, end, text in sorted(places, reverse=True):
         made = made[:start] + text + made[end:]

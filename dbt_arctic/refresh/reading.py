@@ -232,7 +232,7 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
                 return f"SELECT * FROM (\n{text}\n) AS _view({names})"
             return reading.upstreams[key].states["new"]
 
-        return with_relations(text, text_of, reading.now, named_columns(parse(text), reading.names))
+        return with_relations(text, text_of, reading.now, reading.names)
 
     return made(sql, target)
 
