@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
+import duckdb
 import pytest
 
 from tests.planner import kinds, soak
 from tests.planner.kinds import KINDS, OPERATORS, kind_of
+from tests.planner.oracle import Database, Verdict
+from tests.planner.random_queries import Case
 from tests.planner.tally import Tally, tally
 
 
@@ -53,6 +57,25 @@ def test_a_difference_fails_a_soak(
     monkeypatch.setattr(soak, "soak", lambda cases, seed, processes: done)
     assert soak.main([]) == 1
     assert capsys.readouterr().out.endswith("100000 cases, 90000 incremental, 10000 full, 1 differences\n")
+
+
+def test_a_case_at_which_the_optimiser_of_duckdb_fails_is_judged_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = KINDS["plain"].judge
+    failed: list[int] = []
+
+    def judge(database: Database, case: Case) -> Verdict:
+        if not failed:
+            failed.append(case.seed)
+            raise duckdb.InternalException("INTERNAL Error: Failed to bind column reference")
+        return real(database, case)
+
+    monkeypatch.setitem(KINDS, "plain", replace(KINDS["plain"], judge=judge))
+    found = tally(range(20), "plain")
+    assert failed
+    assert not found.wrong
+    assert found.incremental > 10
 
 
 def test_a_seed_has_a_kind_and_all_kinds_have_their_share() -> None:
