@@ -9,7 +9,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -109,13 +109,10 @@ class Operator:
 
     def read(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """The columns of a query by name, and its rows."""
-        cursor = self._cursor()
-        try:
+        with closing(self._cursor()) as cursor:
             cursor.execute(sql)
             columns = [str(column[0]) for column in cursor.description or []]
             return columns, cursor.fetchall()
-        finally:
-            cursor.close()
 
     @contextmanager
     def query_after(self, statements: Sequence[str]) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
@@ -125,22 +122,16 @@ class Operator:
             return
         self._connected()
         assert self._engine is not None
-        connection = self._engine.connect()
+        with closing(self._engine.connect()) as connection:
 
-        def run(sql: str) -> list[tuple[Any, ...]]:
-            cursor = connection.cursor()
-            try:
-                cursor.execute(sql)
-                return cursor.fetchall()
-            finally:
-                cursor.close()
+            def run(sql: str) -> list[tuple[Any, ...]]:
+                with closing(connection.cursor()) as cursor:
+                    cursor.execute(sql)
+                    return cursor.fetchall()
 
-        try:
             for statement in statements:
                 run(statement)
             yield run
-        finally:
-            connection.close()
 
     def close(self) -> None:
         if self._connection is not None:

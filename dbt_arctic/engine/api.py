@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
+PARTITIONS = "spark.sql.shuffle.partitions"
+
 
 class ColumnInfo(NamedTuple):
     """One column of a result: its name and its Spark type (``decimal(12,2)``, ``struct<a:int>``)."""

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from dbt_arctic.engine.api import Connection
-
-PARTITIONS = "spark.sql.shuffle.partitions"
-"""Only ever lowered: what a session has is what its machines are for, or what its user has asked for."""
+from dbt_arctic.engine.api import PARTITIONS, Connection
 
 
 @contextmanager
@@ -18,6 +15,7 @@ def tuned(connection: Connection, conf: Mapping[str, str]) -> Iterator[None]:
     """
     settings = connection.session.conf
     if PARTITIONS in conf:
+        # What a session has is what its machines are for, or what its user has asked for.
         conf = {**conf, PARTITIONS: str(min(int(settings.get(PARTITIONS)), int(conf[PARTITIONS])))}
     before = {key: settings.get(key) for key in conf}
     try:

@@ -86,16 +86,11 @@ def _name_units(tree: exp.Query) -> None:
                 unit.replace(exp.Var(this=unit.name))
 
 
-def relations(tree: exp.Query) -> list[str]:
-    """The dotted names of the tables and views that a query reads, as written, each once.
+def named_relations(tree: exp.Query) -> dict[str, exp.Table]:
+    """The tables and views that a query reads, by their dotted names as written: where each stands first.
 
     Names of common table expressions are not among them.
     """
-    return list(named_relations(tree))
-
-
-def named_relations(tree: exp.Query) -> dict[str, exp.Table]:
-    """The tables and views that a query reads, by their names as written: where each stands first."""
     found: dict[str, exp.Table] = {}
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not is_cte(table):
@@ -104,7 +99,7 @@ def named_relations(tree: exp.Query) -> dict[str, exp.Table]:
 
 
 def is_unseen(table: exp.Table) -> bool:
-    """Whether what stands in FROM may read relations that ``relations`` does not tell: a function, or a
+    """Whether what stands in FROM may read relations that ``named_relations`` does not tell: a function, or a
     table of metadata.
     """
     function = table.this

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager, nullcontext
 
+from dbt_arctic.engine.api import PARTITIONS
 from dbt_arctic.refresh.edge import Edge
 
 ROWS = 100_000
@@ -38,9 +39,6 @@ _ROWS_OF_TASK = 500_000
 _TASKS = 8
 """At least, where there are so many cores. Rows that a join makes more of are not counted."""
 
-PARTITIONS = "spark.sql.shuffle.partitions"
-"""A session that has fewer keeps its own."""
-
 
 def changes(edge: Edge, rows: int, read: int) -> AbstractContextManager[None]:
     """The settings of statements over ``rows`` changed rows; -1 where that is not known.
@@ -54,4 +52,5 @@ def planned_once(cores: int | None, rows: int, read: int) -> dict[str, str]:
     """The settings of a statement over few changed rows."""
     # Each is read at two states.
     tasks = max(min(cores or _TASKS, _TASKS), math.ceil((2 * rows + read) / _ROWS_OF_TASK))
+    # A session that has fewer keeps its own.
     return {**ADAPTIVE, PARTITIONS: str(tasks)} if read >= 0 else ADAPTIVE

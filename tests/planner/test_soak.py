@@ -8,7 +8,7 @@ from dataclasses import replace
 import duckdb
 import pytest
 
-from tests.planner import kinds, soak
+from tests.planner import soak
 from tests.planner.kinds import KINDS, OPERATORS, kind_of
 from tests.planner.oracle import Database, Verdict
 from tests.planner.random_queries import Case
@@ -89,10 +89,10 @@ def test_as_many_cases_are_judged_as_seeds_are_given(monkeypatch: pytest.MonkeyP
     assert done.cases == 30 == sum(done.kinds.values())
     assert done.incremental + sum(done.full.values()) + sum(done.not_run.values()) == 30
 
-    def crash(*_: object) -> None:
+    def crash(database: Database, case: Case) -> Verdict:
         raise KeyError("nothing")
 
-    monkeypatch.setitem(kinds.KINDS, "plain", kinds.Kind(52, KINDS["plain"].draw, crash))  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, "plain", replace(KINDS["plain"], judge=crash))
     (told,) = tally([7], "plain").wrong
     assert told.startswith("seed 7, plain, key ")
     assert "KeyError: 'nothing'" in told

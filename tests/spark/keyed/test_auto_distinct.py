@@ -15,6 +15,7 @@ from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.state import load_keyed
 from tests.spark.keyed.conftest import Orders
 
 BY_HISTORY = True
@@ -108,6 +109,22 @@ def test_where_a_value_cannot_be_computed_of_other_rows_groups_are_computed_by_t
     orders.upsert([{"id": 1, "amount": 2}])
     assert str(refreshed(orders, model, sql).choice) == "INCREMENTAL (1 keys)"
     assert tries, "the look-up was to be tried, and to fail"
+
+
+def test_where_stored_counts_are_not_those_of_the_rows_all_groups_are_computed_anew(shop: Any) -> None:
+    """Also those that nothing has touched: nobody knows which of them are wrong."""
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number % 7} for number in range(40)])
+    model = orders.name.sibling("counts")
+    sql = (
+        "SELECT id % 4 AS part, count(*) AS orders, count(DISTINCT amount) AS different "
+        f"FROM {orders.name.sql} GROUP BY id % 4"
+    )
+    refreshed(orders, model, sql)
+    base = load_keyed(orders.session.catalog, model).base
+    orders.session.query(f"UPDATE {base.sql} SET orders = 0")
+    orders.delete([{"id": 1}])
+    assert str(refreshed(orders, model, sql).choice) == "FULL (failed)"
 
 
 def test_a_state_that_was_kept_by_other_columns_is_built_anew(shop: Any) -> None:

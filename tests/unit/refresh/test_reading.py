@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed, decode_consumed
-from dbt_arctic.planner.parse import is_unseen, parse, relations
+from dbt_arctic.planner.parse import is_unseen, named_relations, parse
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh import reading as reading_module
@@ -94,7 +94,7 @@ def test_so_are_views_settings_and_words_but_no_space_and_no_comment() -> None:
     ],
 )
 def test_a_common_table_expression_hides_a_table_from_those_after_it(sql: str, read: list[str]) -> None:
-    assert sorted(relations(parse(sql))) == read
+    assert sorted(named_relations(parse(sql))) == read
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""Views that a refresh makes keep what their text meant, and what a session was told is as before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dbt_arctic.engine.tuned import tuned
+from dbt_arctic.refresh.affected import kept_rows
+from dbt_arctic.refresh.shared_rows import SharedRows
+from dbt_arctic.refresh.views import ANALYSED, make_view
+from tests.spark.keyed.conftest import Orders
+
+
+@pytest.fixture
+def orders(shop: Any) -> Orders:
+    made: Orders = shop.table()
+    made.build([{"id": number, "amount": number} for number in range(5)])
+    session = made.session
+    session.edge = replace(session.edge, tuned=partial(tuned, session.connection))
+    return made
+
+
+def keeps_its_meaning(orders: Orders, name: str, *, of_all: bool = False) -> bool:
+    catalog = orders.session.connection.session._jsparkSession.sessionState().catalog()
+    made = catalog.getRawGlobalTempView(name) if of_all else catalog.getRawTempView(name)
+    return "storingAnalyzedPlan" in str(made.get().tableMeta().properties())
+
+
+def test_views_of_a_refresh_keep_what_their_text_meant(orders: Orders) -> None:
+    edge, table = orders.session.edge, orders.table
+    rows = f"SELECT id FROM {orders.name.sql} WHERE id > 2"
+    with kept_rows(edge, table, rows, "keys") as kept:
+        assert keeps_its_meaning(orders, kept)
+        assert sorted(orders.session.query(f"SELECT * FROM `{kept}`")) == [(3,), (4,)]
+    shared = SharedRows()
+    for _ in range(2):
+        relation = shared.kept("rows", ["id"], {}, lambda columns, met_by: rows, partial(make_view, edge))
+    assert relation is not None
+    assert keeps_its_meaning(orders, relation.rpartition(".")[2].strip("`"), of_all=True)
+    assert sorted(orders.session.query(f"SELECT * FROM {relation}")) == [(3,), (4,)]
+    orders.session.query(f"DROP VIEW {relation}")
+
+
+def test_a_user_s_own_view_is_as_spark_makes_it(orders: Orders) -> None:
+    make_view(orders.session.edge, "stage_keys", "CREATE OR REPLACE TEMPORARY VIEW ours AS SELECT 1 AS x")
+    orders.session.query("CREATE OR REPLACE TEMPORARY VIEW theirs AS SELECT 1 AS x")
+    assert keeps_its_meaning(orders, "ours")
+    assert not keeps_its_meaning(orders, "theirs")
+    (setting,) = ANALYSED
+    assert orders.session.connection.session.conf.get(setting) == "false"
