@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from dbt_common.tests import enable_test_caching
@@ -44,4 +45,17 @@ LONGEST_FIRST = (
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    reject_unordered_names(items)
     items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))
+
+
+def reject_unordered_names(items: list[pytest.Item]) -> None:
+    """A set is spelled in another order by each worker: they would collect different tests, and run none."""
+    unordered = [
+        item.nodeid
+        for item in items
+        for value in getattr(item, "callspec", SimpleNamespace(params={})).params.values()
+        if isinstance(value, set | frozenset) and str(value) in item.nodeid
+    ]
+    if unordered:
+        raise pytest.UsageError(f"the name of a test has a set in it; make it a sorted list: {unordered[0]}")
