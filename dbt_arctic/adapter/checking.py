@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +29,11 @@ from dbt_arctic.keyed.names import Name, quote
 
 AUTOMATIC = "config.incremental_strategy:auto"
 """What dbt calls the models in question."""
+WRITTEN_KEYS = (
+    *("unique_id", "database", "schema", "alias"),
+    *("config.materialized", "config.incremental_strategy"),
+)
+"""What has to be known, before anything runs, of all that a check would write."""
 
 
 @dataclass
@@ -71,14 +76,17 @@ def check_project(
     keep: bool = False,
 ) -> Checked:
     """:param select: as in dbt; what the selection reads is built too.
-    :raises ConfigError: something would be written outside of the copy, or dbt failed on it.
+    :raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
+        failed on it.
     """
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
     catalog = target.credentials.database
     selection = ["--select", *(f"+{part}" for part in select or (AUTOMATIC,))]
     found = Checked()
     with elsewhere(Elsewhere(schema)):
-        _refuse_writes_outside(target, Name(catalog, schema, ""), selection)
+        written = _list(target, ["model", "seed", "snapshot"], WRITTEN_KEYS, selection)
+        _refuse_nothing_to_compare(target, select, written)
+        _refuse_writes_outside(target, Name(catalog, schema, ""), written)
     with _schema(operator, Name(catalog, schema, ""), keep):
         needed = {node["unique_id"] for node in _list(target, ["source"], ["unique_id"], selection)}
         manifest = _dbt(target, "parse").result
@@ -116,12 +124,25 @@ def check_project(
     return found
 
 
-def _refuse_writes_outside(target: Target, copy: Name, selection: Sequence[str]) -> None:
+def _refuse_nothing_to_compare(
+    target: Target, select: Sequence[str], written: Sequence[Mapping[str, Any]]
+) -> None:
+    """Without an automatic model a check would find no difference, whatever is wrong."""
+    configs = ({key.removeprefix("config."): value for key, value in node.items()} for node in written)
+    if any(is_automatic(config) for config in configs):
+        return
+    raise ConfigError(
+        f"no automatic model is selected by {' '.join(select)}" if select else "no model is automatic",
+        where=str(target.project_root),
+        why="a check compares automatic models with their whole query, and would compare nothing",
+        fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model, or see "
+        f"which ones are: dbt ls --select {AUTOMATIC}",
+    )
+
+
+def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping[str, Any]]) -> None:
     """A project may name schemas as it likes: a check must not write to its tables, and change its seeds."""
-    written = ["model", "seed", "snapshot"]
-    for node in _list(
-        target, written, ["unique_id", "database", "schema", "alias", "config.materialized"], selection
-    ):
+    for node in written:
         if node["config.materialized"] == "ephemeral":
             continue
         place = Name(node["database"], node["schema"], node["alias"])

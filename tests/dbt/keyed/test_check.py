@@ -49,6 +49,26 @@ def test_a_check_refuses_a_project_that_would_write_outside_of_the_copy(shop: Sh
     assert shop.catalog.list_schemas() == before
 
 
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ((), "no model is automatic"),
+        (("rows",), "no automatic model is selected by rows"),
+        (("typo",), "by typo"),
+    ],
+)
+def test_a_check_that_would_compare_nothing_says_so_and_fails(
+    shop: Shop, select: tuple[str, ...], words: str
+) -> None:
+    shop.model("rows", "select 1 as id")
+    before = shop.catalog.list_schemas()
+    done = checked(shop, *select)
+    assert done.exit_code == 2, done.output
+    assert words in done.output
+    assert "dbt ls --select config.incremental_strategy:auto" in done.output
+    assert shop.catalog.list_schemas() == before
+
+
 LINES = """SELECT id div 4 AS order_id, id % 4 AS line, id div 2 % 16 AS event, id / 7D AS price,
     date_add(current_date(), CAST(id % 24 AS INT) - 10) AS due,
     TIMESTAMP'2026-01-01' + make_interval(0, 0, 0, 0, id % 5) AS at,
