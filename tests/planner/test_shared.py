@@ -9,7 +9,6 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -24,6 +23,7 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.sums import changes_sql, plan_sums
 from dbt_arctic.refresh import sharing
 from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.reading import Reading
 from dbt_arctic.refresh.shared_rows import SharedRows
 from dbt_arctic.refresh.upstreams import Upstream, signed
@@ -63,7 +63,7 @@ class World:
     connection: duckdb.DuckDBPyConnection
     upstreams: dict[str, Upstream] = field(default_factory=dict)
     shared: SharedRows = field(default_factory=SharedRows)
-    alongside: object = None
+    alongside: Any = None
 
     def load(self, old: Tables, new: Tables, ranged: bool = False, images: str = "") -> None:
         for table, columns in SCHEMAS.items():
@@ -114,7 +114,7 @@ class World:
             marks = ", ".join("?" for _ in rows[0])
             self.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
-    def run(self, step: str, sql: str) -> int:
+    def run(self, step: str, sql: str, table: object = None) -> int:
         if step == "name_rows":
             self.rows(sql.replace("GLOBAL TEMPORARY VIEW", "VIEW"))
         return 0
@@ -146,8 +146,14 @@ class World:
     def shared_plan(self, query: Query, **found: Any) -> AutoPlan:
         reading = Reading(self.upstreams)
         plan = AutoPlan("model", "incremental", None, "", reading, {}, {}, query=query, **found)
-        edge: Any = SimpleNamespace(
-            shared=self.shared, run=self.run, cores=None, catalog=None, alongside=self.alongside
+        nothing: Any = None
+        edge = Edge(
+            catalog=nothing,
+            run=self.run,
+            query_schema=nothing,
+            query=self.rows,
+            shared=self.shared,
+            alongside=self.alongside,
         )
         return sharing.with_shared_rows(edge, Name("lake", "shop", "model"), plan)
 
