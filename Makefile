@@ -41,8 +41,12 @@ demo: java ## Load TPC-H data, refresh, compact, compare with a rebuild
 	@$(BIN)/python example_project/demo.py --scale $(SCALE) --rounds $(ROUNDS)
 
 .PHONY: test
-test: java ## Run all tests
+test: java ## Run all tests in their short form
 	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+
+.PHONY: test-long
+test-long: export ARCTIC_TESTS := long
+test-long: test ## Run all tests in their long form: every seed, place and way; two to three times as long
 
 .PHONY: check
 check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no Java

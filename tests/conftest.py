@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from dbt_common.tests import enable_test_caching
 
+from tests.extent import leave_out_long
+
 # Tests run many small statements: a quick compiler and a collector without threads of its own halve the
 # work of each Spark, and two of them share two cores. That compiler gets 48 MiB for its code unless told
 # otherwise, which fill up after some minutes: then methods are thrown away and compiled again.
@@ -43,7 +45,8 @@ LONGEST_FIRST = (
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out_long(config, items)
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     reject_unordered_names(items)
     items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))

@@ -16,13 +16,17 @@ import yaml
 
 DEMO = Path(__file__).resolve().parents[2] / "example_project" / "demo.py"
 PROJECT = DEMO.parent
+LONGEST_S = 1500
+pytestmark = pytest.mark.timeout(LONGEST_S + 60)
 LAST_LINE = re.compile(r"demo: (\d+) rounds, (\d+) models, (\d+) differences, \d+ seconds")
 
 
 def run_demo(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(DEMO), "--dir", str(work), *arguments]
     environment = {**os.environ, "DBT_PROFILES_DIR": str(quick_profile(work.with_name("profile")))}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=LONGEST_S, env=environment
+    )
 
 
 def quick_profile(folder: Path) -> Path:

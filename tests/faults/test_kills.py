@@ -13,8 +13,15 @@ from tests.faults.kills import COMPACTIONS, KINDS, Kills
 
 @pytest.mark.parametrize(
     ("kinds", "ways"),
-    [(KINDS, ("landed", "catalog")), ((*COMPACTIONS, "upsert", "upsert"), ("catalog", "before"))],
-    ids=["of what writes", "of what compacts"],
+    [
+        pytest.param(KINDS, ("landed", "catalog"), id="of what writes"),
+        pytest.param(
+            (*COMPACTIONS, "upsert", "upsert"),
+            ("catalog", "before"),
+            id="of what compacts",
+            marks=pytest.mark.long,
+        ),
+    ],
 )
 def test_nothing_is_lost_or_doubled_by_kills(
     engine: SessionEngine, warehouse: Path, kinds: tuple[str, ...], ways: tuple[str, ...]

@@ -5,10 +5,11 @@ What runs is dbt-arctic itself; only Spark and Iceberg's commits are modelled. `
 
 from __future__ import annotations
 
+from tests.extent import extent
 from tests.model.random_stories import tell
 from tests.model.world import MemoryWorld
 
-STORIES = 100
+STORIES = extent(40, 100)
 STEPS = 30
 
 

@@ -15,13 +15,14 @@ from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import affected_sql, plan_incremental, understand
 from dbt_arctic.planner.split import Split, outer_sql, rows_of_state_sql, state_sql, without_spare
 from dbt_arctic.planner.sums import plan_sums
+from tests.extent import extent
 from tests.planner import tpch_data
 from tests.planner.inside import OPERATORS, judge_inside
 from tests.planner.oracle import Database, InDuckDB, to_duckdb
 from tests.planner.random_queries import Case
 from tests.planner.tally import tally
 
-CASES = 250
+CASES = extent(120, 250)
 TPCH = {"q13", "q15", "q17", "q20", "q22"}
 SALES = {"s": (("id", "int"), ("c", "int"), ("x", "int")), "k": (("id", "int"), ("n", "int"))}
 KEYS = {"s": ("id",), "k": ("id",)}

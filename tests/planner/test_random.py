@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.extent import extent
 from tests.planner.random_queries import OPERATORS
 from tests.planner.tally import Tally, tally
 
-CASES = 1_500
-OF_TYPES = 400
-OF_LIMITS = 150
+CASES = extent(500, 1_500)
+OF_TYPES = extent(200, 400)
+OF_LIMITS = extent(100, 150)
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,12 @@ from dbt_arctic.planner.gathered import SIDE
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.sums import plan_sums
+from tests.extent import extent
 from tests.planner.random_tables import SCHEMAS
 from tests.planner.summed import OPERATORS
 from tests.planner.tally import Tally, tally
 
-CASES = 400
+CASES = extent(200, 400)
 
 
 @pytest.fixture(scope="module")

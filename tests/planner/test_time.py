@@ -14,10 +14,11 @@ from dbt_arctic.planner.parse import named_columns, parse
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.rules import condition
 from dbt_arctic.planner.text import with_relations
+from tests.extent import extent
 from tests.planner.tally import tally
 from tests.planner.timed import OPERATORS
 
-CASES = 300
+CASES = extent(150, 300)
 
 
 def test_what_time_moves_is_found() -> None:

@@ -1,4 +1,7 @@
-"""dbt's own classes on Spark Connect: every materialization, seeds, snapshots, tests, docs, Python models."""
+"""dbt's own classes on Spark Connect: every materialization, seeds, snapshots, tests, docs, Python models.
+
+The same classes run in ``tests/dbt/suite`` on a session: the short form has one of each way to use a server.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,17 @@ class TestSimpleMaterializations(BaseSimpleMaterializations):
     pass
 
 
+@pytest.mark.long
 class TestEphemeral(BaseEphemeral):
     pass
 
 
+@pytest.mark.long
 class TestGenericTests(BaseGenericTests):
     pass
 
 
+@pytest.mark.long
 class TestIncremental(BaseIncremental):
     pass
 
@@ -40,6 +46,7 @@ class TestKeyedIncremental(BaseIncremental):
         return {"name": "incremental", "models": {"+unique_key": "id", "+buckets": 2}}
 
 
+@pytest.mark.long
 class TestSnapshotCheckCols(BaseSnapshotCheckCols):
     pass
 
@@ -52,6 +59,7 @@ class TestPythonModel(BasePythonModelTests):
     pass
 
 
+@pytest.mark.long
 class TestPythonIncremental(BasePythonIncrementalTests):
     pass
 

@@ -2,12 +2,13 @@
 
 Two ways of being cut off: the process dies before a statement (so also right after the one before), or a
 statement lands and nobody is told, after which the process goes on to clean up. Each test repeats one
-operation on one table, cut off one statement later each time, until it comes to its end.
+operation on one table, cut off one statement later each time, until it comes to its end. In the long form
+each statement has both ways, in the short one they are had in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -17,20 +18,25 @@ from dbt_arctic.compaction.major import trim_settled
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
+from tests.extent import extent
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
-EITHER_WAY = pytest.mark.parametrize("way", ["die", "lose_the_answer"])
+BOTH = ("die", "lose_the_answer")
+EITHER_WAY = pytest.mark.parametrize(
+    "ways",
+    extent([pytest.param(BOTH, id="in turn")], [pytest.param((way,), id=way) for way in BOTH]),
+)
 
 
 @pytest.fixture
 def until_it_ends(shop: Any, cut_off: Any) -> Callable[..., int]:
     """``run(n, session)`` in a session that is cut off at its n-th statement, for each n that there is."""
 
-    def repeat(run: Callable[[int, Any], Any], way: str = "die") -> int:
+    def repeat(run: Callable[[int, Any], Any], *ways: str) -> int:
         for at in range(20):
             session = shop.session()
-            getattr(session.statements, way)(at)
+            getattr(session.statements, ways[at % len(ways)] if ways else "die")(at)
             try:
                 run(at, session)
             except cut_off:
@@ -100,7 +106,7 @@ def test_a_full_refresh(shop: Any, until_it_ends: Any, listed: Any) -> None:
     assert listed() == {"orders"}
 
 
-@EITHER_WAY
+@pytest.mark.parametrize("way", BOTH)
 def test_an_upsert(shop: Any, until_it_ends: Any, way: str) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -126,7 +132,7 @@ def test_an_upsert(shop: Any, until_it_ends: Any, way: str) -> None:
 
 
 @EITHER_WAY
-def test_a_compaction(shop: Any, until_it_ends: Any, way: str) -> None:
+def test_a_compaction(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
     model = amounts(orders)
@@ -146,13 +152,13 @@ def test_a_compaction(shop: Any, until_it_ends: Any, way: str) -> None:
                 assert shop.main.log_of(orders.compact) == []
             assert amounts(orders) == model
 
-    assert until_it_ends(run, way) >= 7
+    assert until_it_ends(run, *ways) >= 7
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 
 
 @EITHER_WAY
-def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, way: str) -> None:
+def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
     model = amounts(orders)
@@ -175,13 +181,13 @@ def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, way: str) -
             model[52] = at
             assert amounts(orders) == model
 
-    assert until_it_ends(run, way) == 3
+    assert until_it_ends(run, *ways) == 3
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 
 
 @EITHER_WAY
-def test_a_rollback(shop: Any, until_it_ends: Any, way: str) -> None:
+def test_a_rollback(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
     built = orders.version.token
@@ -195,7 +201,7 @@ def test_a_rollback(shop: Any, until_it_ends: Any, way: str) -> None:
         finally:
             assert amounts(orders) in (changed, then), "all of it or nothing"
 
-    assert until_it_ends(run, way) == 4
+    assert until_it_ends(run, *ways) == 4
     assert amounts(orders) == then
 
 
@@ -238,7 +244,9 @@ def test_an_evolution(shop: Any, until_it_ends: Any, change: str) -> None:
 
 
 @EITHER_WAY
-def test_a_write_of_two_statements_to_a_plain_table(shop: Any, until_it_ends: Any, way: str) -> None:
+def test_a_write_of_two_statements_to_a_plain_table(
+    shop: Any, until_it_ends: Any, ways: Sequence[str]
+) -> None:
     target = shop.main.name("target")
     shop.main.query(f"CREATE TABLE {target.sql} (id BIGINT, amount INT) USING iceberg")
 
@@ -265,4 +273,4 @@ def test_a_write_of_two_statements_to_a_plain_table(shop: Any, until_it_ends: An
             model[1] = 100 + at
             assert rows() == model
 
-    assert until_it_ends(run, way) == 5
+    assert until_it_ends(run, *ways) == 5

@@ -16,8 +16,9 @@ from dbt_arctic.refresh import adding
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.state import current_version, load_keyed
+from tests.extent import extent
 
-ROUNDS = 5
+ROUNDS = extent(3, 5)
 
 
 def automatic(model: str, key: str) -> KeyedConfig:

@@ -14,6 +14,7 @@ from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.edge import Outcome
 from dbt_arctic.refresh.state import load_change, load_keyed
+from tests.extent import extent
 from tests.spark.keyed.conftest import Orders
 
 
@@ -102,12 +103,12 @@ def test_images_are_no_changes_for_who_counts_them(chain: Chain) -> None:
     assert plan.changed_rows == 3
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(extent(1, 3)))
 def test_random_rounds(chain: Chain, seed: int) -> None:
     """Several commits of one key between two looks; keys that go and come back; compaction and trims."""
     drawn = random.Random(seed)
     looked_up = 0
-    for _ in range(12):
+    for _ in range(extent(8, 12)):
         keys = drawn.sample(range(50), 6)
         gone = keys[: drawn.randint(0, 3)]
         chain.orders.apply(

@@ -3,11 +3,13 @@
 Each test repeats one operation, and something happens to a statement one place later each time, until the
 operation has no such statement. ``run_twice``: the statement arrives a second time. ``delay``: its process
 dies after it has sent it, the next run goes through, and then it arrives. ``lose_the_answer``: it arrives,
-and nobody is told. The next thing that a user would do follows, and rows are compared with a dict.
+and nobody is told. The next thing that a user would do follows, and rows are compared with a dict. In the
+long form each statement has each kind of trouble, in the short one the kinds are had in turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.spark.keyed.trouble import ROWS, WAYS, amounts
@@ -18,10 +20,10 @@ def rows(model: dict[int, int]) -> list[dict[str, int]]:
 
 
 @WAYS
-def test_builds(shop: Any, troubled: Any, way: str) -> None:
+def test_builds(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
-    for at, attempt in troubled(way):
+    for at, attempt in troubled(*ways):
         model = {1: at, 20 + at: at}
         if attempt(lambda session, model=model: orders.on(session).build(rows(model))):
             assert amounts(orders) == model
@@ -35,11 +37,11 @@ def test_builds(shop: Any, troubled: Any, way: str) -> None:
 
 
 @WAYS
-def test_upserts(shop: Any, troubled: Any, way: str) -> None:
+def test_upserts(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
     model = amounts(orders)
-    for at, attempt in troubled(way):
+    for at, attempt in troubled(*ways):
         batch = {1: 50 + at, 20 + at: 1}
         if attempt(lambda session, batch=batch: orders.on(session).upsert(rows(batch))):
             assert amounts(orders) == {**model, **batch}
@@ -52,11 +54,11 @@ def test_upserts(shop: Any, troubled: Any, way: str) -> None:
 
 
 @WAYS
-def test_compactions(shop: Any, troubled: Any, way: str) -> None:
+def test_compactions(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
     model = amounts(orders)
-    for at, attempt in troubled(way):
+    for at, attempt in troubled(*ways):
         orders.apply([{"id": at, "amount": 100 + at}], [{"id": at - 1}])
         model[at] = 100 + at
         model.pop(at - 1, None)
@@ -73,12 +75,12 @@ def test_compactions(shop: Any, troubled: Any, way: str) -> None:
 
 
 @WAYS
-def test_pulls(shop: Any, troubled: Any, way: str) -> None:
+def test_pulls(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
     copy = shop.consumer("copy", orders)
     copy.run()
-    for at, attempt in troubled(way):
+    for at, attempt in troubled(*ways):
         orders.apply([{"id": at, "amount": 100 + at}, {"id": 50 + at, "amount": at}], [{"id": at - 1}])
         if attempt(lambda session: copy.on(session).run()):
             assert [{**row, "source": "orders"} for row in orders.rows()] == copy.rows()

@@ -1,11 +1,12 @@
 """What is computed from the table, and what maintains it, with a catalog that answers twice, late or never.
 
-As in ``test_catalog_trouble.py``, of which this is the second part. What goes through the same computed
-write has each kind of trouble at each statement once, the others in turn.
+As in ``test_catalog_trouble.py``, of which this is the second part. In the long form, too, what goes
+through the same computed write has the kinds of trouble in turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at
+from tests.extent import extent
 from tests.spark.keyed.test_adopt import findings
 from tests.spark.keyed.test_erase import traces
 from tests.spark.keyed.test_modify import run as modify
@@ -45,9 +47,9 @@ def orders(shop: Any) -> Any:
 
 
 @WAYS
-def test_updates_deletes_and_merges(orders: Any, troubled: Any, way: str) -> None:
+def test_updates_deletes_and_merges(orders: Any, troubled: Any, ways: Sequence[str]) -> None:
     model = noted(orders)
-    for at, attempt in troubled(way):
+    for at, attempt in troubled(*ways):
         key = at % 4
         orders.upsert([{"id": key, "amount": 100 + at, "note": "c"}, {"id": 9, "amount": at, "note": "gone"}])
         model |= {key: (100 + at, "c")}
@@ -123,11 +125,11 @@ def test_rollbacks_to_savepoints(shop: Any, troubled: Any) -> None:
 
 
 @WAYS
-def test_evolutions(shop: Any, troubled: Any, way: str) -> None:
+def test_evolutions(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     """A column is added and another dropped in one run."""
     orders = shop.table(types={"id": "bigint", "c": "string"}, on_schema_change="sync_all_columns")
     orders.build([{"id": 1, "c": "old"}, {"id": 2, "c": "old"}])
-    for at, attempt in troubled(way):
+    for at, attempt in troubled(*ways):
         column = f"c{at}"
         evolved = orders.with_types({"id": "bigint", column: "string"})
         batch = [{"id": 1, column: "new"}]
@@ -151,7 +153,7 @@ def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> Non
     def erase_at(session: Any) -> Any:
         return erase(session.edge, plan_by_values(session.edge, orders.name, [("id", "777001")]), force=True)
 
-    for at, attempt in troubled(*IN_TURN, every=2):
+    for at, attempt in troubled(*IN_TURN, every=extent(4, 2)):
         orders.upsert([{"id": 777_001, "amount": 1}, {"id": 20 + at, "amount": at}])
         model[20 + at] = at
         if at % 4:
@@ -168,9 +170,9 @@ def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> Non
 
 
 @WAYS
-def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, way: str) -> None:
+def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, ways: Sequence[str]) -> None:
     # From the step on that looks at the keys: what is before changes nothing that anybody sees.
-    for at, attempt in troubled(way, first=5):
+    for at, attempt in troubled(*ways, first=5):
         orders = shop.table(f"orders{at}", buckets=None)
         shop.main.query(
             f"CREATE TABLE {orders.name.sql} USING iceberg "

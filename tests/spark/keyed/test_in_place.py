@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.compaction.rewrite import REWRITTEN, compact_full, compact_minor
+from tests.extent import extent
 
 N = 3000
 
@@ -56,6 +57,10 @@ def executed(session: Any, query: str, aqe: bool) -> tuple[str, int]:
     count = len(frame.collect())
     text = str(frame._jdf.queryExecution().executedPlan().toString())
     return text.split("== Initial Plan ==")[0], count
+
+
+FEW = ("two views", "outer, a plain table and a view", "three views", "composite with single")
+"""Kinds of joins that the short form has."""
 
 
 def exchanges(plan: str) -> list[str]:
@@ -110,7 +115,7 @@ def test_joins_of_keyed_tables_are_in_place_whatever_is_pending(shop: Any, sessi
         if change is not None:
             change()
         left = N if pending in ("nothing", "one row of one table", "one row of each") else N - DELETED
-        for label, query in queries.items():
+        for label, query in extent([one for one in queries.items() if one[0] in FEW], [*queries.items()]):
             # Adaptive execution is the default, and what can crash; without it, the two ends will do.
             for aqe in (True, False) if pending in ("nothing", "rows in every bucket") else (True,):
                 plan, count = executed(session, query, aqe)

@@ -78,7 +78,14 @@ SCENARIOS: dict[str, tuple[dict[str, str], Callable[[int], Row], dict[str, Any]]
 }
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+KEYS_OF_MANY_TYPES = ("string and date", "decimal", "binary", "timestamp")
+"""Each type is a key in ``test_types.py``, too."""
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in KEYS_OF_MANY_TYPES)) for name in SCENARIOS],
+)
 def test_a_keyed_table_reads_like_a_dict(shop: Any, scenario: str) -> None:
     key_types, make_key, config = SCENARIOS[scenario]
     chance = random.Random(scenario)

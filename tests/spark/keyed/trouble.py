@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.extent import extent
+
 ROWS = [{"id": number, "amount": number} for number in range(4)]
-WAYS = pytest.mark.parametrize("way", ["run_twice", "delay", "lose_the_answer"])
 IN_TURN = ("run_twice", "delay", "lose_the_answer")
+WAYS = pytest.mark.parametrize(
+    "ways",
+    extent([pytest.param(IN_TURN, id="in turn")], [pytest.param((way,), id=way) for way in IN_TURN]),
+)
 MOST = 20
 
 

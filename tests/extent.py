@@ -1,0 +1,30 @@
+"""How far tests go: the short form of ``make test``, or the long one of ``make test-long``.
+
+Both have each promise. The short form has fewer repetitions: fewer seeds of what is drawn, and of a sweep
+over places and ways each place once. What only repeats with more of the real parts what a quicker test proves
+is marked ``long``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+LONG = os.environ.get("ARCTIC_TESTS") == "long"
+
+
+def extent(short: T, long: T) -> T:
+    """What the form has that runs."""
+    return long if LONG else short
+
+
+def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In the short form, what is marked ``long`` is not collected, and counted as deselected."""
+    left_out = [] if LONG else [item for item in items if item.get_closest_marker("long")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
