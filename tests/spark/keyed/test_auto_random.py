@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from tests.extent import extent
 from tests.planner.oracle import Database, at_old
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables, draw_tables, literal
 from tests.spark.keyed.auto import Model
 
-MODELS = 8
+MODELS = extent(4, 8)
 ROUNDS = 2
 SEED = "spark/4"
 
