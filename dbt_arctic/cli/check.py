@@ -25,7 +25,7 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
     """Compare automatic models with their whole query, after rounds of random changes.
 
     Works on a copy of the project's sources in a schema of its own; no table of yours is written to.
-    The exit code is 1 where a model differs.
+    The exit code is 1 where a model differs, and 2 where none could be compared.
     """
     from dbt_arctic.adapter.checking import check_project
     from dbt_arctic.adapter.operator import operating
@@ -50,3 +50,5 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
     click.echo(found.last_line)
     if found.differences:
         sys.exit(1)
+    if not found.models:
+        sys.exit(2)

@@ -69,6 +69,17 @@ def test_a_check_that_would_compare_nothing_says_so_and_fails(
     assert shop.catalog.list_schemas() == before
 
 
+def test_a_check_that_has_compared_nothing_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = checking.Checked(not_compared={"scores": "its rows come from Python"}, rounds=3)
+    monkeypatch.setattr(checking, "check_project", lambda *_: done)
+    told = checked(shop)
+    assert told.exit_code == 2
+    assert told.output.splitlines()[-2:] == [
+        "scores is not compared: its rows come from Python",
+        "check: 0 models, 0 incremental, 3 rounds, 0 differences",
+    ]
+
+
 LINES = """SELECT id div 4 AS order_id, id % 4 AS line, id div 2 % 16 AS event, id / 7D AS price,
     date_add(current_date(), CAST(id % 24 AS INT) - 10) AS due,
     TIMESTAMP'2026-01-01' + make_interval(0, 0, 0, 0, id % 5) AS at,
