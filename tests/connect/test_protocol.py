@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from tests.extent import LONG
 from tests.spark.keyed.test_batches import *  # noqa: F403
 from tests.spark.keyed.test_order import *  # noqa: F403
 from tests.spark.keyed.test_pull import (  # noqa: F401
-    test_a_blind_write_that_gets_in_between_only_makes_the_pull_try_again,
-    test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing,
-    test_appends_to_a_plain_table_are_staged_once,
-    test_compaction_and_trim_upstream_neither_hide_nor_repeat_a_change,
     test_of_two_runs_at_once_the_second_writes_nothing,
     test_the_first_pull_is_everything_and_later_ones_are_the_changed_keys,
     test_updates_and_deletes_of_a_plain_table_are_a_difference_by_key,
 )
+
+if LONG:
+    from tests.spark.keyed.test_pull import (  # noqa: F401
+        test_a_blind_write_that_gets_in_between_only_makes_the_pull_try_again,
+        test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing,
+        test_appends_to_a_plain_table_are_staged_once,
+        test_compaction_and_trim_upstream_neither_hide_nor_repeat_a_change,
+    )

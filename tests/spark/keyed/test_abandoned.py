@@ -3,7 +3,8 @@
 Two ways of being cut off: the process dies before a statement (so also right after the one before), or a
 statement lands and nobody is told, after which the process goes on to clean up. Each test repeats one
 operation on one table, cut off one statement later each time, until it comes to its end. In the long form
-each statement has both ways, in the short one they are had in turn.
+each statement has both ways, in the short one they are had in turn. Operations that are left out of the short
+form are cut off in the stories of ``tests/model`` there.
 """
 
 from __future__ import annotations
@@ -158,6 +159,7 @@ def test_a_compaction(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> Non
 
 
 @EITHER_WAY
+@pytest.mark.long
 def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -187,6 +189,7 @@ def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, ways: Seque
 
 
 @EITHER_WAY
+@pytest.mark.long
 def test_a_rollback(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -206,6 +209,7 @@ def test_a_rollback(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("change", ["add", "drop", "widen"])
+@pytest.mark.long
 def test_an_evolution(shop: Any, until_it_ends: Any, change: str) -> None:
     old_types = {"id": "bigint", "amount": "int", "note": "string"}
     new_types = {

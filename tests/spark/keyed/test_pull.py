@@ -12,6 +12,7 @@ from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.refresh.pull import Pull, plan_changes, plan_pull
 from dbt_arctic.refresh.state import load_change
 from dbt_arctic.refresh.upstreams import Upstream, look_at
+from tests.extent import extent
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
@@ -430,9 +431,15 @@ def test_changes_turn_any_older_version_into_any_newer_one(shop: Any) -> None:
         plan_changes(shop.main.catalog, orders.name, versions[2][0].token, versions[1][0].token, "after", "t")
 
 
-@pytest.mark.parametrize("way", ["die", "lose_the_answer"])
+@pytest.mark.parametrize(
+    "ways",
+    extent(
+        [pytest.param(("die", "lose_the_answer"), id="in turn")],
+        [pytest.param((way,), id=way) for way in ("die", "lose_the_answer")],
+    ),
+)
 def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
-    shop: Any, cut_off: Any, way: str
+    shop: Any, cut_off: Any, ways: tuple[str, ...]
 ) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -443,7 +450,7 @@ def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
         if at % 2:
             orders.compact()
         session = shop.session()
-        getattr(session.statements, way)(at)
+        getattr(session.statements, ways[at % len(ways)])(at)
         before = writes(copy)
         try:
             copy.on(session).run()
@@ -452,7 +459,7 @@ def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
         else:
             ended = len(session.statements.ran) <= at  # there was no such statement
         copy.run()
-        assert consumer_rows(copy) == expected_rows(orders), (way, at)
+        assert consumer_rows(copy) == expected_rows(orders), (ways, at)
         assert writes(copy) == before + 1, "each change is committed once"
         assert copy.run() == "skipped"
         if ended:
