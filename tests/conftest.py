@@ -6,6 +6,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
+from dbt_common.behavior_flags import BehaviorFlagRendered
 from dbt_common.tests import enable_test_caching
 
 from tests.extent import leave_out_long
@@ -21,6 +22,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # dbt's own suite does so too: the 600 macros of dbt and its adapters are parsed once for each worker, and
     # not once for each project, which is a second every time.
     enable_test_caching()
+    # dbt notes of each of its flags which module sets it, and finds that in the stack: a sixth of the time
+    # of a test that runs dbt, as the stack of a test is deep. Nobody reads it here.
+    BehaviorFlagRendered._default_source = staticmethod(lambda: "tests")  # type: ignore[method-assign]
     # pyspark leaves the socket of each collect() to the garbage collector, which may run in any later test.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     # dbt leaves its log file open when it is run again in the same process.
@@ -29,17 +33,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 LONGEST_FIRST = (
     "tests/dbt/test_example.py",
-    "tests/spark/test_tpch.py",
-    "tests/dbt/keyed/test_swaps.py",
-    "tests/spark/keyed/test_random_operations.py",
-    "tests/spark/keyed/test_abandoned.py",
-    "tests/spark/keyed/test_catalog_trouble.py",
-    "tests/spark/keyed/test_catalog_trouble_more.py",
-    "tests/faults/test_disk.py",
     "tests/spark/keyed/test_erase.py",
     "tests/spark/keyed/test_switches.py",
+    "tests/dbt/keyed/test_check.py",
+    "tests/dbt/keyed/test_auto.py",
+    "tests/spark/keyed/test_auto_inside.py",
+    "tests/faults/test_disk.py",
+    "tests/spark/keyed/test_abandoned.py",
+    "tests/spark/keyed/test_auto_types.py",
+    "tests/spark/keyed/test_auto_beside.py",
+    "tests/spark/keyed/test_catalog_trouble.py",
     "tests/spark/keyed/test_pull.py",
-    "tests/spark/keyed/test_in_place.py",
+    "tests/spark/keyed/test_random_operations.py",
+    "tests/spark/test_tpch.py",
+    "tests/spark/keyed/test_auto_random.py",
 )
 """Modules of a minute and more. A module stays on one worker: begun last, it would leave the other idle."""
 

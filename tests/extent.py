@@ -8,7 +8,8 @@ is marked ``long``.
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,9 +23,19 @@ def extent(short: T, long: T) -> T:
     return long if LONG else short
 
 
+def first(number: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases of a parameter, of which the short form has the first ones."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)), marks=[pytest.mark.long] * (place >= number)
+        )
+        for place, case in enumerate(cases)
+    ]
+
+
 def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In the short form, what is marked ``long`` is not collected, and counted as deselected."""
-    left_out = [] if LONG else [item for item in items if item.get_closest_marker("long")]
-    if left_out:
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    if left_out and not LONG:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]

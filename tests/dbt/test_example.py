@@ -93,6 +93,7 @@ def test_a_stage_makes_one_commit_for_each_table_that_it_changes(stages: dict[st
     assert commits["compaction"] == keyed
 
 
+@pytest.mark.long
 def test_a_planted_difference_is_found_and_fails_the_demo(
     finished_demo: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:

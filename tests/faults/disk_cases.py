@@ -187,6 +187,7 @@ def test_what_maintains(shop: Shop, troubled: Any, warehouse: Path) -> None:
     assert findings(shop, warehouse) == set()
 
 
+@pytest.mark.long
 def test_an_erasure(shop: Shop, troubled: Any, warehouse: Path) -> None:
     orders = shop.table("erased")
     orders.build([{"id": number, "amount": number} for number in range(4)])

@@ -245,6 +245,7 @@ def test_a_value_that_the_query_itself_never_computes_may_not_fail_a_run(shop: S
     assert shop.rows("shares") == sorted(shop.sql(amounts), key=repr)
 
 
+@pytest.mark.long
 def test_a_model_does_without_a_state_that_is_lost_or_cannot_be_kept(shop: Shop) -> None:
     layered(shop, HAVING)
     # By hand: the model has to be computed from what it reads.
@@ -271,6 +272,7 @@ def test_a_model_does_without_a_state_that_is_lost_or_cannot_be_kept(shop: Shop)
     assert shop.rows("by_kind") == sorted(shop.sql(kinds), key=repr)
 
 
+@pytest.mark.long
 def test_a_run_that_ended_between_state_and_model_is_finished_by_the_next(shop: Shop) -> None:
     layered(shop, HAVING)
     ended = set()

@@ -128,6 +128,7 @@ def project(shop: Shop) -> None:
         shop.model(name, text)
 
 
+@pytest.mark.long
 def test_a_check_follows_every_kind_of_source_and_finds_no_difference(shop: Shop) -> None:
     project(shop)
     done = checked(shop, "--rounds", "2", "--seed", "7", "--keep")

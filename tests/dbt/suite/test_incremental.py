@@ -46,6 +46,7 @@ class TestUniqueKeyWithMerge(SubBaseIncrementalUniqueKey):
     test__trinary_unique_key_list_no_update = BaseIncrementalUniqueKey.test__trinary_unique_key_list_no_update
 
 
+@pytest.mark.long
 class TestUniqueKeyWithDeleteInsert(TestUniqueKeyWithMerge):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -105,6 +106,7 @@ class TestKeysThatAreNotUnique(SubBaseIncrementalUniqueKey):
         assert_first_build_fails("trinary_unique_key_list", "AR-303", '"county":"Denver"')
 
 
+@pytest.mark.long
 class TestOnSchemaChangeWithMerge(BaseIncrementalOnSchemaChange):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class TestSnapshotTimestamp(BaseSimpleSnapshot):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotCheck(BaseSnapshotCheck):
     pass
 
@@ -34,6 +35,7 @@ class TestSnapshotColumnNames(various.BaseSnapshotColumnNames):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotColumnNamesFromDbtProject(various.BaseSnapshotColumnNamesFromDbtProject):
     pass
 
@@ -77,6 +79,7 @@ class TestSnapshotNewRecordTimestampMode(BaseSnapshotNewRecordTimestampMode):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotNewRecordCheckMode(BaseSnapshotNewRecordCheckMode):
     pass
 
@@ -93,6 +96,7 @@ class TestSnapshotNewColumnTimestampStrategy(BaseSnapshotNewColumnTimestampStrat
     pass
 
 
+@pytest.mark.long
 class TestSnapshotNewColumnSpecificCheckCols(BaseSnapshotNewColumnSpecificCheckCols):
     pass
 
