@@ -37,3 +37,16 @@ def test_the_page_is_linked_where_people_look() -> None:
         "docs/explanation/architecture.md",
     ]
     assert [page for page in pages if "guarantees.md" not in (ROOT / page).read_text()] == []
+
+
+def test_what_proves_a_promise_is_in_the_short_form_of_the_tests() -> None:
+    """Of each file that the page names something runs with every change."""
+    files = {name: (ROOT / name).read_text() for name in set(NAMED.findall(PAGE.read_text()))}
+    alone = {
+        name
+        for name, text in files.items()
+        if len(re.findall(r"^def test_", text, re.MULTILINE))
+        == len(re.findall(r"^@pytest\.mark\.long$", text, re.MULTILINE))
+        != 0
+    }
+    assert alone == set()
