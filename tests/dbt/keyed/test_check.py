@@ -217,6 +217,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 def test_what_is_not_determined_excuses_nothing_else(shop: Shop) -> None:
     shop.source("raw_orders", LINES)
     for name, text in MODELS.items():

@@ -151,6 +151,7 @@ def test_what_lands_before_any_statement_of_a_full_refresh_is_in_the_new_table(
     assert amounts(orders) == {**model, 1: -1} == of(orders.base_rows())
 
 
+@pytest.mark.long
 def test_a_full_refresh_that_is_cut_off_after_its_switch_leaves_the_rest_to_the_next_writer(
     shop: Any, cut_off: Any
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_full_refresh_that_is_cut_off_after_its_switch_leaves_the_rest_to_the_
     assert shop.main.log_of(lambda: orders.upsert([{"id": 8, "amount": 0}])) == ["upsert"]
 
 
+@pytest.mark.long
 def test_a_late_writer_that_is_cut_off_leaves_all_or_nothing(shop: Any, cut_off: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -232,6 +234,7 @@ def test_a_late_writer_of_two_generations_ago_writes_to_the_one_that_is_shown(sh
     assert amounts(orders) == of(ROWS[:1])
 
 
+@pytest.mark.long
 def test_a_compaction_beside_a_full_refresh_takes_nothing_from_it(shop: Any, orders: Any) -> None:
     session = shop.session()
     model = of(NEW)
