@@ -154,6 +154,7 @@ def test_what_writes(shop: Shop, troubled: Any, warehouse: Path) -> None:
     assert findings(shop, warehouse) == set()
 
 
+@pytest.mark.long
 def test_what_maintains(shop: Shop, troubled: Any, warehouse: Path) -> None:
     orders = shop.table("kept")
     orders.build([{"id": number, "amount": number} for number in range(4)])
