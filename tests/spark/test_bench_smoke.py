@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.peers.smoke import ratios, smoke
 from dbt_arctic.engine.session import SessionConnection
 
 
+@pytest.mark.long
 def test_a_keyed_table_and_merge_hold_the_same_rows_at_no_odd_cost(
     connection: SessionConnection, schema: str, tmp_path: Path
 ) -> None:

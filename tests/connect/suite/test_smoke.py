@@ -21,6 +21,7 @@ from dbt.tests.util import run_dbt
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestRemovedIn10Warning")
 
 
+@pytest.mark.long
 class TestSimpleMaterializations(BaseSimpleMaterializations):
     pass
 

@@ -113,6 +113,7 @@ def test_only_the_groups_that_changed_are_computed_and_only_what_differs_is_writ
         assert min(recorded[model][one] for one in ("bytes_read", "bytes_written", "jobs")) > 0
 
 
+@pytest.mark.long
 def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

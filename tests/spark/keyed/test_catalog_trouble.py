@@ -4,13 +4,16 @@ Each test repeats one operation, and something happens to a statement one place 
 operation has no such statement. ``run_twice``: the statement arrives a second time. ``delay``: its process
 dies after it has sent it, the next run goes through, and then it arrives. ``lose_the_answer``: it arrives,
 and nobody is told. The next thing that a user would do follows, and rows are compared with a dict. In the
-long form each statement has each kind of trouble, in the short one the kinds are had in turn.
+long form each statement has each kind of trouble, in the short one the kinds are had in turn (those of builds
+by the stories of ``tests/model``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from tests.spark.keyed.trouble import ROWS, WAYS, amounts
 
@@ -20,6 +23,7 @@ def rows(model: dict[int, int]) -> list[dict[str, int]]:
 
 
 @WAYS
+@pytest.mark.long
 def test_builds(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
