@@ -42,7 +42,7 @@ demo: java ## Load TPC-H data, refresh, compact, compare with a rebuild
 
 .PHONY: test
 test: java ## Run all tests in their short form
-	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+	@$(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 20 --durations-min 20
 
 .PHONY: test-long
 test-long: export ARCTIC_TESTS := long
