@@ -72,6 +72,7 @@ def test_a_count_of_different_values_is_that_of_the_query_whatever_comes_and_goe
     assert found == {"FULL (build)": 1, "INCREMENTAL (sums)": ROUNDS - 1}
 
 
+@pytest.mark.long
 def test_beside_extremes_groups_that_have_lost_one_are_asked_for_these(
     shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
