@@ -33,6 +33,12 @@ def first(number: int, cases: Iterable[Any]) -> list[Any]:
     ]
 
 
+def in_turn(*ways: str) -> pytest.MarkDecorator:
+    """Parameter ``ways`` of a sweep over places. In the short form one sweep has them, place by place, in turn."""
+    together = pytest.param(ways, id="in turn")
+    return pytest.mark.parametrize("ways", extent([together], [pytest.param((way,), id=way) for way in ways]))
+
+
 def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In the short form, what is marked ``long`` is not collected, and counted as deselected."""
     left_out = [item for item in items if item.get_closest_marker("long")]

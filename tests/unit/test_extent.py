@@ -41,3 +41,13 @@ def test_a_number_is_that_of_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
     assert extent.extent(1, 2) == 2
     monkeypatch.setattr(extent, "LONG", False)
     assert extent.extent(1, 2) == 1
+
+
+@pytest.mark.parametrize(("long", "sweeps"), [(False, [("a", "b")]), (True, [("a",), ("b",)])])
+def test_a_sweep_has_its_ways_in_turn_or_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, long: bool, sweeps: list[tuple[str, ...]]
+) -> None:
+    monkeypatch.setattr(extent, "LONG", long)
+    name, given = extent.in_turn("a", "b").mark.args
+    assert name == "ways"
+    assert [case.values[0] for case in given] == sweeps

@@ -19,15 +19,12 @@ from dbt_arctic.compaction.major import trim_settled
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
-from tests.extent import extent
+from tests.extent import in_turn
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
 BOTH = ("die", "lose_the_answer")
-EITHER_WAY = pytest.mark.parametrize(
-    "ways",
-    extent([pytest.param(BOTH, id="in turn")], [pytest.param((way,), id=way) for way in BOTH]),
-)
+EITHER_WAY = in_turn(*BOTH)
 
 
 @pytest.fixture

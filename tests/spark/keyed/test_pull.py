@@ -12,7 +12,7 @@ from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.refresh.pull import Pull, plan_changes, plan_pull
 from dbt_arctic.refresh.state import load_change
 from dbt_arctic.refresh.upstreams import Upstream, look_at
-from tests.extent import extent
+from tests.extent import in_turn
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
@@ -431,13 +431,7 @@ def test_changes_turn_any_older_version_into_any_newer_one(shop: Any) -> None:
         plan_changes(shop.main.catalog, orders.name, versions[2][0].token, versions[1][0].token, "after", "t")
 
 
-@pytest.mark.parametrize(
-    "ways",
-    extent(
-        [pytest.param(("die", "lose_the_answer"), id="in turn")],
-        [pytest.param((way,), id=way) for way in ("die", "lose_the_answer")],
-    ),
-)
+@in_turn("die", "lose_the_answer")
 def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
     shop: Any, cut_off: Any, ways: tuple[str, ...]
 ) -> None:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.extent import extent
+from tests.extent import in_turn
 
 ROWS = [{"id": number, "amount": number} for number in range(4)]
 IN_TURN = ("run_twice", "delay", "lose_the_answer")
-WAYS = pytest.mark.parametrize(
-    "ways",
-    extent([pytest.param(IN_TURN, id="in turn")], [pytest.param((way,), id=way) for way in IN_TURN]),
-)
+WAYS = in_turn(*IN_TURN)
 MOST = 20
 
 
