@@ -34,7 +34,7 @@ def first(number: int, cases: Iterable[Any]) -> list[Any]:
 
 
 def in_turn(*ways: str) -> pytest.MarkDecorator:
-    """Parameter ``ways`` of a sweep over places. In the short form one sweep has them, place by place, in turn."""
+    """Parameter ``ways`` of a sweep over places, of which the short form has one, with the ways in turn."""
     together = pytest.param(ways, id="in turn")
     return pytest.mark.parametrize("ways", extent([together], [pytest.param((way,), id=way) for way in ways]))
 
