@@ -89,6 +89,11 @@ class PackageMissing(ArcticError):
     title = "An optional Python package is not installed"
 
 
+class PackageUnfit(ArcticError):
+    code = "AR-109"
+    title = "An installed Python package does not let SQL be analysed"
+
+
 # 2xx: a statement
 
 

@@ -16,7 +16,8 @@ from packaging.requirements import Requirement
 
 from dbt_arctic.engine.doctor import Check
 from dbt_arctic.engine.java import find_java
-from dbt_arctic.errors import ArcticError
+from dbt_arctic.errors import ArcticError, PackageUnfit
+from dbt_arctic.planner.dialect import verbatim
 
 
 @click.command()
@@ -37,7 +38,8 @@ def examine() -> Iterator[Check]:
     for line in requires("dbt-arctic") or []:
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield examine_package(requirement)
+            checked = examine_package(requirement)
+            yield examine_sqlglot(checked) if requirement.name == "sqlglot" and checked.ok else checked
     yield examine_java()
 
 
@@ -51,6 +53,15 @@ def examine_package(requirement: Requirement) -> Check:
         return Check(requirement.name, True, found)
     wanted = f"{requirement.name}{requirement.specifier}"
     return Check(requirement.name, False, f"{found}, needs {wanted}", f"pip install '{wanted}'")
+
+
+def examine_sqlglot(checked: Check) -> Check:
+    """Whether the SQL of automatic models can be analysed with it."""
+    try:
+        verbatim()
+    except PackageUnfit as error:
+        return Check(checked.name, False, f"{checked.detail}: {error.what}", error.fix)
+    return checked
 
 
 def examine_java() -> Check:

@@ -7,10 +7,13 @@ what is read is written again word for word. Only functions with a syntax of the
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+
+from dbt_arctic.errors import PackageUnfit
 
 AGGREGATES = ("sum", "count", "min", "max", "avg")
 """Aggregate functions that keep a class of their own; their text survives."""
@@ -90,6 +93,26 @@ class VerbatimSpark(Spark):
             return str(super().cast_sql(expression, safe_prefix))
 
 
+@cache
+def verbatim() -> VerbatimSpark:
+    """The dialect, in which texts can be read.
+
+    :raises PackageUnfit: sqlglot is there as compiled by ``sqlglotc``, whose classes let nobody extend them.
+    """
+    dialect = VerbatimSpark()
+    try:
+        dialect.parser()
+        dialect.generator()
+    except TypeError as error:
+        raise PackageUnfit(
+            "sqlglot is there in its compiled form, to which no dialect can be added",
+            where="the Python package sqlglotc, which sqlglot[c] installs",
+            why=str(error),
+            fix="pip uninstall sqlglotc; sqlglot itself stays, and is read as Python",
+        ) from error
+    return dialect
+
+
 def with_suffixes(tree: exp.Query) -> None:
     """``12L`` is read as a cast of 12, which it is not beside a decimal, or beside such a cast."""
     for cast in list(tree.find_all(exp.Cast)):
@@ -105,4 +128,4 @@ def to_sql(expression: exp.Expression) -> str:
         parts = expression.parts
         if all(isinstance(part, exp.Identifier) and part.args.get("quoted") for part in parts):
             return ".".join(f"`{part.name.replace('`', '``')}`" for part in parts)
-    return expression.sql(dialect=VerbatimSpark)
+    return expression.sql(dialect=verbatim())

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
-from dbt_arctic.planner.dialect import VerbatimSpark, with_suffixes
+from dbt_arctic.planner.dialect import verbatim, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
@@ -43,10 +43,10 @@ def parsed(sql: str) -> exp.Query:
     :raises CannotPlan: sqlglot does not read it as one query.
     """
     try:
-        tokens = VerbatimSpark().tokenize(sql)
+        tokens = verbatim().tokenize(sql)
         if piped := next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None):
             raise CannotPlan("unsupported", "|>", "write SELECT, in a subquery for each step", piped.line)
-        tree = sqlglot.parse_one(sql, dialect=VerbatimSpark)
+        tree = sqlglot.parse_one(sql, dialect=verbatim())
     except SqlglotError as error:
         what = f"the SQL could not be read: {_told(error)}"
         raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
@@ -113,7 +113,7 @@ def is_unseen(table: exp.Table) -> bool:
 def spelled(sql: str) -> str:
     """The words of a text in a form in which white space and comments do not count."""
     try:
-        tokens = VerbatimSpark().tokenize(sql)
+        tokens = verbatim().tokenize(sql)
     except SqlglotError:
         return sql
     return " ".join(repr((token.token_type.name, token.text)) for token in tokens)
@@ -159,7 +159,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     try:
         done = qualify(
             made,
-            dialect=VerbatimSpark,
+            dialect=verbatim(),
             schema=nested,
             validate_qualify_columns=True,
             quote_identifiers=True,

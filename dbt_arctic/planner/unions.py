@@ -26,7 +26,7 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.alike import tells_types, types_of_columns
 from dbt_arctic.planner.columns import all_expressions, line_of_column
-from dbt_arctic.planner.dialect import VerbatimSpark
+from dbt_arctic.planner.dialect import verbatim
 from dbt_arctic.planner.families import families_of
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 
@@ -204,7 +204,7 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
                 return exp.Var(this=_DIGIT.sub("0", one.name))
             return one
 
-        return value.copy().transform(swap).sql(dialect=VerbatimSpark)
+        return value.copy().transform(swap).sql(dialect=verbatim())
 
     for part in reversed(list(walk(node))):
         match part:
