@@ -83,8 +83,9 @@ dbt-utils: java ## Run the integration tests of dbt-utils: DIR=path/to/its/check
 	@$(BIN)/python benchmarks/dbt_utils.py "$(DIR)"
 
 .PHONY: public
-public: java ## Check a public dbt project with automatic models: DIR=path PACKAGES="path path"
-	@$(BIN)/python benchmarks/public_projects.py "$(DIR)" --rounds $(ROUNDS) --packages $(PACKAGES)
+public: java ## Check a public dbt project with automatic models: DIR=path PACKAGES="path path" UNIQUE=file
+	@$(BIN)/python benchmarks/public_projects.py "$(DIR)" --rounds $(ROUNDS) --packages $(PACKAGES) \
+		$(if $(UNIQUE),--keys "$(UNIQUE)") $(if $(SCHEMA),--schema "$(SCHEMA)")
 
 .PHONY: clean
 clean: ## Remove what was built, cached and loaded; the environment .venv stays

@@ -3,10 +3,10 @@
     python benchmarks/public_projects.py path/to/jaffle_shop_duckdb
     python benchmarks/public_projects.py path/to/dbt_github/integration_tests \\
         --packages path/to/dbt_github path/to/dbt-utils path/to/dbt_fivetran_utils path/to/spark-utils \\
-        --schema github_integration_tests_1
+        --keys benchmarks/public_keys/dbt_github.yml --schema github_integration_tests_1
 
 Works on a copy in a temporary folder. A model is switched in ``dbt_project.yml``, if a test of the project
-says which of its columns are unique (or ``--key`` does); other models stay what they are. Then the seeds are
+says which of its columns are unique (or ``--keys`` or ``--key`` does); other models stay what they are. Then the seeds are
 loaded, and ``dbt-arctic check`` changes them at random, in rounds, and compares each model with its query.
 """
 
@@ -97,11 +97,13 @@ def main() -> int:
     parser.add_argument("project", type=Path)
     parser.add_argument("--packages", type=Path, nargs="*", default=[])
     parser.add_argument("--schema", default="public_project")
+    parser.add_argument("--keys", type=Path, help="YAML: the columns of each model that identify a row")
     parser.add_argument("--key", action="append", default=[], metavar="MODEL=COLUMN,...")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    by_hand = {name: columns.split(",") for name, _, columns in (pair.partition("=") for pair in given.key)}
+    by_hand: dict[str, list[str]] = _read(given.keys) if given.keys else {}
+    by_hand |= {name: columns.split(",") for name, _, columns in (pair.partition("=") for pair in given.key)}
     with tempfile.TemporaryDirectory() as folder:
         project = prepare(given.project, given.packages, Path(folder), given.schema)
         _run(project, "dbt", "parse", "--quiet")
