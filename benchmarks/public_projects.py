@@ -6,8 +6,9 @@
         --keys benchmarks/public_keys/dbt_github.yml --schema github_integration_tests_1
 
 Works on a copy in a temporary folder. A model is switched in ``dbt_project.yml``, if a test of the project
-says which of its columns are unique (or ``--keys`` or ``--key`` does); other models stay what they are. Then the seeds are
-loaded, and ``dbt-arctic check`` changes them at random, in rounds, and compares each model with its query.
+says which of its columns are unique (or ``--keys`` or ``--key`` does); other models stay what they are. Then
+the seeds are loaded, and ``dbt-arctic check`` changes them at random, in rounds, and compares each model with
+its query.
 """
 
 from __future__ import annotations
