@@ -34,8 +34,8 @@ class Snapshot:
     """One Iceberg snapshot. ``timestamp_ms`` is UTC milliseconds since the epoch.
 
     :param is_number_guessed: the sequence number tells the order of snapshots, and compares with no row's.
-    :param has_row_ids: it was written in format version 3, in which a row keeps the number of its last change
-        through a rewrite of files.
+    :param has_row_ids: it was written in format version 3, in which each row has the number of its last
+        change, and keeps it through a rewrite of files. Read by SQL, only the head of main tells.
     """
 
     snapshot_id: int

@@ -107,7 +107,7 @@ class SqlCatalog:
                 CatalogColumn(column, kind, comment, column not in not_null)
                 for column, kind, comment in described
             ),
-            snapshots=self._snapshots(table),
+            snapshots=self._snapshots(table, branches.get("main")),
             current_snapshot_id=branches.get("main"),
             branches=branches,
             tags={str(tag): int(at) for tag, at, kind in refs if kind == "TAG"},
@@ -236,14 +236,14 @@ class SqlCatalog:
         (row,) = self._run(f"SELECT {types} FROM (SELECT 1) LEFT JOIN {relation} r ON false")
         return [(name, kind, comment) for (name, _, comment), kind in zip(columns, row, strict=True)]
 
-    def _snapshots(self, table: str) -> tuple[Snapshot, ...]:
+    def _snapshots(self, table: str, head: int | None) -> tuple[Snapshot, ...]:
         rows = self._run(
             "SELECT snapshot_id, parent_id, unix_millis(committed_at), operation, to_json(summary)"
             f" FROM {table}.snapshots ORDER BY committed_at"
         )
         if not rows:
             return ()
-        sequences, guessed = self._sequence_numbers(table, [row[0] for row in rows])
+        sequences, guessed, with_ids = self._numbers(table, [row[0] for row in rows])
         return tuple(
             Snapshot(
                 snapshot,
@@ -253,24 +253,29 @@ class SqlCatalog:
                 operation or "",
                 json.loads(summary or "{}"),
                 snapshot in guessed,
+                snapshot == head and snapshot in with_ids,
             )
             for snapshot, parent, at, operation, summary in rows
         )
 
-    def _sequence_numbers(self, table: str, snapshots: list[int]) -> tuple[dict[int, int], frozenset[int]]:
-        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added; and which of
-        them are no more than right in order.
+    def _numbers(
+        self, table: str, snapshots: list[int]
+    ) -> tuple[dict[int, int], frozenset[int], frozenset[int]]:
+        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added; which of them
+        are no more than right in order; and the snapshots whose added rows have ids. A file that was added
+        before the upgrade to version 3 may be told with the ids that it has in later snapshots: this is right
+        for the newest one.
 
         A snapshot that added none has its number in the metadata log, when it was once main's head;
         else it gets the one after its predecessor's, which is right unless snapshots between them
         were expired, and always right in order.
         """
-        found: dict[int, int] = dict(
-            self._run(
-                f"SELECT snapshot_id, max(file_sequence_number) FROM {table}.all_entries"
-                " WHERE status <> 2 GROUP BY snapshot_id"
-            )
+        has_ids = "every(data_file.content <> 0 OR data_file.first_row_id IS NOT NULL)"
+        added = self._run(
+            f"SELECT snapshot_id, max(file_sequence_number), {has_ids} FROM {table}.all_entries"
+            " WHERE status <> 2 GROUP BY snapshot_id"
         )
+        found: dict[int, int] = {snapshot: number for snapshot, number, _ in added}
         if any(snapshot not in found for snapshot in snapshots):
             logged = self._run(
                 f"SELECT latest_snapshot_id, min(latest_sequence_number) FROM {table}.metadata_log_entries"
@@ -281,7 +286,7 @@ class SqlCatalog:
         last = 0
         for snapshot in snapshots:
             last = found.setdefault(snapshot, last + 1)
-        return found, guessed
+        return found, guessed, frozenset(snapshot for snapshot, _, with_ids in added if with_ids)
 
 
 def _as_stored(bound: Any) -> Any:

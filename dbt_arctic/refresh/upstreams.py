@@ -364,8 +364,15 @@ def _tells_rows(state: TableState, before: int, now: int) -> bool:
     if int(state.properties.get("format-version", "0") or 0) < _ROW_LINEAGE:
         return False
     read_last = next(one for one in state.snapshots if one.snapshot_id == before)
+    since = _since(state, before, now)
+    # The version is that of the next snapshot. Read at one of before the upgrade, no row has a number.
+    if not (since and since[0].has_row_ids):
+        return False
+    # Those of version 1 have no numbers, and what is added to them keeps none.
+    if not all(one.sequence_number > read_last.sequence_number for one in since):
+        return False
     # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
-    rewritten = any(one.operation == "replace" for one in _since(state, before, now))
+    rewritten = any(one.operation == "replace" for one in since)
     if read_last.is_number_guessed or (rewritten and not read_last.has_row_ids):
         return False
     return only_appends(state, before, now)

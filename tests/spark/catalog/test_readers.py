@@ -93,6 +93,19 @@ def test_columns_comments_and_properties(sql: Sql, schema: str, at: str, catalog
     assert (table.snapshots, table.branches, table.current_snapshot_id) == ((), {}, None)
 
 
+def test_both_readers_tell_whether_the_rows_of_the_head_have_ids(
+    sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
+) -> None:
+    sql(f"CREATE TABLE {at}.t (id BIGINT) USING iceberg TBLPROPERTIES ('format-version' = '2')")
+    sql(f"INSERT INTO {at}.t VALUES (1), (2)")
+    sql(f"ALTER TABLE {at}.t SET TBLPROPERTIES ('format-version' = '3')")
+    for has_ids in (False, True):
+        for reader in (embedded, by_sql):
+            table = loaded(reader, schema, "t")
+            assert table.history()[0].has_row_ids is has_ids
+        sql(f"INSERT INTO {at}.t VALUES (3)")
+
+
 def test_both_readers_agree_on_a_table_with_a_history(
     sql: Sql, schema: str, at: str, embedded: EmbeddedCatalog, by_sql: SqlCatalog
 ) -> None:
@@ -109,7 +122,9 @@ def test_both_readers_agree_on_a_table_with_a_history(
     sql(f"ALTER TABLE {name} RENAME COLUMN id TO number")
     sql(f"INSERT INTO {name} WITH (`snapshot-property.n` = 'last') SELECT 5L, 'x'")
     table, same = loaded(embedded, schema, "t"), loaded(by_sql, schema, "t")
-    # Which spec is the current one, and of which version a snapshot is, no statement tells.
+    # Which spec is the current one, and the version of other snapshots than the head, no statement tells.
+    head = next(one for one in same.snapshots if one.snapshot_id == same.current_snapshot_id)
+    assert head.has_row_ids
     with_ids = tuple(replace(snapshot, has_row_ids=True) for snapshot in same.snapshots)
     assert table == replace(same, spec_id=0, snapshots=with_ids)
     for snapshot in table.snapshots:

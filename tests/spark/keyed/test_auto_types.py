@@ -166,6 +166,26 @@ def test_rows_that_were_rewritten_before_the_upgrade_to_version_3_are_not_new(or
     follows(model)
 
 
+@pytest.mark.parametrize(("version", "again"), [("2", False), ("1", True), ("2", True)])
+def test_rows_that_were_added_before_the_upgrade_to_version_3_are_not_lost(
+    orders: Orders, version: str, again: bool
+) -> None:
+    name = f"{orders.name.schema}.events"
+    query = orders.session.query
+    properties = f"TBLPROPERTIES ('format-version' = '{version}')"
+    query(f"CREATE TABLE lake.{name} (id INT, v INT) USING iceberg {properties}")
+    query(f"INSERT INTO lake.{name} VALUES (1, 10)")
+    model = Model(orders, "k", f"SELECT id % 2 AS k, sum(v) AS s, count(*) AS n FROM lake.{name} GROUP BY 1")
+    model.refresh()
+    query(f"INSERT INTO lake.{name} VALUES (2, 20)")
+    query(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('format-version' = '3')")
+    if again:
+        query(f"INSERT INTO lake.{name} VALUES (3, 30)")
+    follows(model)
+    query(f"INSERT INTO lake.{name} VALUES (4, 40)")
+    follows(model)
+
+
 @pytest.mark.parametrize(
     ("type_", "ends"),
     [
