@@ -47,7 +47,8 @@ class AutoApi(ModelApi):
             compiles = getattr(get_flags(), "WHICH", "") == "compile"  # type: ignore[no-untyped-call]
             if compiles and _is_compiled(node) and is_automatic(node.config.to_dict()):
                 target = Name(node.database, node.schema, node.alias)
-                self._advise(target, node.to_dict(omit_none=True), None)
+                compiled = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}
+                self._advise(target, compiled, None)
 
     @available.parse(lambda *a, **k: None)
     def refresh_auto(

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import advice_for, is_automatic
+from dbt_arctic.adapter.constraints import ordered_select, read_contract
 from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -28,13 +30,15 @@ from dbt_arctic.refresh.config import parse_config
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """:param before: models of the same selection that this one reads, and that may change it first.
+    """:param is_asked_for: that it is built anew by each run, by ``full_refresh`` in its config.
+    :param before: models of the same selection that this one reads, and that may change it first.
     :param advice: what stands in the way of incremental refreshes, with lines of the model's file.
     """
 
     model: str
     name: Name
     plan: AutoPlan
+    is_asked_for: bool
     before: tuple[str, ...]
     path: str
     advice: tuple[Advice, ...]
@@ -60,12 +64,17 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     for unique_id, node in automatic.items():
         name = Name(target.credentials.database, node.schema, node.alias)
         settings = node.config.to_dict()
+        config = parse_config(node.name, settings)
+        model = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}
+        contract = read_contract(model, config.unique_key)
+        sql, rebuild = model["compiled_code"], node.config.full_refresh is True
         plan = plan_refresh(
             operator.catalog,
             name,
-            parse_config(node.name, settings),
-            node.compiled_code,
+            config,
+            sql if contract is None else ordered_select(contract, sql, ()),
             None,
+            rebuild=rebuild,
             settings=settings_of_meaning(target.credentials, settings),
             now=time_of_invocation(target.credentials, settings),
         )
@@ -74,9 +83,8 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
             for key, other in automatic.items()
             if key in node.depends_on.nodes and key != unique_id
         )
-        model = node.to_dict(omit_none=True)
         advice = tuple(advice_for(operator.catalog, name, model, target.project_root))
-        plans.append(ModelPlan(node.name, name, plan, before, node.original_file_path, advice))
+        plans.append(ModelPlan(node.name, name, plan, rebuild, before, node.original_file_path, advice))
     return plans
 
 

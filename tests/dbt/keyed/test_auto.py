@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from dbt_arctic.adapter import meaning
@@ -201,6 +202,32 @@ def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop) -> None:
     told = plans(shop)["by_customer"]
     assert told["refresh"] == "incremental"
     assert told["upstreams"][0]["changed_rows"] == 1
+
+
+def test_the_plan_is_that_of_the_run_with_a_contract_and_with_consistent_reads(shop: Shop) -> None:
+    profile = yaml.safe_load((shop.folder / "profiles.yml").read_text())
+    profile["shop"]["outputs"]["dev"]["consistent_reads"] = True
+    shop.file("profiles.yml", yaml.safe_dump(profile))
+    columns = [{"name": name, "data_type": "bigint"} for name in ("amount", "customer", "orders")]
+    described = {"name": "by_customer", "config": {"contract": {"enforced": True}}, "columns": columns}
+    shop.file("models/by_customer.yml", yaml.safe_dump({"version": 2, "models": [described]}))
+    layered(shop)
+    assert {name: entry["refresh"] for name, entry in plans(shop).items()} == {
+        "by_customer": "nothing",
+        "big": "nothing",
+    }
+    shop.source("raw_orders", rows((1, 1, 100)))
+    shop.dbt("run", "--select", "orders")
+    told = plans(shop)["by_customer"]
+    assert (told["refresh"], told["reason"], told["advice"]) == ("incremental", None, [])
+    assert messages(shop.dbt("run", "--select", "by_customer"))["by_customer"].startswith("INCREMENTAL")
+    log = shop.folder / "logs" / "dbt.log"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("")
+    shop.dbt("compile")
+    assert "refreshed incrementally" not in log.read_text()
+    shop.model("big", BIG.replace("buckets=2", "buckets=2, full_refresh=true"))
+    assert plans(shop)["big"]["refresh"] == "build"
 
 
 def test_an_upstream_that_is_a_view_a_seed_or_a_plain_table_is_followed(shop: Shop) -> None:
