@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, ClassVar
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
@@ -121,11 +122,18 @@ def with_suffixes(tree: exp.Query) -> None:
             cast.replace(Suffixed(this=cast.this, to=cast.to, suffix=suffix))
 
 
-def to_sql(expression: exp.Expression) -> str:
+def expression(text: str) -> exp.Expression:
+    """An expression of ours by its text. Its columns are columns: each reader of a relation has its own."""
+    found = sqlglot.parse_one(text, dialect=verbatim())
+    assert isinstance(found, exp.Expression)
+    return found
+
+
+def to_sql(value: exp.Expression) -> str:
     """An expression as Spark reads it."""
-    if isinstance(expression, exp.Column):
+    if isinstance(value, exp.Column):
         # Most of what is written is a column, and the generator costs a lot for a name.
-        parts = expression.parts
+        parts = value.parts
         if all(isinstance(part, exp.Identifier) and part.args.get("quoted") for part in parts):
             return ".".join(f"`{part.name.replace('`', '``')}`" for part in parts)
-    return expression.sql(dialect=verbatim())
+    return value.sql(dialect=verbatim())

@@ -27,7 +27,7 @@ from dbt_arctic.planner.algebra import (
     scans,
 )
 from dbt_arctic.planner.columns import trimmed
-from dbt_arctic.planner.dialect import SameType, to_sql
+from dbt_arctic.planner.dialect import SameType, expression, to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.plan import Query
 from dbt_arctic.planner.render import Renderer, quoted
@@ -178,7 +178,7 @@ def _cast(value: exp.Expression, types: Mapping[str, str]) -> exp.Expression:
     def swap(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, SameType):
             return part
-        return exp.Var(this=f"CAST({to_sql(part.this)} AS {types[part.args['named']]})")
+        return expression(f"CAST({to_sql(part.this)} AS {types[part.args['named']]})")
 
     if value.find(SameType) is None:
         return value
@@ -361,7 +361,7 @@ def _value(call: str, total: str, count: str, types: Mapping[str, str]) -> exp.E
         return column(total)
     found = _DECIMAL.fullmatch(types[total])
     if found is None:
-        return exp.Var(this=f"try_divide(CAST({quoted(total)} AS DOUBLE), CAST({quoted(count)} AS DOUBLE))")
+        return expression(f"try_divide(CAST({quoted(total)} AS DOUBLE), CAST({quoted(count)} AS DOUBLE))")
     precision, scale = int(found[1]), int(found[2])
     # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
     if precision == 38 or scale + 4 > 38:
@@ -374,7 +374,7 @@ def _value(call: str, total: str, count: str, types: Mapping[str, str]) -> exp.E
     divided = f"CAST({quoted(total)} / CAST({quoted(count)} AS decimal(20,0)) AS {average})"
     many = 10**_ROWS_OF_AN_AVERAGE
     told = "'an average of so many rows is not computed from their sum'"
-    return exp.Var(
-        this=f"CASE WHEN {quoted(count)} >= {many} THEN raise_error({told}) "
+    return expression(
+        f"CASE WHEN {quoted(count)} >= {many} THEN raise_error({told}) "
         f"WHEN {quoted(count)} > 0 THEN {divided} END"
     )

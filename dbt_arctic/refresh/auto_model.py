@@ -15,13 +15,13 @@ from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
-from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.asked import note_asked, will_ask
 from dbt_arctic.refresh.auto import AutoPlan, Terms, plan_auto
 from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
 from dbt_arctic.refresh.auto_inside import is_of_few
 from dbt_arctic.refresh.auto_run import refresh_auto, require_incremental
 from dbt_arctic.refresh.auto_state import (
+    OTHER_COLUMNS,
     Schema,
     drop_lost_state,
     find_state,
@@ -65,8 +65,7 @@ def plan_refresh(
     table = None if rebuild else find_keyed(catalog, name)
     found = _planned(catalog, name, config, sql, schema, Terms(settings, until, now), table, rebuild=rebuild)
     if found.action == "build" and table is not None:
-        what = "the model has other columns, or columns of other types, than its table"
-        return replace(found, reason=Reason("changed-columns", what))
+        return replace(found, reason=OTHER_COLUMNS)
     return found
 
 
@@ -260,7 +259,7 @@ def run_refresh(
 
 def has_other_columns(plan: AutoPlan) -> bool:
     """Whether a table that is there is built anew, because it does not have the model's columns."""
-    return plan.reason is not None and plan.reason.code == "changed-columns"
+    return plan.reason is not None and plan.reason.code == OTHER_COLUMNS.code
 
 
 def _require_wanted(config: KeyedConfig, plan: AutoPlan) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, StatementError
+from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.columns import expressions
@@ -38,12 +39,21 @@ from dbt_arctic.refresh.auto_inside import (
 from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.groups import may_be_many
 from dbt_arctic.refresh.reading import Reading, understood
 from dbt_arctic.refresh.state import find_keyed, load_keyed
 
 Schema = Callable[[str], list[ColumnInfo]]
 Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
+
+OTHER_COLUMNS = Reason(
+    "changed-columns", "the model has other columns, or columns of other types, than its table"
+)
+
+_OF_ROWS = frozenset(["small", "many-changes", "many-keys", "slower", "found-late"])
+"""Why a query over a state is asked for all its rows though nothing is wrong with any: the refresh is called
+as that of its state was, which has read the changes."""
 
 _LOOKS = 2
 """A state that another run refreshes while a query over it is planned is looked at once more."""
@@ -117,6 +127,9 @@ def plan_state(
     text = state_sql(made, names)
     if build is not None and schema is not None:
         types = {column.name: column.type for column in schema(text)}
+        # A table has its buckets by a column of its key.
+        if not any(is_bucketable(types[name]) for name in made.key):
+            return None
         if not _gives(own_columns, schema, text, made, types, names):
             return None
         if made.around is not None:
@@ -146,6 +159,10 @@ def plan_state(
     if build is not None:
         return replace(build, state=state, beside=None)
     shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
+    if table is not None and own_columns is not None:
+        produced = [(column.name, column.type) for column in own_columns]
+        if not same_columns(table.visible.columns, produced):
+            return replace(shown, action="full", reason=OTHER_COLUMNS)
     if found.action == "nothing":
         # The model may have another query over it by now, or a run that ended in between has refreshed the
         # state only.
@@ -224,10 +241,13 @@ def run_over_state(
         return outcome
     # A run that ended between the two has left nothing to do but the second.
     done = kept.choice if kept.choice is not None and kept.choice.strategy != "skip" else None
-    choice = done or Choice("incremental", how="state")
-    if state.is_inside and outcome.choice is not None and choice.strategy == "incremental":
-        read_all = outcome.choice.strategy == "full" and not reads_little(outer, state.plan)
-        choice = outcome.choice if read_all else choice
+    choice, own_choice = done or Choice("incremental", how="state"), outcome.choice
+    if choice.strategy == "incremental" and own_choice is not None and own_choice.strategy == "full":
+        reads_all = state.is_inside and not reads_little(outer, state.plan)
+        if outer.action == "build":
+            choice = Choice("full", OTHER_COLUMNS.code)
+        elif reads_all or own_choice.reason not in _OF_ROWS:
+            choice = own_choice
     rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
     return replace(outcome, message=f"{choice}{rows}", choice=choice)
 
@@ -321,12 +341,11 @@ def _gives(
     types: Mapping[str, str],
     names: Mapping[str, str],
 ) -> bool:
-    """Whether the query over a state has the columns and types of the model's ``own``."""
+    """Whether the query over a state has the columns and types of the model's ``own``, and Spark takes it."""
     try:
-        over = outer_sql(made, f"(\n{text}\n)", types, names)
-    except NoState:
+        return schema(outer_sql(made, f"(\n{text}\n)", types, names)) == own
+    except (NoState, StatementError):
         return False
-    return schema(over) == own
 
 
 def _over_state(config: KeyedConfig) -> KeyedConfig:

@@ -109,6 +109,7 @@ class Database:
             ":memory:", config={"threads": 1, "default_null_order": "nulls_first_on_asc_last_on_desc"}
         )
         self.connection.execute("SET enable_progress_bar = false")
+        self.connection.execute("CREATE MACRO try_divide(a, b) AS CASE WHEN b <> 0 THEN a / b END")
         self._loaded: dict[str, str] = {}
         for table, columns in schemas.items():
             self._store(table, [], [], [])

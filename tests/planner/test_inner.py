@@ -312,3 +312,26 @@ def test_an_extreme_keeps_no_other_end() -> None:
     made = inside("SELECT k.id, q.t FROM k JOIN (SELECT c, max(x) AS t FROM s GROUP BY c) AS q ON q.c = k.id")
     assert made is not None
     assert "_min_1" not in without_spare(made).state.output
+
+
+MEANS = (
+    "WITH s AS (SELECT t1.aid AS g, avg(t1.v) AS m FROM b AS t1 WHERE t1.aid IS NOT NULL GROUP BY t1.aid) "
+)
+TWICE = {
+    "best": ("g m", "WHERE NOT EXISTS (SELECT 1 FROM s AS s2 WHERE s2.m > s1.m)", "s1.g, s1.m"),
+    "ranked": ("g better", "", "s1.g, (SELECT count(*) FROM s AS s2 WHERE s2.m > s1.m) AS better"),
+    "next": ("g m after", "JOIN s AS s2 ON s2.g = s1.g + 1", "s1.g, s1.m, s2.m AS after"),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_averages_of_a_state_that_is_read_twice_are_those_of_each_reader(name: str) -> None:
+    columns, rest, selected = TWICE[name]
+    sql = f"{MEANS}SELECT {selected} FROM s AS s1 {rest}"
+    database, met = Database(), Counter[str]()
+    for seed in range(40):
+        verdict = judge_inside(database, Case(seed, sql, tuple(columns.split()), ("g",), frozenset()))
+        assert verdict is not None
+        assert verdict.outcome != "wrong", verdict.why
+        met[verdict.outcome] += 1
+    assert met["incremental"] > 10, met

@@ -31,7 +31,7 @@ def over(type_: str, of_sum: str) -> str:
 
 def test_an_average_of_decimals_is_that_of_their_exact_sum() -> None:
     text = over("decimal(15,2)", "decimal(25,2)")
-    assert "AS decimal(19,6))" in text, "avg(decimal(15,2)) is a decimal(19,6)"
+    assert "AS DECIMAL(19, 6))" in text, "avg(decimal(15,2)) is a decimal(19,6)"
     assert ">= 1000000000 THEN RAISE_ERROR" in text.upper()
 
 

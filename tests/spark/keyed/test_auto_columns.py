@@ -59,6 +59,45 @@ def test_or_it_is_an_error(model: Model, setting: dict[str, Any], error: Any, sa
     assert model.rows() == model.rows(model.sql)
 
 
+GROUPS = "SELECT id % 3 AS part, sum(amount) AS s FROM {} GROUP BY 1 HAVING count(*) > 1"
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [({"auto": "strict"}, ConfigError), ({"on_schema_change": "fail"}, SchemaChanged)],
+)
+def test_over_a_state_it_is_an_error_too(orders: Orders, setting: dict[str, Any], error: Any) -> None:
+    model = Model(orders, "part", GROUPS.format(orders.name.sql))
+    model.refresh()
+    assert model.state is not None
+    orders.upsert([{"id": 1, "amount": 7}])
+    before, plain = model.rows(), model.config
+    kept = f"SELECT * FROM {model.state.name.sql}"
+    kept_before = model.rows(kept)
+    model.config = replace(plain, **setting)
+    model.sql = model.sql.replace("AS s", "AS s, sum(amount) * 2 AS d")
+    with pytest.raises(error):
+        model.refresh()
+    assert (model.rows(), model.rows(kept)) == (before, kept_before)
+    model.config = plain
+    assert model.refresh() == "FULL (changed-columns)"
+    assert model.rows() == model.rows(model.sql)
+
+
+def test_over_a_state_a_full_refresh_is_called_one(orders: Orders) -> None:
+    model = Model(orders, "part", GROUPS.format(orders.name.sql))
+    model.refresh()
+    model.sql = model.sql.replace("> 1", "> 0")
+    assert model.refresh() == "FULL (changed-sql)"
+    orders.upsert([{"id": 1, "amount": 7}])
+    model.sql = model.sql.replace("> 0", "> 2")
+    assert model.refresh() == "FULL (changed-sql)"
+    assert model.rows() == model.rows(model.sql)
+    orders.upsert([{"id": 1, "amount": 8}])
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == model.rows(model.sql)
+
+
 def test_a_model_with_hidden_columns_too(orders: Orders) -> None:
     model = Model(
         orders, "part", f"SELECT id % 2 AS part, avg(amount) AS a FROM {orders.name.sql} GROUP BY 1"
