@@ -40,7 +40,7 @@ from dbt_arctic.planner.refused import (
     refuse_part,
     refused,
 )
-from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.scalars import as_operand, column
 from dbt_arctic.planner.scope import Built, Cte, Identifiers, Scope, picked
 from dbt_arctic.planner.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
 from dbt_arctic.planner.syntax import (
@@ -66,6 +66,7 @@ class Builder:
         self.types: dict[str, str] = {}
         """Types of the columns of scans, by identifier."""
         self.identifier = Identifiers()
+        self._stored = {name.lower() for columns in schemas.values() for name, _ in columns}
 
     def build(self, tree: exp.Query) -> Built:
         return self.query(tree, {}, None)
@@ -219,7 +220,8 @@ class Builder:
                 if node.name.lower() not in selected:
                     fix = "order by a column that is selected"
                     raise CannotPlan("not-resolved", f"ORDER BY {node.name}", fix, line_of(node))
-                return selected[node.name.lower()].copy()
+                value = selected[node.name.lower()]
+                return value.copy() if isinstance(node.parent, exp.Ordered) else as_operand(value)
             return node
 
         return [part.copy().transform(resolve) for part in tree.args["order"].expressions]
@@ -280,7 +282,11 @@ class Builder:
         stored = [column_name for column_name, _ in columns]
         made = tuple((self.identifier(f"{alias}_{column_name}"), column_name) for column_name in stored)
         self.types.update(zip((name for name, _ in made), (type_ for _, type_ in columns), strict=True))
-        built = Built(Scan(name, alias, made), tuple((name, made_) for made_, name in made))
+        written = alias
+        while written.lower() in self._stored:
+            # In a subquery, `a.b` would be the field b of a column a before it is a column of the relation.
+            written += "_"
+        built = Built(Scan(name, written, made), tuple((name, made_) for made_, name in made))
         return self._named(built, tree, [part.name for part in alias_columns(tree)], scope)
 
     def _named(self, built: Built, tree: exp.Expression, columns: list[str], scope: Scope) -> Node:

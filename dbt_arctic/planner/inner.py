@@ -236,7 +236,7 @@ class _Swap:
         if len(mine) != len(theirs) or place.text != self.text:
             return None
         pairs = zip(theirs, mine, strict=True)
-        return Scan(STATE, "state", tuple((shown, stored) for (shown, _), (stored, _) in pairs))
+        return Scan(STATE, "_state", tuple((shown, stored) for (shown, _), (stored, _) in pairs))
 
 
 __all__ = ["split_inside"]

@@ -40,12 +40,15 @@ def said_alike(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Query:
     _operators(tree)
     _calls(tree)
     _values(tree)
+    _who_runs_it(tree, schemas)
+    _numbers_of_groups(tree)
     made = tree.copy()
     _having(made)
     _intervals(made)
     _field_names(made, known)
     _parameters(made)
     _constants(made)
+    _operands(made)
     return made
 
 
@@ -64,14 +67,49 @@ def _constants(tree: exp.Query) -> None:
                     item.set("this", as_operand(item.this))
 
 
+def _operands(tree: exp.Query) -> None:
+    """What stands for a name of the SELECT is one operand: sqlglot leaves out parentheses where numbers are
+    added or multiplied, and so adds up floats in another order.
+    """
+    for select in tree.find_all(exp.Select):
+        given = {
+            item.alias.lower()
+            for item in select.expressions
+            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Binary | exp.Unary)
+        }
+        for found in list(_plain_columns(select)) if given else ():
+            if found.name.lower() in given and isinstance(found.parent, exp.Binary | exp.Unary):
+                found.replace(exp.Paren(this=found.copy()))
+
+
 # What is refused
+
+
+def _who_runs_it(tree: exp.Query, schemas: Schemas) -> None:
+    """A name of the SELECT is no column of its WHERE, where ``user`` is a function then."""
+    for select in tree.find_all(exp.Select):
+        given = (_aliases(select) & SESSION) - _columns_of_from(select, schemas)
+        for found in _plain_columns(select.args.get("where")) if given else ():
+            if found.name.lower() in given:
+                what = f"{found.name}, a function and the name of a column"
+                raise refused(what, "qualify the column by its relation", found)
+
+
+def _numbers_of_groups(tree: exp.Query) -> None:
+    """Inside ROLLUP, CUBE and GROUPING SETS a number is the place of a column, as it is outside."""
+    for found in tree.find_all(exp.Rollup, exp.Cube, exp.GroupingSets):
+        for part in found.find_all(exp.Literal):
+            if isinstance(part.parent, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Paren):
+                raise refused("a number as a group of ROLLUP, CUBE or GROUPING SETS", "name the column", part)
 
 
 def _stars(tree: exp.Query) -> None:
     """In a function it means the columns of the relations here; a plan has others in their place."""
     for star in tree.find_all(exp.Star):
         inside = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
-        if isinstance(inside, exp.Select) or isinstance(star.parent, exp.Count):
+        if isinstance(inside, exp.Select):
+            continue
+        if isinstance(star.parent, exp.Count) and not star.parent.expressions:
             continue
         raise refused("* inside a function", "list the columns", star)
 
@@ -160,7 +198,17 @@ _BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Not)
+
+
 def _operators(tree: exp.Query) -> None:
+    for compared in tree.find_all(*_COMPARISONS):
+        if isinstance(compared.expression, _PREDICATES):
+            # Spark compares what is before the predicate first.
+            raise refused(
+                "a comparison beside IN, BETWEEN, LIKE or IS", "put parentheses around it", compared
+            )
     for found in tree.find_all(*_SHIFTS, exp.Array, exp.List, exp.Collate, exp.DPipe, exp.In):
         query = found.args.get("query") if isinstance(found, exp.In) else None
         if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
@@ -171,6 +219,8 @@ def _operators(tree: exp.Query) -> None:
             raise refused("array(...)[i]", "write element_at, or parentheses around the array", found)
         if isinstance(found, exp.DPipe) and isinstance(found.this, _SHIFTS):
             raise refused("a shift beside ||", "put parentheses around it", found)
+        if isinstance(found, exp.DPipe) and isinstance(found.expression, exp.Add | exp.Sub):
+            raise refused("+ or - behind ||", "put parentheses around it", found)
         if isinstance(found, _SHIFTS) and isinstance(found.this, _BITS):
             raise refused("a shift beside & | ^", "put parentheses around it", found)
 

@@ -16,7 +16,8 @@ from dbt_arctic.planner.dialect import verbatim, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
-from dbt_arctic.planner.syntax import dotted
+from dbt_arctic.planner.refused import refused
+from dbt_arctic.planner.syntax import dotted, is_bare
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
 """Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
@@ -50,15 +51,29 @@ def parsed(sql: str) -> exp.Query:
     except SqlglotError as error:
         what = f"the SQL could not be read: {_told(error)}"
         raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
-    while isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
+    while isinstance(tree, exp.Subquery) and is_bare(tree):
         tree = tree.this
+    if isinstance(tree, exp.Subquery):
+        what = "a query in parentheses, with WITH before or something behind them"
+        raise refused(what, "write it without the parentheses, or SELECT * FROM (...) AS q", tree)
     if not isinstance(tree, exp.Query):
         what = f"a {tree.key.upper()} statement is not a query"
         raise CannotPlan("not-a-query", what, "write one SELECT", line_of(tree))
+    _refuse_time_as_name(tree)
     with_suffixes(tree)
     _name_values(tree)
     _name_units(tree)
     return tree
+
+
+def _refuse_time_as_name(tree: exp.Query) -> None:
+    """``current_date`` is the function where no relation has such a column, whatever a SELECT names so."""
+    given = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} & TIME
+    for found in tree.find_all(exp.Column) if given else ():
+        if not found.table and not found.this.args.get("quoted") and found.name.lower() in given:
+            name = found.name.lower()
+            fix = f"write {name}() for the function, and give the column another name"
+            raise refused(f"{name}, a function and the name of a column", fix, found)
 
 
 def _name_values(tree: exp.Query) -> None:
@@ -119,6 +134,14 @@ def spelled(sql: str) -> str:
     return " ".join(repr((token.token_type.name, token.text)) for token in tokens)
 
 
+def _refuse_left_stars(tree: exp.Query) -> None:
+    for star in tree.find_all(exp.Star):
+        inside = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
+        if isinstance(inside, exp.Select):
+            what = "*, of which the columns cannot be told: two have one name, or it is of a struct"
+            raise CannotPlan("not-resolved", what, "list the columns", line_of(star))
+
+
 def named(tree: exp.Query, full: Callable[[str], str]) -> exp.Query:
     """The tree with each relation under its full name. ``full``: a dotted name as written to the full one."""
     made = tree.copy()
@@ -170,6 +193,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
         fix = "qualify columns by the aliases of their relations"
         raise CannotPlan("not-resolved", what, fix, _place(error)) from error
     assert isinstance(done, exp.Query)
+    _refuse_left_stars(done)
     _spell_fields(done, schemas)
     _choose_joined(done)
     return done

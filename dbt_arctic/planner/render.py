@@ -132,7 +132,7 @@ class Renderer:
         return self._derived(made.text(node.output), node.output) if made.tail or made.lateral else made
 
     def _derived(self, text: str, columns: Sequence[str]) -> Select:
-        alias = self._alias("q")
+        alias = self._alias("_q")
         names = columns or ("_one",)
         return Select(
             {name: _of(alias, name) for name in names}, f"(\n{_indented(text)}\n) AS {quoted(alias)}"
@@ -277,7 +277,7 @@ class Renderer:
         if below.where:
             # A LATERAL VIEW comes before WHERE, which must not be asked of more rows than it was written for.
             below = self._closed(node.child)
-        alias = self._alias("g")
+        alias = self._alias("_g")
         outer = "OUTER " if node.outer else ""
         names = ", ".join(quoted(name) for name in node.columns)
         function = to_sql(substitute(node.function, below.items))

@@ -14,7 +14,7 @@ from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Cte, Scope, is_linked, picked
-from dbt_arctic.planner.syntax import has_aggregate, unaliased
+from dbt_arctic.planner.syntax import has_aggregate, is_bare, unaliased
 from dbt_arctic.planner.tidy import conjuncts
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def in_subquery(
 def subquery(
     builder: Builder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
 ) -> Subquery:
-    while isinstance(tree, exp.Subquery) and not (tree.args.get("limit") or tree.args.get("with_")):
+    while isinstance(tree, exp.Subquery) and is_bare(tree):
         tree = tree.this
     if not is_linked(tree, scope):
         built = builder.query(tree, ctes, None)

@@ -16,6 +16,11 @@ def as_list(value: object) -> list[exp.Expression]:
     return list(value) if isinstance(value, list) else [value]  # type: ignore[list-item]
 
 
+def is_bare(tree: exp.Subquery) -> bool:
+    """Whether it is nothing but parentheses around a query. An order without a limit means nothing."""
+    return not any(value for name, value in tree.args.items() if name not in ("this", "order"))
+
+
 def core(node: exp.Expression) -> exp.Expression:
     """The function inside FILTER and WITHIN GROUP."""
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):

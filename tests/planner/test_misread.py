@@ -171,16 +171,16 @@ EVENTS: Schemas = {
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("props.userId AS u FROM a", "`a`.`props`.`userId`"),
-        ("A.Props.userId AS u FROM a", "`a`.`props`.`userId`"),
+        ("props.userId AS u FROM a", "`a_`.`props`.`userId`"),
+        ("A.Props.userId AS u FROM a", "`a_`.`props`.`userId`"),
         ("ITEMS[0].attrs.userId AS u FROM c", "`c`.`items`[0].`attrs`.`userId`"),
         ("transform(items, e -> e.attrs.userId) AS u FROM c", "`_p0_0`.`attrs`.`userId`"),
-        ("k FROM a JOIN b USING (k)", "`a`.`k`"),
-        ("k FROM a LEFT JOIN b USING (k) LEFT JOIN c USING (k)", "`a`.`k`"),
+        ("k FROM a JOIN b USING (k)", "`a_`.`k`"),
+        ("k FROM a LEFT JOIN b USING (k) LEFT JOIN c USING (k)", "`a_`.`k`"),
         ("k FROM a RIGHT JOIN b USING (k)", "`b`.`k`"),
         ("k FROM a JOIN b USING (k) RIGHT JOIN c USING (k)", "`c`.`k`"),
-        ("k FROM a JOIN b USING (k) FULL JOIN c USING (k)", "COALESCE(`a`.`k`, `c`.`k`)"),
-        ("coalesce(a.k, 'x') AS k FROM a JOIN b USING (k)", "COALESCE(`a`.`k`, 'x')"),
+        ("k FROM a JOIN b USING (k) FULL JOIN c USING (k)", "COALESCE(`a_`.`k`, `c`.`k`)"),
+        ("coalesce(a.k, 'x') AS k FROM a JOIN b USING (k)", "COALESCE(`a_`.`k`, 'x')"),
     ],
 )
 def test_columns_and_fields_are_those_that_spark_takes(sql: str, said: str) -> None:
