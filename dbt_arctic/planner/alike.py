@@ -33,7 +33,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
 from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
@@ -42,7 +42,16 @@ _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
 _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _WHOLE = frozenset(["tinyint", "smallint", "int"])
-_BY_TYPE = frozenset(["hash", "xxhash64", "typeof"])
+_BY_TYPE = frozenset(
+    [
+        *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
+        # What is too large for its type is NULL, loses bits, or is written with as many as the type has.
+        *("try_add", "try_subtract", "try_multiply", "shiftleft", "shiftright", "shiftrightunsigned"),
+        *("bit_count", "bit_get", "getbit", "format_string", "printf"),
+    ]
+)
+_SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
+_WRAP = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.IntDiv)
 _KEEP_TYPE = frozenset(
     ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
 )
@@ -183,7 +192,32 @@ def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
 
 def tells_types(node: Node) -> bool:
     """Whether some function gives another value for the same number of another type."""
-    return any(function_name(call) in _BY_TYPE for call in _parts(node))
+    return any(
+        function_name(part) in _BY_TYPE or isinstance(part, _SHIFTS) or _is_of_bytes(part)
+        for part in _parts(node)
+    )
+
+
+def _is_of_bytes(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Cast) and part.to.this in (
+        exp.DataType.Type.BINARY,
+        exp.DataType.Type.VARBINARY,
+    )
+
+
+def refuse_wrapping(node: Node, types: Mapping[str, str]) -> None:
+    """Without ANSI a whole number that is too large for its type becomes another one, which depends on the
+    type: equal numbers of two types do not stand for each other then.
+
+    :param types: of the columns of scans.
+    :raises CannotPlan: there are two, and something that makes numbers larger.
+    """
+    found = {type_.lower() for type_ in types.values() if sort_of_type(type_) in ("whole", "big")}
+    wrapping = next((part for part in _parts(node) if isinstance(part, _WRAP)), None)
+    if len(found) > 1 and wrapping is not None:
+        what = f"without ANSI, arithmetic of {' and '.join(sorted(found))} wraps at different numbers"
+        fix = "remove spark.sql.ansi.enabled from spark_conf, or cast the columns to one type"
+        raise CannotPlan("setting", what, fix, line_of(wrapping))
 
 
 def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ from dbt_arctic.planner.dialect import Suffixed
 from dbt_arctic.planner.functions import function_name
 
 _TYPES = (exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT)
-_CALLS = frozenset(["grouping", "smallint", "tinyint"])
+_CALLS = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint"])
 _SUFFIXES = frozenset(["S", "Y"])
 _OF_SCHEMA = frozenset(["from_csv", "from_json", "from_xml", "try_variant_get", "variant_get"])
 """Functions whose value has a type that a text says."""

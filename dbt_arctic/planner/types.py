@@ -70,7 +70,7 @@ _BIG = frozenset(
     | {"rank", "regexp_count", "row_number", "second", "size", "smallint", "tinyint", "unix_date"}
     | {"unix_timestamp", "weekday", "weekofyear", "xxhash64", "year"}
 )
-_DECIMAL = frozenset({"ceil", "ceiling", "decimal", "floor"})
+_ROUNDED = frozenset({"ceil", "ceiling", "floor"})
 
 
 def sort_of_type(name: str) -> Sort:
@@ -180,10 +180,13 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
     arguments = list(expression.iter_expressions())
     if name in _BIG:
         return "big"
-    if name in _DECIMAL:
+    if name == "decimal":
         return "decimal"
     if not arguments:
         return "float"
+    if name in _ROUNDED:
+        # With a number of digits it is a decimal of whatever it is given.
+        return "decimal" if len(arguments) > 1 or of(arguments[0]) == "decimal" else "big"
     if name in ("if", "iff", "nvl2"):
         return _widest([of(part) for part in arguments[1:]])
     first = of(arguments[0])

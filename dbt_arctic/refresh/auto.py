@@ -14,6 +14,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra import OF_CHANGES, Node, State, scans
+from dbt_arctic.planner.alike import refuse_wrapping
 from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
@@ -291,6 +292,8 @@ def plan_auto(
         query = replace(query, node=with_known(query.node, facts, values))
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
         exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
+        if not exact:
+            refuse_wrapping(query.node, query.types)
         sums = plan_sums(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
         if sums is None or sums.extremes or sums.looks_up:
             incremental = plan_incremental(query, config.unique_key, facts, config.accept)
