@@ -127,6 +127,13 @@ class DiskError(StatementError):
     title = "A disk is full, read-only or not this user's to write to"
 
 
+class SparkEnded(StatementError):
+    """What the session had set is gone with it: nothing goes on from here by itself."""
+
+    code = "AR-207"
+    title = "Spark ended while a statement ran"
+
+
 # 3xx: a model
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbt_arctic.engine.faults import Cause, Fault, classify, shortened
-from dbt_arctic.errors import ArcticError, StatementError
+from dbt_arctic.errors import ArcticError, SparkEnded, StatementError
 
 if TYPE_CHECKING:
     from dbt_arctic.engine.jvm import SparkProcess
@@ -65,7 +65,7 @@ def _lost(error: Exception, sql: str, process: SparkProcess) -> ArcticError:
     if process.is_alive():
         return StatementError("Spark's answer could not be read.", where=shortened(sql), why=str(error))
     tail = process.log_tail()
-    return StatementError(
+    return SparkEnded(
         "Spark ended while the statement ran.",
         where=shortened(sql),
         why=tail or f"Its process is gone ({type(error).__name__}: {error}).",

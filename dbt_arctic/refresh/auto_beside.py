@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.errors import StatementError
+from dbt_arctic.errors import SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.reasons import CannotPlan
@@ -120,6 +120,8 @@ def run_beside(
     small = builds and table is None and config.buckets is None and found.is_small
     try:
         return run(name, replace(config, buckets=1) if small else config, plan)
+    except SparkEnded:
+        raise
     except StatementError:
         text = (
             found.model_sql if builds or table is None else _with_nulls(table, found.model_sql, table.hidden)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbt_arctic.catalog.api import Snapshot, TableState
-from dbt_arctic.errors import ConfigError, StatementError
+from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
@@ -73,6 +73,8 @@ def refresh_auto(
                 return _incrementally(edge, name, table, config, plan)
         except _Instead as found:
             reason = found.reason
+        except SparkEnded:
+            raise  # a new session has not what hooks and headers have set
         except StatementError as error:
             # The affected keys are found with fewer conditions than the query has, so a value that it never
             # computes may have failed. If the query itself fails, the full refresh says so.
@@ -91,6 +93,8 @@ def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfi
             read = [plan.whole_rows, stored_rows(edge.catalog, table)]
             with small.changes(edge, plan.changed_rows, -1 if min(read) < 0 else sum(read)):
                 return _by_sums(edge, name, table, config, shared)
+        except SparkEnded:
+            raise
         except StatementError as error:
             lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
             if lost and plan.sums.of_left is not None and not plan.extremes_asked:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, StatementError
+from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SparkEnded, StatementError
 from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
@@ -227,6 +227,8 @@ def run_over_state(
         outer = _outer(edge.catalog, name, config, state, plans, edge.query_schema, rebuild=builds)
         own = config if state.is_inside and not reads_little(outer, state.plan) else _over_state(config)
         outcome = run(name, own, outer)
+    except SparkEnded:
+        raise
     except (StatementError, NullKey, DuplicateKey, NoState, _Apart) as error:
         if isinstance(error, DuplicateKey) and kept is not None:
             raise  # they are the model's own rows, with a state or without
@@ -344,6 +346,8 @@ def _gives(
     """Whether the query over a state has the columns and types of the model's ``own``, and Spark takes it."""
     try:
         return schema(outer_sql(made, f"(\n{text}\n)", types, names)) == own
+    except SparkEnded:
+        raise
     except (NoState, StatementError):
         return False
 

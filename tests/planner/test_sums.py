@@ -136,6 +136,7 @@ def test_a_text_may_say_the_type_of_a_value() -> None:
     for text, changes in (("v INT", False), ("v TINYINT", True)):
         query = understand(f"SELECT id, from_json(j, '{text}').v AS v FROM a", schemas)
         assert may_change_types(query.node) == changes
+    assert may_change_types(understand("SELECT id, getbit(id, 0) AS v FROM a", schemas).node)
 
 
 def test_different_values_of_small_groups_are_counted_anew() -> None:

@@ -32,6 +32,11 @@ def found(sql: str, now: Clock | None = None) -> Undetermined:
         ("SELECT x, sum(z) AS s FROM a GROUP BY x HAVING sum(z) > 1", "", "s"),
         ("SELECT x, first(y) AS f, sum(z) AS s, sum(d) AS t FROM a GROUP BY x", "f", "s"),
         ("SELECT x, sum(f) AS t FROM (SELECT x, y, first(z) AS f FROM a GROUP BY x, y) GROUP BY x", "t", ""),
+        (
+            "SELECT x, avg(floor(z)) AS s, avg(ceil(z / 3)) AS t, sum(floor(z)) AS u FROM a GROUP BY x",
+            "",
+            "s t",
+        ),
         ("SELECT id, rand() + x AS r, y FROM a", "r", ""),
         ("SELECT x, sum(z) AS s FROM a GROUP BY x EXCEPT SELECT id, sum(z) FROM a GROUP BY id", "", "s"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.planner.algebra import Join, walk
+from dbt_arctic.planner.alike import refuse_wrapping
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
@@ -58,6 +59,10 @@ def test_parts_of_one_type(value: str, one: str, other: str) -> None:
         ("concat(x, '')", "amount", "coalesce(amount, 0)"),
         ("x / 2.5", "n", "id"),
         ("hash(x)", "n", "id"),
+        ("try_multiply(x, 100000)", "n", "id"),
+        ("shiftleft(x, 40)", "n", "id"),
+        ("x << 40", "n", "id"),
+        ("format_string('%x', x)", "n", "id"),
         ("concat(x, '')", "amount", "CAST(amount AS decimal(12,3))"),
         ("concat(x, '')", "round(amount, 1)", "round(amount, 2)"),
         ("concat(x, '')", "CAST(s AS decimal(12,3)) * 1", "CAST(s AS decimal(14,5)) * 1"),
@@ -157,7 +162,7 @@ def test_a_function_of_types_in_a_link_of_a_subquery_keeps_equal_numbers_apart()
         "SELECT o.id FROM o JOIN o AS p ON o.n = p.id WHERE EXISTS (SELECT 1 FROM o AS c WHERE c.id = {})"
     )
     schemas = {"o": [("id", "bigint"), ("n", "int")]}
-    for value, same in (("p.id", True), ("xxhash64(p.id)", False)):
+    for value, same in (("p.id", True), ("xxhash64(p.id)", False), ("try_add(p.id, 1)", False)):
         joined = next(
             part for part in walk(understand(linked.format(value), schemas).node) if isinstance(part, Join)
         )
@@ -168,3 +173,21 @@ def test_a_number_with_a_suffix_is_not_a_cast() -> None:
     both = "SELECT id, sum(amount / 12L) AS a, sum(amount / CAST(12 AS bigint)) AS b FROM o GROUP BY id"
     (_, one), (_, other) = understand(both, SCHEMAS).columns[1:]
     assert one != other
+
+
+def test_without_ansi_numbers_of_two_widths_do_not_stand_for_each_other() -> None:
+    schemas = {"o": [("id", "bigint"), ("n", "int"), ("m", "int")]}
+    for sql, wraps in (
+        ("SELECT id, n * 2 AS v FROM o", True),
+        ("SELECT id, -n AS v FROM o", True),
+        ("SELECT id, n AS v FROM o", False),
+        ("SELECT n, m * 2 AS v FROM (SELECT n, m FROM o) AS q", True),
+    ):
+        query = understand(sql, schemas)
+        if wraps:
+            with pytest.raises(CannotPlan, match="bigint and int"):
+                refuse_wrapping(query.node, query.types)
+        else:
+            refuse_wrapping(query.node, query.types)
+    alone = understand("SELECT n, m * 2 AS v FROM o", {"o": [("n", "int"), ("m", "int")]})
+    refuse_wrapping(alone.node, alone.types)

@@ -86,7 +86,7 @@ cursor.execute("SELECT 2")
 print(cursor.fetchall())
 """,
     )
-    assert ran.stdout == "AR-201 Spark ended while the statement ran.\n[(2,)]\n", ran.stderr
+    assert ran.stdout == "AR-207 Spark ended while the statement ran.\n[(2,)]\n", ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from dbt_arctic.errors import SparkEnded
 from dbt_arctic.planner import costs
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
+from tests.spark.keyed.auto import Model
 
 BY_HISTORY = True
 """The tests of this module are about that."""
@@ -158,3 +162,51 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(small, "CHANGES", 0)
     orders.upsert([{"id": 2, "amount": 6}])
     assert refresh()["means"] == ("INCREMENTAL (sums)", 1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, 2 * amount AS amount FROM {}",
+        "SELECT id % 3 AS id, avg(amount) AS amount FROM {} GROUP BY 1",
+        "SELECT id % 3 AS id, sum(amount) AS amount FROM {} GROUP BY 1 HAVING count(*) > 1",
+    ],
+    ids=["keys", "sums", "state"],
+)
+def test_a_spark_that_ends_ends_the_refresh(shop: Any, sql: str) -> None:
+    """The next one has not what the model's hooks and header have set for the session."""
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    model = Model(orders, "id", sql.format(orders.name.sql))
+    model.refresh()
+    orders.upsert([{"id": 1, "amount": 5}])
+    before, ended = model.rows(), []
+
+    def run(step: str, text: str, table: Any = None) -> int:
+        if text.startswith("INSERT") and not ended:
+            ended.append(step)
+            raise SparkEnded("Spark ended while the statement ran.")
+        return orders.session.edge.run(step, text, table)
+
+    plan = model.plan()
+    assert plan.action == "incremental"
+    with pytest.raises(SparkEnded):
+        run_refresh(replace(orders.session.edge, run=run), model.name, model.config, plan, owner="model.test")
+    assert ended
+    assert model.rows() == before
+    assert model.refresh().startswith("INCREMENTAL")
+    assert model.rows() == model.rows(model.sql)
+
+
+@pytest.mark.parametrize("having", ["", " HAVING count(*) > 1"])
+def test_groups_that_no_table_can_be_bucketed_by_have_no_state(shop: Any, having: str) -> None:
+    orders = shop.table()
+    orders.build([{"id": number, "amount": number} for number in range(20)])
+    shown = "CASE WHEN amount > 9 THEN 'large' ELSE 'small' END"
+    query = f"SELECT {shown} AS size, count(*) AS n FROM {orders.name.sql} GROUP BY amount > 9{having}"
+    model = Model(orders, "size", query.replace("amount > 9 THEN", "(amount > 9) THEN"))
+    model.refresh()
+    assert model.state is None
+    orders.upsert([{"id": 1, "amount": 50}])
+    model.refresh()
+    assert model.rows() == model.rows(model.sql)

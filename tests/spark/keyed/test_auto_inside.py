@@ -82,6 +82,13 @@ MODELS = {
              WHERE s.customer = c.id) AS mean, (SELECT max(t.amount) - median(t.amount) FROM {sales} AS t
              WHERE t.customer = c.id) AS beyond FROM {customers} AS c""",
     ),
+    "means twice": (
+        "customer",
+        """WITH means AS (SELECT customer, avg(amount) AS mean FROM {sales} WHERE customer IS NOT NULL
+             GROUP BY customer)
+           SELECT a.customer, a.mean, (SELECT count(*) FROM means AS b WHERE b.mean > a.mean) AS better
+           FROM means AS a""",
+    ),
     "beyond": (
         "id",
         "SELECT id, credit FROM {customers} WHERE credit > (SELECT avg(amount) FROM {sales})",
