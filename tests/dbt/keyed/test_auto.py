@@ -211,7 +211,7 @@ def test_the_plan_is_that_of_the_run_with_a_contract_and_with_consistent_reads(s
     columns = [{"name": name, "data_type": "bigint"} for name in ("amount", "customer", "orders")]
     described = {"name": "by_customer", "config": {"contract": {"enforced": True}}, "columns": columns}
     shop.file("models/by_customer.yml", yaml.safe_dump({"version": 2, "models": [described]}))
-    layered(shop)
+    layered(shop, BY_CUSTOMER.replace("buckets=2", "buckets=2, on_schema_change='append_new_columns'"))
     assert {name: entry["refresh"] for name, entry in plans(shop).items()} == {
         "by_customer": "nothing",
         "big": "nothing",

@@ -94,8 +94,8 @@ MODELS = {
         "SELECT id, credit FROM {customers} WHERE credit > (SELECT avg(amount) FROM {sales})",
     ),
 }
-FEW = ("counted", "ends", "customers of days")
-"""A state over a null side, extremes, and different values."""
+FEW = ("counted", "ends", "customers of days", "means twice")
+"""A state over a null side, extremes, different values, and averages that are read twice."""
 
 
 class Shop:
