@@ -30,6 +30,7 @@ _GENERATORS = frozenset(
 )
 _SPELLED = "spelled"
 _WITHOUT_PARENTHESES = frozenset(TIME | SESSION)
+_TIME_WITHOUT_PARENTHESES = frozenset(["current_date", "current_time", "current_timestamp", "localtimestamp"])
 
 
 def parse(sql: str) -> exp.Query:
@@ -68,7 +69,7 @@ def parsed(sql: str) -> exp.Query:
 
 def _refuse_time_as_name(tree: exp.Query) -> None:
     """``current_date`` is the function where no relation has such a column, whatever a SELECT names so."""
-    given = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} & TIME
+    given = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} & _TIME_WITHOUT_PARENTHESES
     for found in tree.find_all(exp.Column) if given else ():
         if not found.table and not found.this.args.get("quoted") and found.name.lower() in given:
             name = found.name.lower()

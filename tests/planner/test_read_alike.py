@@ -124,6 +124,7 @@ def test_what_has_no_plan(sql: str, says: str) -> None:
         "SELECT user AS user_name, a FROM (SELECT name AS user, id AS a FROM customer) AS q WHERE user > 'x'",
         "SELECT a, '1' || (a + 1) AS c FROM pairs",
         "SELECT id, current_date() AS today FROM customer",
+        "SELECT id FROM (SELECT id, current_day AS now FROM customer) AS q WHERE now > '2026-01-01'",
     ],
 )
 def test_what_has_one(sql: str) -> None:
