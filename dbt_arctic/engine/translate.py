@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from dbt_arctic.engine.jvm import SparkProcess
 
 _MAX_CAUSES = 20
+_STOPPED = re.compile(r"SparkContext was shut down|on a stopped SparkContext|stopped SparkContext")
 
 
 def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
@@ -37,7 +39,15 @@ def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
         causes = list(_chain(origin))
     except (Py4JError, ConnectionError) as gone:
         return Fault(_lost(gone, sql, process))
-    return classify(causes, sql)
+    found = classify(causes, sql)
+    return Fault(_lost(error, sql, process, stopped=True)) if has_ended(found.error, process) else found
+
+
+def has_ended(error: ArcticError, process: SparkProcess) -> bool:
+    """Whether a statement failed because Spark ends: a process that is told to stops Spark first."""
+    return type(error) is StatementError and (
+        not process.is_alive() or _STOPPED.search(str(error)) is not None
+    )
 
 
 @contextlib.contextmanager
@@ -61,14 +71,15 @@ def _chain(origin: Any) -> Iterator[Cause]:
         at = at.getCause()
 
 
-def _lost(error: Exception, sql: str, process: SparkProcess) -> ArcticError:
-    if process.is_alive():
+def _lost(error: Exception, sql: str, process: SparkProcess, *, stopped: bool = False) -> ArcticError:
+    if process.is_alive() and not stopped:
         return StatementError("Spark's answer could not be read.", where=shortened(sql), why=str(error))
     tail = process.log_tail()
     return SparkEnded(
         "Spark ended while the statement ran.",
         where=shortened(sql),
         why=tail or f"Its process is gone ({type(error).__name__}: {error}).",
-        fix="Run again: the next statement starts a new Spark. "
+        fix="Run again: the next statement starts a new Spark. Whether this one has finished is not known: "
+        "of an append to a plain table look at its newest snapshot first. "
         "If memory ran out, give it more: `driver_memory` in the profile.",
     )

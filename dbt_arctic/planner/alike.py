@@ -33,7 +33,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
 from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
 
@@ -47,17 +47,18 @@ _BY_TYPE = frozenset(
         *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
         # What is too large for its type is NULL, loses bits, or is written with as many as the type has.
         *("try_add", "try_subtract", "try_multiply", "shiftleft", "shiftright", "shiftrightunsigned"),
-        *("bit_count", "bit_get", "getbit", "format_string", "printf"),
+        *("binary", "bit_count", "bit_get", "getbit", "format_string", "printf"),
     ]
 )
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
-_WRAP = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.IntDiv)
 _KEEP_TYPE = frozenset(
     ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
 )
 """Functions whose value has the type of their arguments."""
+_SHORT = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint"])
+"""Functions whose value has fewer bits than an int."""
 _OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
-_OF_TIMES = frozenset(
+OF_TIMES = frozenset(
     [
         *("current_timestamp", "date_trunc", "from_utc_timestamp", "now", "timestamp_micros"),
         *("timestamp_millis", "timestamp_seconds", "to_timestamp", "to_utc_timestamp"),
@@ -155,10 +156,12 @@ def _digits(type_: str) -> tuple[int, int]:
     return _DIGITS[sort_of_type(type_)], 0
 
 
-def with_true_equalities(node: Node, types: Mapping[str, str]) -> Node:
-    """:param types: of the columns of scans."""
+def with_true_equalities(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> Node:
+    """:param types: of the columns of scans.
+    :param wraps: a number that is too large becomes another one, as without ANSI.
+    """
     known = types_of_columns(node, types)
-    if tells_no_widths(node, types):
+    if not wraps and tells_no_widths(node, types):
         known = {name: "bigint" if type_ in _WHOLE else type_ for name, type_ in known.items()}
 
     def of_condition(condition: exp.Expression) -> exp.Expression:
@@ -203,21 +206,6 @@ def _is_of_bytes(part: exp.Expr) -> bool:
         exp.DataType.Type.BINARY,
         exp.DataType.Type.VARBINARY,
     )
-
-
-def refuse_wrapping(node: Node, types: Mapping[str, str]) -> None:
-    """Without ANSI a whole number that is too large for its type becomes another one, which depends on the
-    type: equal numbers of two types do not stand for each other then.
-
-    :param types: of the columns of scans.
-    :raises CannotPlan: there are two, and something that makes numbers larger.
-    """
-    found = {type_.lower() for type_ in types.values() if sort_of_type(type_) in ("whole", "big")}
-    wrapping = next((part for part in _parts(node) if isinstance(part, _WRAP)), None)
-    if len(found) > 1 and wrapping is not None:
-        what = f"without ANSI, arithmetic of {' and '.join(sorted(found))} wraps at different numbers"
-        fix = "remove spark.sql.ansi.enabled from spark_conf, or cast the columns to one type"
-        raise CannotPlan("setting", what, fix, line_of(wrapping))
 
 
 def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
@@ -288,13 +276,16 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
     known: dict[str, str] = {}
 
     def of_value(value: exp.Expression) -> str | None:
-        name = plain(value)
-        if name is not None:
-            return known.get(name)
+        column_name = plain(value)
+        if column_name is not None:
+            return known.get(column_name)
         if isinstance(value, exp.Paren | exp.Neg | exp.Filter | exp.Window):
             return of_value(value.this)
         is_moment = isinstance(value, Moment)
-        if (value.args["call"].removesuffix("()") if is_moment else function_name(value)) in _OF_DATES:
+        name = value.args["call"].removesuffix("()") if is_moment else function_name(value)
+        if name in _SHORT or (name == "date_add" and len(list(value.iter_expressions())) > 2):
+            return None
+        if name in _OF_DATES:
             return "date"
         types = {of_value(one) for one in of_its_type(value)}
         if len(types) == 1 and None not in types:
@@ -304,7 +295,7 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
         is_truth = isinstance(value, exp.Boolean | exp.Predicate | exp.Connector | exp.Not)
         if is_truth or function_name(value) in _OF_TRUTH:
             return "boolean"
-        if is_moment or function_name(value) in _OF_TIMES:
+        if is_moment or function_name(value) in OF_TIMES:
             return "timestamp"
         is_text = isinstance(value, exp.Literal) and value.is_string
         if function_name(value) in _OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):

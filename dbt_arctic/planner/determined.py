@@ -11,11 +11,12 @@ from functools import cache
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Filter, Limit, Node, Window, walk
+from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name, kind_of
-from dbt_arctic.planner.moment import TIMES, is_of_today, moves
+from dbt_arctic.planner.moment import OF_TODAY, TIMES, is_of_today, moves
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import plain
@@ -85,6 +86,7 @@ def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
 def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[CannotPlan]:
     """Functions that no data determine, wherever they stand."""
     items = cache(lambda: labels(node))
+    known = cache(lambda: types_of_columns(node, types))
     for part in walk(node):
         if isinstance(part, Limit) and not first_rows_are_known(part, facts):
             line = first_line(part.limit, part.offset, *part.order)
@@ -96,16 +98,21 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
             what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
             yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
         for expression in all_expressions(part):
-            yield from causes_in(expression, isinstance(part, Window), types, items)
+            yield from causes_in(expression, isinstance(part, Window), types, items, known)
 
 
 def causes_in(
-    expression: exp.Expression, ordered_is_fine: bool, types: Mapping[str, str], items: Callable[[], set[int]]
+    expression: exp.Expression,
+    ordered_is_fine: bool,
+    types: Mapping[str, str],
+    items: Callable[[], set[int]],
+    known: Callable[[], Mapping[str, str]],
 ) -> Iterator[CannotPlan]:
     """What of one expression no data determine.
 
     :param ordered_is_fine: it is one of a window, whose order is looked at by itself.
     :param items: asked for the literals that are only shown, as ``labels`` finds them.
+    :param known: asked for the types of all columns, not of those of scans alone.
     """
     for found in expression.walk():
         name = function_name(found)
@@ -114,7 +121,7 @@ def causes_in(
         if TIMES.fullmatch(text) and not stays_text(found, types, items()):
             what = f"'{found.name}', where it is taken for a time,"
             yield _of_time(what, found)
-        if is_of_today(found, types):
+        if OF_TODAY.fullmatch(text) and is_of_today(found, known()):
             yield _of_time(f"'{found.name}', which is a time of today,", found)
         if special := _special(found, name):
             yield special

@@ -17,6 +17,8 @@ from dbt_arctic.planner.syntax import as_list, core, has_aggregate, is_aggregate
 if TYPE_CHECKING:
     from dbt_arctic.planner.build import Builder
 
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+
 
 def grouped(
     builder: Builder, tree: exp.Select, node: Node, scope: Scope, parts: list[exp.Expression]
@@ -32,7 +34,17 @@ def grouped(
         converted = builder.plain_expression(part, scope)
         wish = part.name if isinstance(part, exp.Column) else "group"
         groups.append((builder.identifier(wish or "group"), converted))
-    by_text = {to_sql(part): name for part, (name, _) in zip(written, groups, strict=True)}
+    constants = [part for part in written if isinstance(unwrapped(part), _CONSTANTS)]
+    if constants and sets is not None:
+        raise refused(
+            "a constant as a group beside ROLLUP, CUBE or GROUPING SETS", "leave it out", *constants
+        )
+    # A constant is no group's: the same number elsewhere is another one, with digits of its own.
+    by_text = {
+        to_sql(part): name
+        for part, (name, _) in zip(written, groups, strict=True)
+        if not isinstance(unwrapped(part), _CONSTANTS)
+    }
     aggregates: list[tuple[str, exp.Expression]] = []
 
     def lift(node_: exp.Expression) -> exp.Expression:
@@ -41,7 +53,7 @@ def grouped(
         if isinstance(node_, exp.Window):
             # The function of a window is not an aggregate of the groups; its arguments may be.
             window = node_.copy()
-            function = window.this
+            function = core(window.this)
             for child in list(function.iter_expressions()):
                 child.replace(lift(child))
             for key in ("partition_by", "order"):
@@ -59,7 +71,7 @@ def grouped(
                 known = builder.identifier(name or "aggregate")
                 aggregates.append((known, converted))
             return lifted(known)
-        if isinstance(node_, exp.Query | exp.Subquery):
+        if isinstance(node_, exp.Query | exp.Subquery | exp.DataType):
             return node_
         made = node_.copy()
         for child in list(made.iter_expressions()):

@@ -6,7 +6,6 @@ before names are resolved, since nothing of it is left to be seen after that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -16,7 +15,8 @@ from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import as_operand, is_whole_number
-from dbt_arctic.planner.syntax import dotted, from_of
+from dbt_arctic.planner.syntax import dotted, from_of, names_given, plain_columns
+from dbt_arctic.planner.who import refuse_who_runs_it
 
 if TYPE_CHECKING:
     from dbt_arctic.planner.parse import Schemas
@@ -40,7 +40,7 @@ def said_alike(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Query:
     _operators(tree)
     _calls(tree)
     _values(tree)
-    _who_runs_it(tree, schemas)
+    refuse_who_runs_it(tree, schemas)
     _numbers_of_groups(tree)
     made = tree.copy()
     _having(made)
@@ -72,27 +72,19 @@ def _operands(tree: exp.Query) -> None:
     added or multiplied, and so adds up floats in another order.
     """
     for select in tree.find_all(exp.Select):
-        given = {
-            item.alias.lower()
-            for item in select.expressions
-            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Binary | exp.Unary)
-        }
-        for found in list(_plain_columns(select)) if given else ():
+        given: set[str] = set()
+        for item in select.expressions:
+            if isinstance(item, exp.Alias):
+                value = item.this.unnest()
+                again = isinstance(value, exp.Column) and not value.table and value.name.lower() in given
+                if again or isinstance(value, exp.Binary | exp.Unary):
+                    given.add(item.alias.lower())
+        for found in list(plain_columns(select)) if given else ():
             if found.name.lower() in given and isinstance(found.parent, exp.Binary | exp.Unary):
                 found.replace(exp.Paren(this=found.copy()))
 
 
 # What is refused
-
-
-def _who_runs_it(tree: exp.Query, schemas: Schemas) -> None:
-    """A name of the SELECT is no column of its WHERE, where ``user`` is a function then."""
-    for select in tree.find_all(exp.Select):
-        given = (_aliases(select) & SESSION) - _columns_of_from(select, schemas)
-        for found in _plain_columns(select.args.get("where")) if given else ():
-            if found.name.lower() in given:
-                what = f"{found.name}, a function and the name of a column"
-                raise refused(what, "qualify the column by its relation", found)
 
 
 def _numbers_of_groups(tree: exp.Query) -> None:
@@ -125,27 +117,13 @@ def _joins(tree: exp.Query) -> None:
             outer = outer or (join.side or "").upper() in ("RIGHT", "FULL")
 
 
-def _aliases(select: exp.Select) -> set[str]:
-    """Names that a SELECT gives to something else than a column of that name."""
-    return {
-        item.alias.lower()
-        for item in select.expressions
-        if isinstance(item, exp.Alias)
-        and not (isinstance(item.this, exp.Column) and item.this.name.lower() == item.alias.lower())
-    }
-
-
-def _plain_columns(*parts: exp.Expr | None) -> Iterator[exp.Column]:
-    return (one for part in parts if part is not None for one in part.find_all(exp.Column) if not one.table)
-
-
 def _aliases_below(tree: exp.Query, schemas: Schemas) -> None:
     """Spark's WHERE knows no alias of its SELECT: in a subquery, such a name is of the query around it."""
     for select in tree.find_all(exp.Select):
         where = select.args.get("where")
-        given = _aliases(select) - _columns_of_from(select, schemas) if where is not None else set()
+        given = names_given(select) - _columns_of_from(select, schemas) if where is not None else set()
         if given and _is_in_expression(select):
-            for found in _plain_columns(where):
+            for found in plain_columns(where):
                 if found.name.lower() in given:
                     what = f"{found.name}, which is a name of the subquery's SELECT, in its WHERE"
                     raise refused(what, "qualify the column by its relation", found)
@@ -175,7 +153,7 @@ def _columns_of_from(select: exp.Select, schemas: Schemas) -> set[str]:
 def _having(tree: exp.Query) -> None:
     """Inside an aggregate, Spark takes a name of HAVING for a column of FROM first."""
     for select in tree.find_all(exp.Select):
-        having, given = select.args.get("having"), _aliases(select)
+        having, given = select.args.get("having"), names_given(select)
         if having is None or not given:
             continue
         first = from_of(select)
@@ -185,7 +163,7 @@ def _having(tree: exp.Query) -> None:
             if isinstance(call, exp.Anonymous) and not is_aggregate(call):
                 continue
             inside = call.expression if isinstance(call, exp.Filter) else call
-            for found in list(_plain_columns(inside)):
+            for found in list(plain_columns(inside)):
                 if found.name.lower() not in given:
                     continue
                 if not relation:

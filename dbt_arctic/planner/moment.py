@@ -18,9 +18,10 @@ from sqlglot import exp
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra import Node, walk
+from dbt_arctic.planner.alike import OF_TIMES
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
-from dbt_arctic.planner.functions import TIME
+from dbt_arctic.planner.functions import TIME, function_name
 from dbt_arctic.planner.reasons import at_line, line_of
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
@@ -136,8 +137,17 @@ def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time
     return made
 
 
+_MAKE_MOMENTS = frozenset(["timestamp", "to_timestamp", "to_timestamp_ltz"])
+_OF_ONE_TYPE = frozenset(
+    [
+        *("any_value", "coalesce", "first", "greatest", "ifnull", "lag", "last", "lead", "least"),
+        *("max", "min", "nullif", "nvl"),
+    ]
+)
+
+
 def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
-    """Whether a text is cast to a TIMESTAMP, or compared with a column that is one, and tells no date.
+    """Whether a text that tells no date is made a TIMESTAMP, or stands beside one where both become one type.
 
     :param types: of columns, by name; without them, any may be one.
     """
@@ -145,13 +155,39 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
         return False
     if OF_TODAY.fullmatch(literal.name.strip()) is None:
         return False
-    if isinstance(literal.parent, exp.Cast):
-        return literal.parent.to.this in _MOMENTS
-    others = literal.parent.iter_expressions() if isinstance(literal.parent, _COMPARED) else ()
-    return any(
-        isinstance(one, exp.Column) and (types is None or types.get(one.name, "").lower() == "timestamp")
-        for one in others
-    )
+    if types is None:
+        return True
+    here: exp.Expr = literal
+    while isinstance(here.parent, exp.Paren):
+        here = here.parent
+    parent = here.parent
+    if isinstance(parent, exp.Cast):
+        return parent.to.this in _MOMENTS
+    name = None if parent is None else function_name(parent)
+    if name in _MAKE_MOMENTS:
+        return True
+    others: list[exp.Expr] = []
+    if parent is not None and (isinstance(parent, _COMPARED) or name in _OF_ONE_TYPE):
+        others = list(parent.iter_expressions())
+    elif isinstance(parent, exp.If | exp.Case):
+        case = parent.parent if isinstance(parent.parent, exp.Case) else parent
+        branches = case.args["ifs"] if isinstance(case, exp.Case) else [case]
+        others = [branch.args["true"] for branch in branches]
+        others += [one for one in (case.args.get("default"), case.args.get("false")) if one is not None]
+    return any(one is not here and _may_be_moment(one, types) for one in others)
+
+
+def _may_be_moment(value: exp.Expr, types: Mapping[str, str]) -> bool:
+    if isinstance(value, exp.Column):
+        return types.get(value.name, "timestamp").lower().startswith("timestamp")
+    if isinstance(value, exp.Cast):
+        return value.to.this in _MOMENTS
+    name = function_name(value)
+    if name is not None and name not in _OF_ONE_TYPE:
+        return name in OF_TIMES or name in _MAKE_MOMENTS
+    if isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub) or name is not None:
+        return any(_may_be_moment(one, types) for one in value.iter_expressions())
+    return isinstance(value, Moment)
 
 
 def moves(*parts: exp.Expression | None) -> bool:

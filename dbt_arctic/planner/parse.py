@@ -17,7 +17,7 @@ from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.refused import refused
-from dbt_arctic.planner.syntax import dotted, is_bare
+from dbt_arctic.planner.syntax import cte_of, dotted, is_bare
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
 """Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
@@ -71,7 +71,7 @@ def _refuse_time_as_name(tree: exp.Query) -> None:
     """``current_date`` is the function where no relation has such a column, whatever a SELECT names so."""
     given = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} & _TIME_WITHOUT_PARENTHESES
     for found in tree.find_all(exp.Column) if given else ():
-        if not found.table and not found.this.args.get("quoted") and found.name.lower() in given:
+        if not found.table and found.name.lower() in given:
             name = found.name.lower()
             fix = f"write {name}() for the function, and give the column another name"
             raise refused(f"{name}, a function and the name of a column", fix, found)
@@ -137,7 +137,9 @@ def spelled(sql: str) -> str:
 
 def _refuse_left_stars(tree: exp.Query) -> None:
     for star in tree.find_all(exp.Star):
-        inside = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
+        inside = star.parent
+        while isinstance(inside, exp.Column | exp.Dot):
+            inside = inside.parent
         if isinstance(inside, exp.Select):
             what = "*, of which the columns cannot be told: two have one name, or it is of a struct"
             raise CannotPlan("not-resolved", what, "list the columns", line_of(star))
@@ -195,6 +197,10 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
         raise CannotPlan("not-resolved", what, fix, _place(error)) from error
     assert isinstance(done, exp.Query)
     _refuse_left_stars(done)
+    for brackets in list(done.find_all(exp.Paren)):
+        # Two columns that are compared are found by being columns.
+        if isinstance(brackets.this, exp.Column) and not isinstance(brackets.parent, exp.Dot):
+            brackets.replace(brackets.this)
     _spell_fields(done, schemas)
     _choose_joined(done)
     return done
@@ -247,26 +253,8 @@ def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Whether a name is that of a common table expression. One of these sees those before it only, and itself
-    where it is recursive.
-    """
-    if table.db:
-        return False
-    name = table.name.lower()
-    node: exp.Expr | None = table
-    inside: exp.Expr | None = None
-    while node is not None:
-        with_ = node.args.get("with_") or node.args.get("with")
-        is_recursive = with_ is not None and with_.args.get("recursive")
-        for cte in with_.expressions if with_ is not None else ():
-            if cte is inside and not is_recursive:
-                break
-            if cte.alias.lower() == name:
-                return True
-        if isinstance(node, exp.CTE):
-            inside = node
-        node = node.parent
-    return False
+    """Whether a name is that of a common table expression."""
+    return cte_of(table) is not None
 
 
 _PLACE = re.compile(r"\.? Line:? (\d+), Col: \d+\.?|Missing .* from (\d+):\d+")

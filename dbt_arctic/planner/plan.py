@@ -101,12 +101,15 @@ def understand(
     views: Mapping[str, exp.Query] | None = None,
     now: Time | None = None,
     last: Time | None = None,
+    *,
+    wraps: bool = False,
 ) -> Query:
     """:param tree: a query; as a tree, its relations have the names that ``schemas`` has.
     :param names: the output columns as Spark names them, where it is asked; in Spark's order, which matters
         where the text does not say how they are called.
     :param views: the queries of views.
     :param now: the time of the run, ``last`` that of the last one; without it, functions of time stay calls.
+    :param wraps: a number that is too large becomes another one, as without ANSI.
 
     :raises CannotPlan: with the reason.
     """
@@ -143,8 +146,9 @@ def understand(
             raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, dict(built.names)[name]))
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
     node = with_typed_nulls(built.node, builder.types)
-    refuse_mixed(node, builder.types)
-    return Query(tidied(with_true_equalities(node, builder.types)), columns, builder.types, is_named)
+    refuse_mixed(node, builder.types, wraps=wraps)
+    node = tidied(with_true_equalities(node, builder.types, wraps=wraps))
+    return Query(node, columns, builder.types, is_named)
 
 
 def plan_incremental(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
@@ -54,7 +54,7 @@ def has_aggregate(tree: exp.Expression) -> bool:
     if isinstance(tree, exp.Query | exp.Subquery):
         return False
     if isinstance(tree, exp.Window):
-        inside = [*tree.this.iter_expressions(), *as_list(tree.args.get("partition_by"))]
+        inside = [*core(tree.this).iter_expressions(), *as_list(tree.args.get("partition_by"))]
         inside += as_list(tree.args.get("order"))
         return any(has_aggregate(child) for child in inside)
     if is_aggregate_call(tree):
@@ -85,3 +85,41 @@ def dotted(table: exp.Table) -> str:
 def alias_columns(tree: exp.Expression) -> Iterable[exp.Identifier]:
     alias = tree.args.get("alias")
     return [] if alias is None or not isinstance(alias, exp.TableAlias) else alias.args.get("columns") or []
+
+
+def names_given(select: exp.Select) -> set[str]:
+    """Names that a SELECT gives to something else than a column of that name."""
+    return {
+        item.alias.lower()
+        for item in select.expressions
+        if isinstance(item, exp.Alias)
+        and not (isinstance(item.this, exp.Column) and item.this.name.lower() == item.alias.lower())
+    }
+
+
+def plain_columns(*parts: exp.Expr | None) -> Iterator[exp.Column]:
+    return (one for part in parts if part is not None for one in part.find_all(exp.Column) if not one.table)
+
+
+def cte_of(table: exp.Table) -> exp.CTE | None:
+    """The common table expression that a name means, if it is one. One of these sees those before it only,
+    and itself where it is recursive.
+    """
+    if table.db:
+        return None
+    name = table.name.lower()
+    node: exp.Expr | None = table
+    inside: exp.Expr | None = None
+    while node is not None:
+        with_ = node.args.get("with_") or node.args.get("with")
+        is_recursive = with_ is not None and with_.args.get("recursive")
+        for cte in with_.expressions if with_ is not None else ():
+            if cte is inside and not is_recursive:
+                break
+            if cte.alias.lower() == name:
+                assert isinstance(cte, exp.CTE)
+                return cte
+        if isinstance(node, exp.CTE):
+            inside = node
+        node = node.parent
+    return None

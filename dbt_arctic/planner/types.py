@@ -51,25 +51,26 @@ _OF_FIRST = frozenset(
 )
 """Functions whose value has the type of all their arguments, or of the first."""
 
-_BIG = frozenset(
-    {"array_size", "ascii", "bigint", "bit_count", "cardinality", "char_length", "count", "count_if", "crc32"}
-    | {"date_diff", "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "dense_rank", "grouping"}
-    | {
-        "grouping_id",
-        "hash",
-        "hour",
-        "instr",
-        "int",
-        "length",
-        "locate",
-        "minute",
-        "month",
-        "ntile",
-        "quarter",
-    }
-    | {"rank", "regexp_count", "row_number", "second", "size", "smallint", "tinyint", "unix_date"}
-    | {"unix_timestamp", "weekday", "weekofyear", "xxhash64", "year"}
+_WHOLES = frozenset(
+    [
+        *("array_size", "ascii", "bit_count", "cardinality", "char_length", "character_length", "datediff"),
+        *("day", "dayofmonth", "dayofweek", "dayofyear", "dense_rank", "grouping", "hash", "hour", "instr"),
+        *("int", "len", "length", "locate", "minute", "month", "ntile", "quarter", "rank", "regexp_count"),
+        *(
+            "row_number",
+            "second",
+            "size",
+            "smallint",
+            "tinyint",
+            "unix_date",
+            "weekday",
+            "weekofyear",
+            "year",
+        ),
+    ]
 )
+"""Functions whose value has 32 bits, or fewer."""
+_BIG = frozenset({"bigint", "count", "count_if", "crc32", "grouping_id", "unix_timestamp", "xxhash64"})
 _ROUNDED = frozenset({"ceil", "ceiling", "floor"})
 
 
@@ -178,6 +179,10 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
         expression.sql_name().lower() if isinstance(expression, exp.Func) else ""
     )
     arguments = list(expression.iter_expressions())
+    if name in ("date_diff", "datediff", "timestampdiff") and len(arguments) == 3:
+        return "big"
+    if name in _WHOLES or name == "date_diff":
+        return "whole"
     if name in _BIG:
         return "big"
     if name == "decimal":
@@ -206,7 +211,7 @@ def _literal(value: exp.Literal) -> Sort:
         return "float"
     if "." in text or text.endswith("bd"):
         return "decimal"
-    return "whole" if len(text) < 10 else "big"
+    return "whole" if text.isdigit() and int(text).bit_length() < 32 else "big"
 
 
 def _widest(found: list[Sort]) -> Sort:

@@ -30,6 +30,7 @@ from dbt_arctic.planner.algebra import (
     Window,
     children,
 )
+from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.determined import causes_in, first_rows_are_known, float_sum, ties
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name
@@ -107,6 +108,7 @@ class _Following:
         self._types = query.types
         self._facts = facts
         self._labels = cache(lambda: labels(query.node))
+        self._known = cache(lambda: types_of_columns(query.node, query.types))
         self._sorts = cache(lambda: sorts(query.node, query.types))
 
     def of(self, node: Node) -> _Open:
@@ -246,7 +248,7 @@ class _Following:
 
     def _own(self, expression: exp.Expression, node: Node) -> list[Reason]:
         """What in an expression itself is determined by no rows."""
-        found = list(causes_in(expression, isinstance(node, Window), self._types, self._labels))
+        found = list(causes_in(expression, isinstance(node, Window), self._types, self._labels, self._known))
         return [one.reason for one in (*found, *self._float_sums(expression)) if _counts(one)]
 
     def _float_sums(self, expression: exp.Expression) -> Iterator[CannotPlan]:

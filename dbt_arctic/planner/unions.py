@@ -82,15 +82,16 @@ def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
     return change(node)
 
 
-def refuse_mixed(node: Node, types: Mapping[str, str]) -> None:
+def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> None:
     """:param types: of the columns of scans.
+    :param wraps: a number that is too large becomes another one, as without ANSI.
     :raises CannotPlan: the parts have types in which it would be another value.
     """
     known = types_of_columns(node, types)
     mixed: dict[str, tuple[str, ...]] = {}
     shapes = _shapes(node, known)
     families = families_of(node, known, types)
-    by_type = tells_types(node)
+    by_type = wraps or tells_types(node)
     for part in reversed(list(walk(node))):
         match part:
             case UnionAll():

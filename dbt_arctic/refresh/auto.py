@@ -14,7 +14,6 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.algebra import OF_CHANGES, Node, State, scans
-from dbt_arctic.planner.alike import refuse_wrapping
 from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
@@ -229,6 +228,7 @@ def plan_auto(
     :param now: the time of the refresh.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until, now)
+    reading = replace(reading, wraps=by_name(settings).get("spark.sql.ansi.enabled") == "false")
     fingerprint = Consumed(fingerprint_of(sql, reading, config.unique_key, settings, made_of), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}
@@ -291,9 +291,7 @@ def plan_auto(
         shared = shared_values(query.node, facts)
         query = replace(query, node=with_known(query.node, facts, values))
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
-        exact = by_name(settings).get("spark.sql.ansi.enabled") != "false"
-        if not exact:
-            refuse_wrapping(query.node, query.types)
+        exact = not reading.wraps
         sums = plan_sums(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
         if sums is None or sums.extremes or sums.looks_up:
             incremental = plan_incremental(query, config.unique_key, facts, config.accept)

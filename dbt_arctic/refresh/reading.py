@@ -41,6 +41,7 @@ class Reading:
     :param calls: the functions of time that it calls. ``may_depend_on_time``: whether it may
         tell the time without.
     :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
+    :param wraps: a number that is too large becomes another one, as without ANSI.
     """
 
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class Reading:
     may_depend_on_time: bool = False
     now: Time | None = None
     last: Time | None = None
+    wraps: bool = False
 
     @property
     def time_moved(self) -> bool:
@@ -161,7 +163,9 @@ def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
     assert reading.tree is not None
     schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
     schemas |= {name: view.columns for name, view in reading.views.items()}
-    return understand(reading.tree, schemas, columns, reading.trees, reading.now, reading.last)
+    return understand(
+        reading.tree, schemas, columns, reading.trees, reading.now, reading.last, wraps=reading.wraps
+    )
 
 
 _DEFAULTS = {

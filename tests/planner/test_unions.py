@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dbt_arctic.planner.algebra import Join, walk
-from dbt_arctic.planner.alike import refuse_wrapping
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
@@ -58,6 +57,8 @@ def test_parts_of_one_type(value: str, one: str, other: str) -> None:
         ("x / 3", "amount * 1.1", "amount * 1.10"),
         ("concat(x, '')", "amount", "coalesce(amount, 0)"),
         ("x / 2.5", "n", "id"),
+        ("x / 2.5", "length(s)", "id"),
+        ("x / 2.5", "1234567890", "id"),
         ("hash(x)", "n", "id"),
         ("try_multiply(x, 100000)", "n", "id"),
         ("shiftleft(x, 40)", "n", "id"),
@@ -176,18 +177,27 @@ def test_a_number_with_a_suffix_is_not_a_cast() -> None:
 
 
 def test_without_ansi_numbers_of_two_widths_do_not_stand_for_each_other() -> None:
-    schemas = {"o": [("id", "bigint"), ("n", "int"), ("m", "int")]}
-    for sql, wraps in (
-        ("SELECT id, n * 2 AS v FROM o", True),
-        ("SELECT id, -n AS v FROM o", True),
-        ("SELECT id, n AS v FROM o", False),
-        ("SELECT n, m * 2 AS v FROM (SELECT n, m FROM o) AS q", True),
+    """They wrap at different numbers."""
+    tables = {"o": [("id", "int"), ("n", "int"), ("m", "int")], "c": [("id", "int"), ("n", "int")]}
+    wide = "SELECT id, CAST(n AS bigint) AS w FROM c"
+    sql = "SELECT q.w * 2 AS k, sum(o.m) AS s FROM o JOIN ({}) AS q ON q.w = o.n GROUP BY q.w * 2"
+    for wraps, inner, same in (
+        (False, wide, True),
+        (True, wide, False),
+        (True, wide.replace("bigint", "int"), True),
     ):
-        query = understand(sql, schemas)
-        if wraps:
-            with pytest.raises(CannotPlan, match="bigint and int"):
-                refuse_wrapping(query.node, query.types)
-        else:
-            refuse_wrapping(query.node, query.types)
-    alone = understand("SELECT n, m * 2 AS v FROM o", {"o": [("n", "int"), ("m", "int")]})
-    refuse_wrapping(alone.node, alone.types)
+        query = understand(sql.format(inner), tables, wraps=wraps)
+        joined = next(part for part in walk(query.node) if isinstance(part, Join))
+        assert bool(joined.conditions[0].meta.get(SAME_TYPE)) is same
+    union = "SELECT id, n AS x FROM o UNION ALL SELECT id, CAST(n AS bigint) FROM c"
+    both = f"SELECT id, x * 2 AS v FROM ({union}) AS u"
+    understand(both, tables)
+    with pytest.raises(CannotPlan, match="an expression over a column of a UNION"):
+        understand(both, tables, wraps=True)
+
+
+def test_a_date_to_which_hours_are_added_is_none() -> None:
+    union = "SELECT id, date_add({}) AS x FROM o UNION ALL SELECT id, at FROM o"
+    understand(f"SELECT id, year(x) AS y FROM ({union.format('at, 1')}) AS u", SCHEMAS)
+    with pytest.raises(CannotPlan):
+        understand(f"SELECT id, year(x) AS y FROM ({union.format('HOUR, 1, at')}) AS u", SCHEMAS)

@@ -401,7 +401,7 @@ def test_operators_bind_as_they_do_in_spark(
         try:
             other = other_than_written(given, sql)
         except CannotPlan:
-            assert "<<" in sql or ">>" in sql
+            assert "<<" in sql or ">>" in sql or ("||" in sql and ("+" in sql or "-" in sql))
             continue
         compared += 1
         if other:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from dbt_arctic.engine.faults import Cause, Reaction, classify, clean_message
+from dbt_arctic.engine.translate import has_ended
 from dbt_arctic.errors import (
     ArcticError,
     CatalogUnavailable,
@@ -189,3 +193,18 @@ def test_the_innermost_message_is_told_since_it_is_the_reason() -> None:
 
 def test_a_failure_without_any_message_names_its_classes() -> None:
     assert classify(chain(("java.lang.NullPointerException", "")), "").error.why == "NullPointerException"
+
+
+@pytest.mark.parametrize(
+    ("told", "alive", "ended"),
+    [
+        ("Job 5 cancelled because SparkContext was shut down", True, True),
+        ("Cannot call methods on a stopped SparkContext.", True, True),
+        ("[DIVIDE_BY_ZERO] Division by zero.", True, False),
+        ("[DIVIDE_BY_ZERO] Division by zero.", False, True),
+    ],
+)
+def test_a_spark_that_is_being_stopped_has_ended(told: str, alive: bool, ended: bool) -> None:
+    error = classify([Cause("org.apache.spark.SparkException", told)], "SELECT 1").error
+    process: Any = SimpleNamespace(is_alive=lambda: alive)
+    assert has_ended(error, process) is ended
