@@ -119,7 +119,8 @@ def counted(edge: Edge, relation: str, columns: Sequence[str]) -> Staged:
     ranges = {}
     for place, column in enumerate(columns):
         low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
-        if count and present == count and type_ in RANGED and not _is_beyond(type_, low, high):
+        is_known = count and present == count and type_ in RANGED
+        if is_known and not _is_beyond(type_, low, high) and _is_read_as_stored(low + high):
             ranges[column] = (_literal(low, type_), _literal(high, type_))
     return Staged(relation, count, ranges)
 
@@ -127,6 +128,11 @@ def counted(edge: Edge, relation: str, columns: Sequence[str]) -> Staged:
 def _is_beyond(type_: str, *values: str) -> bool:
     """Whether some are days that are not written with four digits for the year, as others are."""
     return type_ == "date" and any(len(value) != len("2024-01-31") for value in values)
+
+
+def _is_read_as_stored(text: str) -> bool:
+    """Whether Python was given the bytes of a text: of those that are no UTF-8 it gets others."""
+    return "\ufffd" not in text
 
 
 def _literal(value: str, type_: str) -> str:

@@ -273,7 +273,7 @@ def signed(minus: str, plus: str, columns: str) -> str:
 def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
     """The rows that are not among others, each as often as it is there more often."""
     listed = quote_all(types)
-    compared = [comparable(quote(name), type_) for name, type_ in types.items()]
+    compared = [_told_apart(quote(name), type_) for name, type_ in types.items()]
     if compared == [quote(name) for name in types]:
         return f"SELECT {listed} FROM (\n{rows}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{others}\n)"
     # Spark has no set operation for maps and variants.
@@ -286,6 +286,11 @@ def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
         f"  GROUP BY {', '.join(compared)}\n  HAVING sum({_SIGN}) > 0\n)\n"
         f"LATERAL VIEW explode(sequence(1L, {_SIGN})) _copies AS _copy"
     )
+
+
+def _told_apart(column: str, type_: str) -> str:
+    """What is equal for the same value only: a set operation gives one of the two zeros of a float for both."""
+    return f"CAST({column} AS STRING)" if type_ in ("double", "float") else comparable(column, type_)
 
 
 def _require_same(name: Name, table_id: str, until: Consumed) -> None:

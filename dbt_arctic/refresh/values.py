@@ -57,6 +57,8 @@ def _literal(value: str | None, type_: str) -> str | None:
         return None
     if value is None:
         return f"CAST(NULL AS {type_})"
+    if "\ufffd" in value:
+        return None  # bytes that are no UTF-8 are others by now
     return f"CAST({literal(value)} AS {type_})"
 
 

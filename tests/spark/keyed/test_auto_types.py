@@ -186,6 +186,27 @@ def test_rows_that_were_added_before_the_upgrade_to_version_3_are_not_lost(
     follows(model)
 
 
+def test_bytes_that_are_no_text_and_zeros_below_zero_are_told_apart(orders: Orders) -> None:
+    name = f"{orders.name.schema}.raw"
+    query = orders.session.query
+    properties = "TBLPROPERTIES ('format-version' = '2')"
+    query(f"CREATE TABLE lake.{name} (id INT, f DOUBLE, s STRING, g INT) USING iceberg {properties}")
+    latin = "CAST(X'636166E9' AS STRING)"
+    query(f"INSERT INTO lake.{name} VALUES (1, CAST('-0.0' AS DOUBLE), {latin}, 1), (2, 0.0D, 'a', 10)")
+    text = Model(orders, "s", f"SELECT s, count(*) AS n, median(id) AS m FROM lake.{name} GROUP BY s")
+    zero = "CAST(f AS STRING)"
+    sums = f"SELECT {zero} AS k, sum(g) AS s, count(*) AS c FROM lake.{name} GROUP BY {zero}"
+    zeros = Model(orders, "k", sums)
+    zeros.name = zeros.name.sibling("zeros")
+    for model in (text, zeros):
+        model.refresh()
+    query(f"UPDATE lake.{name} SET g = 2 WHERE id = 1")
+    assert follows(zeros).startswith("INCREMENTAL")
+    query(f"INSERT INTO lake.{name} VALUES (3, CAST('-0.0' AS DOUBLE), {latin}, 5)")
+    for model in (text, zeros):
+        assert follows(model).startswith("INCREMENTAL")
+
+
 @pytest.mark.parametrize(
     ("type_", "ends"),
     [
