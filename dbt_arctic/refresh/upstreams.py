@@ -289,7 +289,7 @@ def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
 
 
 def _told_apart(column: str, type_: str) -> str:
-    """What is equal for the same value only: a set operation gives one of the two zeros of a float for both."""
+    """What is equal for one value only: a set operation gives one of the two zeros of a float for both."""
     return f"CAST({column} AS STRING)" if type_ in ("double", "float") else comparable(column, type_)
 
 
