@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dbt_arctic.engine.jvm import SparkProcess
 
 _MAX_CAUSES = 20
-_STOPPED = re.compile(r"SparkContext was shut down|on a stopped SparkContext|stopped SparkContext")
+_STOPPED = re.compile(r"SparkContext was shut down|stopped SparkContext")
 
 
 def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
@@ -40,7 +40,7 @@ def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
     except (Py4JError, ConnectionError) as gone:
         return Fault(_lost(gone, sql, process))
     found = classify(causes, sql)
-    return Fault(_lost(error, sql, process, stopped=True)) if has_ended(found.error, process) else found
+    return Fault(_ended(error, sql, process)) if has_ended(found.error, process) else found
 
 
 def has_ended(error: ArcticError, process: SparkProcess) -> bool:
@@ -71,9 +71,13 @@ def _chain(origin: Any) -> Iterator[Cause]:
         at = at.getCause()
 
 
-def _lost(error: Exception, sql: str, process: SparkProcess, *, stopped: bool = False) -> ArcticError:
-    if process.is_alive() and not stopped:
+def _lost(error: Exception, sql: str, process: SparkProcess) -> ArcticError:
+    if process.is_alive():
         return StatementError("Spark's answer could not be read.", where=shortened(sql), why=str(error))
+    return _ended(error, sql, process)
+
+
+def _ended(error: Exception, sql: str, process: SparkProcess) -> ArcticError:
     tail = process.log_tail()
     return SparkEnded(
         "Spark ended while the statement ran.",

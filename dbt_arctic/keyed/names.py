@@ -33,6 +33,11 @@ def quote_all(identifiers: Iterable[str]) -> str:
     return ", ".join(quote(identifier) for identifier in identifiers)
 
 
+def is_as_stored(text: str) -> bool:
+    """Whether a text that Spark gave has the bytes that it has there: those that are no UTF-8 are others."""
+    return "\ufffd" not in text
+
+
 def literal(value: str) -> str:
     """A string literal of Spark SQL. What Spark would read as something else is escaped: any text is safe.
 

@@ -55,8 +55,8 @@ _KEEP_TYPE = frozenset(
     ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
 )
 """Functions whose value has the type of their arguments."""
-_SHORT = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint"])
-"""Functions whose value has fewer bits than an int."""
+_NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
+"""Functions whose value has fewer bits than an int, or is a decimal where what they are given is one."""
 _OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
 OF_TIMES = frozenset(
     [
@@ -283,7 +283,7 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             return of_value(value.this)
         is_moment = isinstance(value, Moment)
         name = value.args["call"].removesuffix("()") if is_moment else function_name(value)
-        if name in _SHORT or (name == "date_add" and len(list(value.iter_expressions())) > 2):
+        if name in _NOT_TOLD or (name == "date_add" and len(list(value.iter_expressions())) > 2):
             return None
         if name in _OF_DATES:
             return "date"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.names import is_as_stored, literal, quote
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.bounds import is_ordered_as
 from dbt_arctic.planner.plan import affected_sql, logged_keys_sql
@@ -120,7 +120,7 @@ def counted(edge: Edge, relation: str, columns: Sequence[str]) -> Staged:
     for place, column in enumerate(columns):
         low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
         is_known = count and present == count and type_ in RANGED
-        if is_known and not _is_beyond(type_, low, high) and _is_read_as_stored(low + high):
+        if is_known and not _is_beyond(type_, low, high) and is_as_stored(low + high):
             ranges[column] = (_literal(low, type_), _literal(high, type_))
     return Staged(relation, count, ranges)
 
@@ -128,11 +128,6 @@ def counted(edge: Edge, relation: str, columns: Sequence[str]) -> Staged:
 def _is_beyond(type_: str, *values: str) -> bool:
     """Whether some are days that are not written with four digits for the year, as others are."""
     return type_ == "date" and any(len(value) != len("2024-01-31") for value in values)
-
-
-def _is_read_as_stored(text: str) -> bool:
-    """Whether Python was given the bytes of a text: of those that are no UTF-8 it gets others."""
-    return "\ufffd" not in text
 
 
 def _literal(value: str, type_: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
-from dbt_arctic.keyed.names import literal
+from dbt_arctic.keyed.names import is_as_stored, literal
 from dbt_arctic.planner.render import Sources
 from dbt_arctic.planner.values import SharedValue, value_sql
 from dbt_arctic.refresh.edge import Edge
@@ -57,8 +57,8 @@ def _literal(value: str | None, type_: str) -> str | None:
         return None
     if value is None:
         return f"CAST(NULL AS {type_})"
-    if "\ufffd" in value:
-        return None  # bytes that are no UTF-8 are others by now
+    if not is_as_stored(value):
+        return None
     return f"CAST({literal(value)} AS {type_})"
 
 

@@ -4,6 +4,8 @@ that something else has.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from dbt_arctic.planner.parse import Schemas
@@ -34,9 +36,11 @@ def columns(sql: str) -> tuple[str, ...]:
     return tuple(name for name in ("o1", "o2", "o4", "o3") if f"AS {name}" in sql)
 
 
-def verdicts(database: Database, sql: str, judged: object = judge) -> list[Verdict]:
+def verdicts(
+    database: Database, sql: str, judged: Callable[[Database, Case], Verdict] = judge
+) -> list[Verdict]:
     cases = [Case(seed, sql, columns(sql), ("o1",), frozenset()) for seed in range(15)]
-    found = [judged(database, case) for case in cases]  # type: ignore[operator]
+    found = [judged(database, case) for case in cases]
     wrong = [one.why for one in found if one.outcome == "wrong"]
     assert not wrong, wrong[0]
     return found

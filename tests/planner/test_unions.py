@@ -11,7 +11,10 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE
 
 SCHEMAS = {
-    "o": [("id", "bigint"), ("n", "int"), ("amount", "decimal(10,2)"), ("at", "date"), ("s", "string")],
+    "o": [
+        *(("id", "bigint"), ("n", "int"), ("amount", "decimal(10,2)"), ("at", "date"), ("s", "string")),
+        ("d", "struct<price:decimal(10,2)>"),
+    ],
 }
 NOW = Clock("2026-01-01", "2026-01-01 00:00:00Z")
 
@@ -59,6 +62,7 @@ def test_parts_of_one_type(value: str, one: str, other: str) -> None:
         ("x / 2.5", "n", "id"),
         ("x / 2.5", "length(s)", "id"),
         ("x / 2.5", "1234567890", "id"),
+        ("x / 2.5", "floor(d.price)", "id"),
         ("hash(x)", "n", "id"),
         ("try_multiply(x, 100000)", "n", "id"),
         ("shiftleft(x, 40)", "n", "id"),
