@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
+from dbt_arctic.planner.aliases import rename_hidden
 from dbt_arctic.planner.dialect import verbatim, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
@@ -61,6 +62,9 @@ def parsed(sql: str) -> exp.Query:
         what = f"a {tree.key.upper()} statement is not a query"
         raise CannotPlan("not-a-query", what, "write one SELECT", line_of(tree))
     _refuse_time_as_name(tree)
+    for node in tree.walk():
+        # Two expressions are one by their text, whatever is said beside them.
+        node.pop_comments()
     with_suffixes(tree)
     _name_values(tree)
     _name_units(tree)
@@ -167,6 +171,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     """
     known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
     made = said_alike(tree, schemas, known)
+    rename_hidden(made, known)
     for node in list(made.find_all(exp.Column)):
         name = node.name.lower()
         if not node.table and name in _WITHOUT_PARENTHESES and name not in known:

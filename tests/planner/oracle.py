@@ -64,15 +64,27 @@ class Verdict:
 def to_duckdb(sql: str) -> str:
     """Spark's SQL of these tests as DuckDB reads it."""
     text = sql.replace("`", '"').replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")
+    text = _CALLED.sub(lambda found: f"spark_{found[0]}", _SUFFIXED.sub(r"\1", text))
     text = _LISTED_SETS.sub("GROUP BY GROUPING SETS", text.replace("<=>", "IS NOT DISTINCT FROM"))
     return _LATERAL.sub(_unnest, text) if "LATERAL VIEW" in text else text
 
 
+_MACROS = (
+    "try_divide(a, b) AS CASE WHEN b <> 0 THEN a / b END",
+    "spark_nvl(a, b) AS coalesce(a, b)",
+    "spark_ifnull(a, b) AS coalesce(a, b)",
+    "spark_isnull(a) AS a IS NULL",
+    "spark_isnotnull(a) AS a IS NOT NULL",
+    "spark_int(a) AS CAST(a AS INT)",
+)
+_SUFFIXED = re.compile(r"\b(\d+)(?:BD|[DL])\b")
+_CALLED = re.compile(r"\b(?:nvl|ifnull|isnull|isnotnull|int)\(", re.IGNORECASE)
 _LISTED_SETS = re.compile("GROUP BY (?:(?!GROUP BY).)* GROUPING SETS")
 _ARRAY = re.compile(r"\barray\(", re.IGNORECASE)
+_NAME = r'(?:\w+|"[^"]+")'
 _LATERAL = re.compile(
-    r'LATERAL VIEW (OUTER )?(pos)?explode(_outer)?\((.*?)\) ("?\w+"?) AS ("?\w+"?(?:, "?\w+"?)?)',
-    re.IGNORECASE,
+    rf"LATERAL VIEW (OUTER )?(pos)?explode(_outer)?\((.*?)\) ({_NAME}) AS ({_NAME}(?:, {_NAME})?)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -109,7 +121,8 @@ class Database:
             ":memory:", config={"threads": 1, "default_null_order": "nulls_first_on_asc_last_on_desc"}
         )
         self.connection.execute("SET enable_progress_bar = false")
-        self.connection.execute("CREATE MACRO try_divide(a, b) AS CASE WHEN b <> 0 THEN a / b END")
+        for macro in _MACROS:
+            self.connection.execute(f"CREATE MACRO {macro}")
         self._loaded: dict[str, str] = {}
         for table, columns in schemas.items():
             self._store(table, [], [], [])
@@ -232,7 +245,7 @@ def prepare(database: Database, case: Case) -> Prepared | Verdict:
             break
     changed = before != expected
     try:
-        query = understand(case.sql, database.schemas)
+        query = understand(case.written or case.sql, database.schemas)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:

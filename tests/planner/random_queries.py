@@ -62,6 +62,7 @@ class Case:
     """A query, its output columns, the columns that name its rows, and the operators that it has.
 
     :param one_as_it_was: at least one table has not changed.
+    :param written: the query in other words, where the planner is to read these.
     """
 
     seed: int
@@ -70,6 +71,7 @@ class Case:
     key: tuple[str, ...]
     operators: frozenset[str]
     one_as_it_was: bool = False
+    written: str = ""
 
     def tables(self, attempt: int) -> tuple[Tables, Tables]:
         return draw_tables(f"{self.seed}/{attempt}", one_as_it_was=self.one_as_it_was)

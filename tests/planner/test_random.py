@@ -13,6 +13,7 @@ from tests.planner.tally import Tally, tally
 
 CASES = extent(500, 1_500)
 OF_TYPES = extent(200, 400)
+OF_WORDS = extent(150, 400)
 OF_LIMITS = extent(100, 150)
 
 
@@ -48,6 +49,13 @@ def test_no_case_of_several_types_differs(typed: Tally) -> None:
     assert not typed.wrong, "\n\n".join(typed.wrong[:3])
     # Sums of floats are refused, and expressions over unions of two types.
     assert typed.incremental >= 0.75 * OF_TYPES
+
+
+def test_what_is_said_in_other_words_is_the_same() -> None:
+    worded = tally(range(OF_WORDS), "in other words")
+    assert not worded.wrong, "\n\n".join(worded.wrong[:3])
+    assert worded.incremental >= 0.85 * OF_WORDS
+    assert set(worded.full) <= {"guard", "not-in", "too-large", "extreme", "limit"}
 
 
 def test_the_first_rows_follow_from_a_state() -> None:

@@ -46,6 +46,43 @@ def verdicts(
     return found
 
 
+def test_comments_say_nothing() -> None:
+    sql = "SELECT coalesce(t1.x, 7) AS o1, count(*) AS o2 FROM a AS t1 GROUP BY coalesce(t1.x, 7)"
+    written = (
+        sql.replace("t1.x,", "t1.x /* a `b' */,", 1)
+        .replace("AS o2", "AS o2 -- it's\n")
+        .replace("7)", "7 --\n)")
+    )
+    case = Case(1, sql, columns(sql), ("o1",), frozenset(), written=written)
+    assert judge(Database(), case).outcome == "incremental"
+
+
+HIDDEN = [
+    # An alias of what only the condition of a join sees, as a column is named: `n.k` is of the relation.
+    "SELECT {t}.id AS o1, {t}.x AS o2 FROM a AS {t} LEFT {join} JOIN c AS {u} ON {t}.id = {u}.k",
+    "SELECT {t}.id AS o1 FROM a AS {t} LEFT {join} JOIN (SELECT k, n FROM c) AS {u} "
+    "ON {t}.id = {u}.k AND {u}.n > 0",
+]
+
+
+@pytest.mark.parametrize("join", ["SEMI", "ANTI"])
+@pytest.mark.parametrize("sql", HIDDEN)
+@pytest.mark.parametrize("alias", ["n", "X", "id"])
+def test_a_relation_that_only_a_condition_sees(sql: str, alias: str, join: str) -> None:
+    drawn = sql.format(t="t1", u="t2", join=join).replace("FROM c)", "FROM c AS t3)")
+    written = sql.format(t="t1", u=alias, join=join)
+    case = Case(1, drawn, columns(drawn), ("o1",), frozenset(), written=written)
+    assert judge(Database(), case).outcome == "incremental"
+
+
+def test_a_field_is_not_taken_for_such_a_relation() -> None:
+    schemas: Schemas = {"a": [("id", "int"), ("s", "struct<k:int>")], "c": [("k", "int")]}
+    sql = "SELECT a.id FROM a LEFT SEMI JOIN c AS s ON a.id = s.k"
+    text = full_sql(understand(sql, schemas), InDuckDB())
+    assert "`s`.`k`" not in text
+    assert "= `s_`.`k`" in text
+
+
 @pytest.mark.parametrize("sql", OF_NAMES)
 def test_what_is_ordered_by_names_of_the_select(sql: str) -> None:
     assert any(one.outcome == "incremental" for one in verdicts(Database(), sql, judge_limited))
