@@ -27,6 +27,9 @@ class CatalogColumn:
     nullable: bool = True
     field_id: int | None = field(default=None, compare=False)
     """Iceberg's number of it, which it keeps when it is renamed; ``None`` where the catalog does not tell."""
+    nested: str = field(default="", compare=False)
+    """Of a struct, a list or a map what is in it, with Iceberg's numbers, as its JSON has it; empty where the
+    catalog does not tell."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class ViewState:
     """The folder of its metadata; empty where nobody tells."""
     namespace: str = field(default="", compare=False)
     """The schema that its text means where it names none; empty where nobody tells, as DESCRIBE does not."""
+    catalog: str = field(default="", compare=False)
+    """The catalog that its text means where it names none; empty: its own."""
 
 
 @dataclass(frozen=True)

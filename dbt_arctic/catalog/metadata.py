@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
-from dbt_arctic.catalog.types import spark_type
+from dbt_arctic.catalog.types import numbered, spark_type
 
 _OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
 """What Spark notes in a view's properties for itself and hides from SHOW TBLPROPERTIES."""
@@ -74,6 +74,7 @@ def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
         comment=properties.get("comment", ""),
         location=document.get("location", ""),
         namespace=".".join(version.get("default-namespace") or ()),
+        catalog=version.get("default-catalog") or "",
     )
 
 
@@ -123,6 +124,7 @@ def _columns(fields: list[dict[str, Any]]) -> tuple[CatalogColumn, ...]:
             comment=field.get("doc") or "",
             nullable=not field["required"],
             field_id=field.get("id"),
+            nested=numbered(field["type"]),
         )
         for field in fields
     )

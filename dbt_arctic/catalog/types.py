@@ -5,6 +5,7 @@ It knows neither pyiceberg nor Spark: pyiceberg writes the same JSON, so one tra
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -67,6 +68,37 @@ def _nested(iceberg_type: dict[str, Any]) -> str:
     if kind == "map":
         return f"map<{spark_type(iceberg_type['key'])},{spark_type(iceberg_type['value'])}>"
     return str(kind)
+
+
+def numbered(iceberg_type: Any) -> str:
+    """The JSON of a type that has others inside, with their names, numbers and Spark types alone; else empty.
+
+    >>> numbered({"type": "list", "element-id": 2, "element": "int", "element-required": False})
+    '{"element": "int", "element-id": 2, "type": "list"}'
+    >>> numbered("int")
+    ''
+    """
+    return json.dumps(_numbered(iceberg_type), sort_keys=True) if isinstance(iceberg_type, dict) else ""
+
+
+def _numbered(iceberg_type: Any) -> Any:
+    if not isinstance(iceberg_type, dict):
+        return spark_type(iceberg_type)
+    kind = iceberg_type["type"]
+    if kind == "struct":
+        fields = [
+            {
+                "id": one["id"],
+                "name": one["name"],
+                "type": _numbered(one["type"]),
+                "spark_type": spark_type(one["type"]),
+            }
+            for one in iceberg_type["fields"]
+        ]
+        return {"type": kind, "fields": fields}
+    parts = [part for part in ("element", "key", "value") if part in iceberg_type]
+    inside: dict[str, Any] = {part: _numbered(iceberg_type[part]) for part in parts}
+    return {"type": kind, **inside, **{f"{part}-id": iceberg_type[f"{part}-id"] for part in parts}}
 
 
 def requoted(described: str) -> str:

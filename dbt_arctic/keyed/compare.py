@@ -8,20 +8,37 @@ from collections.abc import Iterator, Mapping
 from dbt_arctic.keyed.names import quote
 
 _NOT_COMPARED = ("map<", "variant")
+FLOATS = ("double", "float")
 _QUOTED = re.compile(r"`(?:``|[^`])*`")
 _FIELD = re.compile(r"(?:`((?:``|[^`])*)`|([^:]*)):")
 
 
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
-    """SQL that is true where two rows are alike; NULL is like NULL.
+    """SQL that is true where two rows are alike; NULL is like NULL, and 0.0 is not -0.0.
 
     :param left: and :param right: aliases of the two rows.
     :param types: Spark type by column name.
     """
     return " AND ".join(
-        f"{comparable(f'{left}.{quote(name)}', type_)} <=> {comparable(f'{right}.{quote(name)}', type_)}"
-        for name, type_ in types.items()
+        _same(f"{left}.{quote(name)}", f"{right}.{quote(name)}", type_) for name, type_ in types.items()
     )
+
+
+def _same(left: str, right: str, type_: str) -> str:
+    equal = f"{comparable(left, type_)} <=> {comparable(right, type_)}"
+    if type_ not in FLOATS:
+        return equal
+    # The two zeros are equal to Spark, and are written as two texts.
+    return f"{equal} AND ({left} IS NULL OR {left} <> 0 OR CAST({left} AS STRING) = CAST({right} AS STRING))"
+
+
+def told_apart(value: str, type_: str) -> str:
+    """A value in a form that is equal for one value only: a set operation takes one zero of a float for both.
+
+    >>> told_apart("a", "double"), told_apart("a", "int")
+    ('CAST(a AS STRING)', 'a')
+    """
+    return f"CAST({value} AS STRING)" if type_ in FLOATS else comparable(value, type_)
 
 
 def comparable(value: str, type_: str, depth: int = 0) -> str:

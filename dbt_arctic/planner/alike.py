@@ -35,13 +35,14 @@ from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
-from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
+from dbt_arctic.planner.types import NAMED, Sort, sort_of, sort_of_type, sorts
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
 """Digits of numbers that Spark compares as decimals, where their type does not tell."""
 _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _WHOLE = frozenset(["tinyint", "smallint", "int"])
+_MOVED = (exp.Add, exp.Sub)
 _BY_TYPE = frozenset(
     [
         *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
@@ -208,17 +209,35 @@ def _is_of_bytes(part: exp.Expr) -> bool:
     )
 
 
+_NO_DECIMAL = frozenset([*NAMED, *_OF_STRINGS_OR_LISTS, "if", "iff", "mod", "nvl2", "pmod", "split"])
+"""Functions whose value is no decimal unless they are given one, beside those whose type is told."""
+_LONGEST = 2**63
+
+
+def may_be_decimal(part: exp.Expr) -> bool:
+    """Whether an expression may be a decimal though nothing in it is one: beside a decimal, a whole number of
+    64 bits has other digits than one of 32.
+    """
+    if isinstance(part, exp.Literal):
+        return not part.is_string and (not part.name.isdigit() or int(part.name) >= _LONGEST)
+    if isinstance(part, exp.Cast):
+        return bool(part.to.this == exp.DataType.Type.DECIMAL)
+    name = function_name(part)
+    if name in ("ceil", "ceiling", "floor"):
+        return len(list(part.iter_expressions())) > 1
+    told = (_NO_DECIMAL, _OF_STRINGS, _OF_TRUTH, _OF_DATES, OF_TIMES)
+    return isinstance(part, exp.Extract) or (name is not None and not any(name in names for names in told))
+
+
 def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
     """Whether nothing depends on whether a whole number has 32 bits or 64, as it does beside a decimal.
 
     :param types: of the columns of scans.
     """
-    fractions = (one for one in _parts(node) if isinstance(one, exp.Literal) and not one.is_string)
     return not (
         tells_types(node)
         or any("decimal" in type_ for type_ in types.values())
-        or any(not one.name.isdigit() for one in fractions)
-        or any(one.to.this == exp.DataType.Type.DECIMAL for one in _parts(node) if isinstance(one, exp.Cast))
+        or any(map(may_be_decimal, _parts(node)))
     )
 
 
@@ -292,6 +311,10 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             return types.pop()
         if isinstance(value, exp.Cast):
             return str(value.to.sql(dialect="spark")).lower().replace(", ", ",")
+        sides = [of_value(one) for one in value.iter_expressions()] if isinstance(value, _MOVED) else []
+        if "date" in sides:
+            # Moved by days it is a date; two dates have an interval between them.
+            return "date" if "int" in sides else None
         is_truth = isinstance(value, exp.Boolean | exp.Predicate | exp.Connector | exp.Not)
         if is_truth or function_name(value) in _OF_TRUTH:
             return "boolean"

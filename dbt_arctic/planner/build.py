@@ -30,7 +30,7 @@ from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
 from dbt_arctic.planner.parse import Schemas
-from dbt_arctic.planner.reasons import CannotPlan, at_line, first_line, line_of
+from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.refused import (
     no_lateral,
     no_relation,
@@ -38,6 +38,7 @@ from dbt_arctic.planner.refused import (
     refuse_generators,
     refuse_join,
     refuse_part,
+    refuse_recursive,
     refused,
 )
 from dbt_arctic.planner.scalars import as_operand, column
@@ -48,11 +49,14 @@ from dbt_arctic.planner.syntax import (
     dotted,
     from_of,
     has_aggregate,
+    is_wrapped_relation,
     joins_of,
+    names_of_generated,
     unaliased,
     unwrapped,
 )
 from dbt_arctic.planner.tidy import conjuncts
+from dbt_arctic.planner.view_types import as_stored
 from dbt_arctic.planner.windows import windows
 
 
@@ -76,12 +80,7 @@ class Builder:
     def query(self, tree: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
-            if with_.args.get("recursive"):
-                what = "a recursive common table expression"
-                fix = "join the table with itself, once for each level"
-                raise CannotPlan(
-                    "recursive", what, fix, first_line(with_.expressions[0].args["alias"], with_)
-                )
+            refuse_recursive(with_)
             ctes = dict(ctes)
             for cte in with_.expressions:
                 # Each sees those before it only.
@@ -242,6 +241,8 @@ class Builder:
         refuse_part(tree)
         if isinstance(tree, exp.Table) and isinstance(tree.this, exp.Identifier):
             node = self._table(tree, ctes, scope)
+        elif is_wrapped_relation(tree):
+            node = self._relation(tree.this, ctes, scope)
         elif isinstance(tree, exp.Subquery):
             # No outer scope: without LATERAL, a derived table is not correlated here.
             built = self.query(tree.this, ctes, None)
@@ -273,7 +274,8 @@ class Builder:
             return self._named(built, tree, list(cte.columns), scope)
         columns = self.schemas.get(name)
         if name in self.views and columns is not None:
-            built = self.query(self.views[name], {}, None)
+            text = self.query(self.views[name], {}, None)
+            built = as_stored(text, columns, self.types, self.identifier)
             shown = [part.name for part in alias_columns(tree)] or [column for column, _ in columns]
             return self._named(built, tree, shown, scope)
         if columns is None:
@@ -331,8 +333,7 @@ class Builder:
         function = self.plain_expression(lateral.this, scope)
         alias = lateral.args["alias"]
         names = [part.name for part in alias.args.get("columns") or []]
-        if not names:
-            names = {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name, [])
+        names = names or names_of_generated(function, self.types)
         if not names:
             raise refused(f"{name}() without column names", "name the columns with AS", lateral)
         made = tuple(self.identifier(column_name) for column_name in names)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.tokenizer_core import TokenType
 
 from dbt_arctic.errors import PackageUnfit
 
@@ -22,6 +23,24 @@ AGGREGATES = ("sum", "count", "min", "max", "avg")
 _SUFFIX = "suffix"
 """In the ``meta`` of a type: it is the suffix of a number, and not written out."""
 _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SUBSTRING")
+
+
+BOUND_OTHERWISE = "bound otherwise"
+"""In the ``meta`` of parentheses that are not written: Spark compares what is in front of them first."""
+_WHOLE = "whole"
+_BY_COLONS = "by colons"
+
+
+def _marked(cast: exp.Expr) -> exp.Expr:
+    cast.meta[_BY_COLONS] = True
+    return cast
+
+
+def _positive(operand: exp.Expr | None) -> exp.Expr | None:
+    """A text with ``+`` in front is a number, to Spark; sqlglot leaves the sign out."""
+    if operand is None or (isinstance(operand, exp.Literal) and not operand.is_string):
+        return operand
+    return exp.Anonymous(this="positive", expressions=[operand])
 
 
 class Moment(exp.Expression):
@@ -60,6 +79,33 @@ class VerbatimSpark(Spark):
             name: Spark.Parser.FUNCTION_PARSERS[name] for name in _OWN_SYNTAX
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+
+        COLUMN_OPERATORS: ClassVar[dict[Any, Any]] = {
+            **Spark.Parser.COLUMN_OPERATORS,
+            TokenType.DCOLON: lambda self, this, to: _marked(
+                self.build_cast(strict=self.STRICT_CAST, this=this, to=to)
+            ),
+        }
+        UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+            **Spark.Parser.UNARY_PARSERS,
+            TokenType.PLUS: lambda self: _positive(self._parse_unary()),
+        }
+
+        def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+            # What is to be distinct is compared whole, as in Spark.
+            found: exp.Expr | None = super()._parse_is_rhs(distinct)
+            if found is not None and distinct:
+                found.meta[_WHOLE] = True
+            return found
+
+        def _build_predicate(
+            self, klass: type[exp.Binary], this: Any, expression: Any, *args: Any, **named: Any
+        ) -> exp.Expr:
+            made: exp.Expr = super()._build_predicate(klass, this, expression, *args, **named)
+            bound = made.args.get("expression")
+            if bound is not expression and isinstance(bound, exp.Paren) and _WHOLE not in expression.meta:
+                bound.meta[BOUND_OTHERWISE] = True
+            return made
 
         def _parse_dcolon(self) -> exp.Expr | None:
             # `12L` is read as `12::BIGINT`, which beside a decimal has other digits.
@@ -120,6 +166,20 @@ def with_suffixes(tree: exp.Query) -> None:
         suffix = cast.to.meta.get(_SUFFIX)
         if suffix is not None:
             cast.replace(Suffixed(this=cast.this, to=cast.to, suffix=suffix))
+
+
+def with_signs(tree: exp.Query) -> None:
+    """``-1::STRING`` is a cast of -1: the sign belongs to the number. sqlglot casts first."""
+    for negative in list(tree.find_all(exp.Neg)):
+        innermost, operand = None, negative.this
+        while isinstance(operand, exp.Cast) and _BY_COLONS in operand.meta:
+            innermost, operand = operand, operand.this
+        is_number = isinstance(operand, Suffixed) or (
+            isinstance(operand, exp.Literal) and not operand.is_string
+        )
+        if innermost is not None and is_number:
+            innermost.set("this", exp.Neg(this=operand.copy()))
+            negative.replace(negative.this)
 
 
 def expression(text: str) -> exp.Expression:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dbt_arctic.planner.dialect import BOUND_OTHERWISE
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggregate, kind_of
 from dbt_arctic.planner.moment import TIMES
 from dbt_arctic.planner.reasons import CannotPlan, line_of
@@ -176,7 +177,7 @@ _BITS = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Not)
 
 
@@ -187,6 +188,11 @@ def _operators(tree: exp.Query) -> None:
             raise refused(
                 "a comparison beside IN, BETWEEN, LIKE or IS", "put parentheses around it", compared
             )
+        if BOUND_OTHERWISE in getattr(compared.expression, "meta", {}):
+            raise refused("a comparison beside another one", "put parentheses around it", compared)
+    for brackets in tree.find_all(exp.Paren):
+        if isinstance(brackets.this, exp.Alias):
+            raise refused("a path into a variant, or an interval, in parentheses", "leave them out", brackets)
     for found in tree.find_all(*_SHIFTS, exp.Array, exp.List, exp.Collate, exp.DPipe, exp.In):
         query = found.args.get("query") if isinstance(found, exp.In) else None
         if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
@@ -260,6 +266,12 @@ def _values(tree: exp.Query) -> None:
 
 def _intervals(tree: exp.Query) -> None:
     """``INTERVAL 1 DAY 2 HOURS`` is one value; sqlglot takes it for a sum, and leaves parentheses out."""
+    for interval in tree.find_all(exp.Interval):
+        operand = interval.this
+        # In one text with its units, as '1 day 2 hours'.
+        is_told = isinstance(operand, exp.Literal) and any(map(str.isalpha, operand.name))
+        if interval.args.get("unit") is None and not is_told:
+            raise refused("interval, the name of a column", "qualify it by its relation", interval)
     for found in list(tree.find_all(exp.Add)):
         if _is_interval(found) and not _is_interval(found.parent) and not isinstance(found.parent, exp.Paren):
             found.replace(exp.Paren(this=found.copy()))

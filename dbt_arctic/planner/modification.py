@@ -182,6 +182,8 @@ class _Text:
             depths.append(depth + cases)
             if token.text in _OPENING and word:
                 depth += 1
+            elif at and self._tokens[at - 1].token_type is TokenType.DOT:
+                pass  # the name of a column, whatever word it is
             elif word == "CASE":
                 cases += 1
             elif word == "END" and cases:

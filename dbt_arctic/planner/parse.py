@@ -6,19 +6,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
 from dbt_arctic.planner.aliases import rename_hidden
-from dbt_arctic.planner.dialect import verbatim, with_suffixes
+from dbt_arctic.planner.dialect import verbatim, with_signs, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
+from dbt_arctic.planner.quantifiers import tell_quantifiers
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.syntax import cte_of, dotted, is_bare
+from dbt_arctic.planner.tokens import refuse_words
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
 """Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
@@ -47,12 +48,18 @@ def parsed(sql: str) -> exp.Query:
     """
     try:
         tokens = verbatim().tokenize(sql)
-        if piped := next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None):
-            raise CannotPlan("unsupported", "|>", "write SELECT, in a subquery for each step", piped.line)
-        tree = sqlglot.parse_one(sql, dialect=verbatim())
+        refuse_words(sql, tokens)
+        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            tokens.pop()
+        statements = verbatim().parser().parse(tokens, sql)
     except SqlglotError as error:
         what = f"the SQL could not be read: {_told(error)}"
         raise CannotPlan("not-parsed", what, "write it otherwise", _place(error)) from error
+    if len(statements) > 1:
+        raise CannotPlan("not-a-query", "several statements", "write one SELECT", 0)
+    tree = statements[0] if statements else None
+    if tree is None:
+        raise CannotPlan("not-a-query", "no statement", "write one SELECT", 0)
     while isinstance(tree, exp.Subquery) and is_bare(tree):
         tree = tree.this
     if isinstance(tree, exp.Subquery):
@@ -62,13 +69,26 @@ def parsed(sql: str) -> exp.Query:
         what = f"a {tree.key.upper()} statement is not a query"
         raise CannotPlan("not-a-query", what, "write one SELECT", line_of(tree))
     _refuse_time_as_name(tree)
+    _refuse_empty(tree)
     for node in tree.walk():
         # Two expressions are one by their text, whatever is said beside them.
         node.pop_comments()
     with_suffixes(tree)
+    with_signs(tree)
     _name_values(tree)
     _name_units(tree)
+    tell_quantifiers(tree)
     return tree
+
+
+def _refuse_empty(tree: exp.Query) -> None:
+    """A column may be called ``select`` or ``distinct``, which sqlglot takes for the word."""
+    for found in tree.find_all(exp.Select, exp.Distinct):
+        if not found.expressions and not isinstance(found.parent, exp.Select):
+            what = f"{found.key.upper()} of nothing"
+            raise CannotPlan("not-parsed", what, "put a column of that name in backticks", line_of(found))
+    for found in tree.find_all(exp.Fetch):
+        raise refused("FETCH", "write LIMIT; a column of that name needs backticks", found)
 
 
 def _refuse_time_as_name(tree: exp.Query) -> None:
@@ -93,7 +113,9 @@ def _name_values(tree: exp.Query) -> None:
             value.replace(value.this)
 
 
-_OF_UNITS = frozenset(["dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff"])
+_OF_UNITS = frozenset(
+    ["dateadd", "date_add", "datediff", "date_diff", "timediff", "timestampadd", "timestampdiff"]
+)
 
 
 def _name_units(tree: exp.Query) -> None:

@@ -15,6 +15,14 @@ def refused(what: str, fix: str, *where: exp.Expr | None) -> CannotPlan:
     return CannotPlan("unsupported", what, fix, first_line(*where))
 
 
+def refuse_recursive(with_: exp.Expression) -> None:
+    """:raises CannotPlan: a common table expression may read itself."""
+    if with_.args.get("recursive"):
+        what = "a recursive common table expression"
+        fix = "join the table with itself, once for each level"
+        raise CannotPlan("recursive", what, fix, first_line(with_.expressions[0].args["alias"], with_))
+
+
 def refuse_clauses(select: exp.Select) -> None:
     """:raises CannotPlan: a SELECT has a clause without an operator."""
     for clause in ("match", "connect", "start", "sample", "pivots", "into"):

@@ -95,12 +95,27 @@ def as_operand(value: exp.Expression) -> exp.Expression:
         return value.copy() if isinstance(value, exp.Literal) else exp.Paren(this=value.copy())
     number = _unsigned(value)
     if isinstance(number, exp.Literal):
-        bits = int(number.name).bit_length()
-        return exp.cast(value.copy(), "INT" if bits < 32 else "BIGINT", dialect="spark")
+        negative = number is not value and isinstance(number.parent, exp.Neg)
+        return exp.cast(value.copy(), whole_type(number.name, negative=negative), dialect="spark")
     made = exp.Paren(this=value.copy())
     for found in list(made.find_all(Suffixed)):
         found.replace(exp.Cast(this=found.this, to=found.to))
     return made
+
+
+def whole_type(digits: str, *, negative: bool) -> str:
+    """The type of a whole number that is written without one.
+
+    >>> whole_type("2147483648", negative=True), whole_type("2147483648", negative=False)
+    ('INT', 'BIGINT')
+    >>> whole_type("9223372036854775808", negative=False)
+    'DECIMAL(19,0)'
+    """
+    number = -int(digits) if negative else int(digits)
+    for name, bits in (("INT", 31), ("BIGINT", 63)):
+        if -(2**bits) <= number < 2**bits:
+            return name
+    return f"DECIMAL({len(digits.lstrip('0'))},0)"
 
 
 def is_whole_number(value: exp.Expr | None) -> bool:

@@ -323,7 +323,8 @@ def state_of_sums(
         if text not in totals:
             totals[text] = f"_sum_{len(totals) + 1}"
             aggregates.append((totals[text], exp.Sum(this=value)))
-        parts[name] = ("sum" if isinstance(call, exp.Sum) else "avg", totals[text], counted(value))
+        counter = ROWS if isinstance(value, exp.Literal) else counted(value)
+        parts[name] = ("sum" if isinstance(call, exp.Sum) else "avg", totals[text], counter)
     state: Node = replace(node, aggregates=tuple(aggregates))
     key = tuple(name for name, _ in node.groups)
     if not key:

@@ -158,6 +158,8 @@ def plan_sums(
             extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
             continue
         counter = next((other for other, value in counts.items() if value == argument), None)
+        if isinstance(argument, exp.Literal):
+            counter = rows
         if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
             return None
         counted[name] = counter
@@ -167,7 +169,8 @@ def plan_sums(
         if name in extremes and argument is not None:
             items[name] = argument
         else:
-            items[name] = _signed_value(argument, is_count=name in counts)
+            is_short = argument is not None and sort_of(argument, known) == "whole"
+            items[name] = _signed_value(argument, is_count=name in counts, is_short=is_short)
     items.update(dict.fromkeys(once, exp.Literal.number(0)))
     wanted = tuple(name for name in aggregate.child.output if name in used)
     numbers = {*counts, *once}
@@ -353,7 +356,10 @@ def _argument(call: exp.Expression) -> exp.Expression | None:
     return None if isinstance(value, exp.Star | exp.Literal) and isinstance(call, exp.Count) else value
 
 
-def _signed_value(argument: exp.Expression | None, *, is_count: bool) -> exp.Expression:
+def _signed_value(
+    argument: exp.Expression | None, *, is_count: bool, is_short: bool = False
+) -> exp.Expression:
+    """:param is_short: it is a whole number of 32 bits."""
     sign = column(SIGN)
     if argument is None:
         return sign
@@ -362,5 +368,7 @@ def _signed_value(argument: exp.Expression | None, *, is_count: bool) -> exp.Exp
         zero = exp.Literal.number(0)
         return exp.Case(ifs=[exp.If(this=missing, true=zero)], default=sign)
     gained = exp.GT(this=sign, expression=exp.Literal.number(0))
-    lost = exp.Neg(this=exp.Paren(this=argument))
+    # The least value of a type has no counterpart in it.
+    wider = exp.cast(argument.copy(), "BIGINT", dialect="spark") if is_short else argument
+    lost = exp.Neg(this=exp.Paren(this=wider))
     return exp.Case(ifs=[exp.If(this=gained, true=argument)], default=lost)

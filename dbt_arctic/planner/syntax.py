@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.functions import is_aggregate
+from dbt_arctic.planner.functions import function_name, is_aggregate
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 
 
@@ -19,6 +19,33 @@ def as_list(value: object) -> list[exp.Expression]:
 def is_bare(tree: exp.Subquery) -> bool:
     """Whether it is nothing but parentheses around a query. An order without a limit means nothing."""
     return not any(value for name, value in tree.args.items() if name not in ("this", "order"))
+
+
+def is_wrapped_relation(tree: exp.Expression) -> bool:
+    """Whether it is nothing but parentheses around a table or a join, of which the names are seen outside."""
+    if not isinstance(tree, exp.Subquery) or tree.alias:
+        return False
+    return isinstance(tree.this, exp.Table) or is_wrapped_relation(tree.this)
+
+
+_OF_ARRAYS = frozenset(
+    ["array", "filter", "flatten", "map_keys", "map_values", "sequence", "split", "transform"]
+)
+
+
+def names_of_generated(function: exp.Expression, types: Mapping[str, str]) -> list[str]:
+    """The columns that ``explode()`` or ``posexplode()`` makes where they are given no names; none where it
+    cannot be told whether of an array or of a map.
+
+    :param types: of columns.
+    """
+    name, values = function_name(function), next(function.iter_expressions(), None)
+    type_ = types.get(values.name, "") if isinstance(values, exp.Column) else ""
+    if type_.startswith("array<") or (values is not None and function_name(values) in _OF_ARRAYS):
+        return {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name or "", [])
+    if type_.startswith("map<"):
+        return {"explode": ["key", "value"], "posexplode": ["pos", "key", "value"]}.get(name or "", [])
+    return []
 
 
 def core(node: exp.Expression) -> exp.Expression:

@@ -24,15 +24,17 @@ from dbt_arctic.planner.algebra import (
     walk,
 )
 from dbt_arctic.planner.functions import function_name
+from dbt_arctic.planner.scalars import whole_type
 
-Sort = Literal["whole", "big", "decimal", "other", "float"]
-"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number;
-``float``: or not known."""
+Sort = Literal["whole", "big", "decimal", "other", "moment", "float"]
+"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a timestamp,
+of which the sum is a float; ``float``: or not known."""
 
 _WHOLE = ("tinyint", "smallint", "int", "integer", "byte", "short")
-_OTHER = ("boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "interval", "void")
+_OTHER = ("boolean", "date", "interval", "void")
+_MOMENTS = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 
-_OF_ALL = frozenset({"coalesce", "greatest", "ifnull", "least", "nullif", "nvl"})
+_OF_ALL = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 _OF_FIRST = frozenset(
     {
         "abs",
@@ -47,7 +49,7 @@ _OF_FIRST = frozenset(
         "max",
         "max_by",
     }
-    | {"min", "min_by", "negative", "nth_value", "positive", "round", "try_sum"}
+    | {"min", "min_by", "negative", "nth_value", "nullif", "positive", "round"}
 )
 """Functions whose value has the type of all their arguments, or of the first."""
 
@@ -73,6 +75,9 @@ _WHOLES = frozenset(
 _BIG = frozenset({"bigint", "count", "count_if", "crc32", "grouping_id", "unix_timestamp", "xxhash64"})
 _ROUNDED = frozenset({"ceil", "ceiling", "floor"})
 
+NAMED = _OF_ALL | _OF_FIRST | _WHOLES | _BIG | _ROUNDED | {"sum", "try_sum", "avg", "mean", "try_avg"}
+"""Functions of which the sort is told."""
+
 
 def sort_of_type(name: str) -> Sort:
     """The sort of a type by its name in Spark."""
@@ -85,6 +90,8 @@ def sort_of_type(name: str) -> Sort:
         return "decimal"
     if bare in _OTHER:
         return "other"
+    if bare in _MOMENTS:
+        return "moment"
     # A sum of strings is one of doubles.
     return "float"
 
@@ -145,6 +152,9 @@ def sort_of(
             return known.get(expression.name, "float")
         case exp.Literal():
             return _literal(expression)
+        case exp.Neg(this=exp.Literal()):
+            # The sign belongs to the number: -2147483648 has 32 bits, and 2147483648 has not.
+            return _literal(expression.this, negative=True)
         case exp.Null() | exp.Boolean() | exp.Predicate() | exp.Not():
             return "other"
         case exp.Paren() | exp.Neg() | exp.Filter() | exp.Window() | exp.IgnoreNulls() | exp.Distinct():
@@ -155,7 +165,9 @@ def sort_of(
         case exp.Cast():
             return sort_of_type(expression.to.sql(dialect="spark"))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
-            return _widest([of(expression.this), of(expression.expression)])
+            both = (expression.this, expression.expression)
+            known_sides = [of(one) for one in both if not isinstance(one.unnest(), exp.Null)]
+            return _of_both(known_sides, is_difference=isinstance(expression, exp.Sub))
         case exp.IntDiv():
             return "big"
         case exp.Extract():
@@ -195,8 +207,8 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
     if name in ("if", "iff", "nvl2"):
         return _widest([of(part) for part in arguments[1:]])
     first = of(arguments[0])
-    if name == "sum":
-        return "big" if first == "whole" else first
+    if name in ("sum", "try_sum"):
+        return "big" if first == "whole" else "float" if first == "moment" else first
     if name in ("avg", "mean", "try_avg"):
         return "decimal" if first == "decimal" else "float"
     if name in _OF_FIRST:
@@ -204,19 +216,31 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
     return _widest([of(part) for part in arguments]) if name in _OF_ALL else "float"
 
 
-def _literal(value: exp.Literal) -> Sort:
+def _of_both(sides: list[Sort], *, is_difference: bool) -> Sort:
+    """Of a sum, a difference or a product of this: an interval by a number is one, as is what lies between
+    two points in time.
+    """
+    no_numbers = [one for one in sides if one in ("other", "moment")]
+    if "float" in sides or not no_numbers:
+        return _widest(sides)
+    is_between = is_difference and len(no_numbers) == 2
+    return "moment" if "moment" in sides and not is_between else "other"
+
+
+def _literal(value: exp.Literal, *, negative: bool = False) -> Sort:
     text = str(value.this).lower()
     if value.is_string or "e" in text or (text.endswith(("d", "f")) and not text.endswith("bd")):
         # A string is read as a double where a number is asked for.
         return "float"
     if "." in text or text.endswith("bd"):
         return "decimal"
-    return "whole" if text.isdigit() and int(text).bit_length() < 32 else "big"
+    sorts_of: dict[str, Sort] = {"INT": "whole", "BIGINT": "big"}
+    return sorts_of.get(whole_type(text, negative=negative), "decimal")
 
 
 def _widest(found: list[Sort]) -> Sort:
     """What expressions of several sorts become together. Something that is no number changes nothing."""
-    for one in ("float", "decimal", "big", "whole"):
+    for one in ("float", "decimal", "big", "whole", "moment"):
         if one in found:
             return one
     return "other"

@@ -24,7 +24,7 @@ from dbt_arctic.planner.algebra import (
     map_children,
     walk,
 )
-from dbt_arctic.planner.alike import tells_types, types_of_columns
+from dbt_arctic.planner.alike import may_be_decimal, tells_types, types_of_columns
 from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import verbatim
 from dbt_arctic.planner.families import families_of
@@ -161,7 +161,8 @@ def _is_of_whole(
         known.get(one.name, "") in _WHOLE or set(mixed.get(one.name, ("",))) <= _WHOLE
         for one in expression.find_all(exp.Column)
     ) and not any(
-        (isinstance(one, exp.Literal) and not one.is_string and not one.name.isdigit())
+        may_be_decimal(one)
+        or isinstance(one, SubqueryRef)
         or (isinstance(one, exp.Cast) and one.to.this not in _WHOLE_OR_TEXT)
         for one in expression.walk()
     )
@@ -202,7 +203,7 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
                 return exp.Var(this=shapes[one.name])
             if isinstance(one, exp.Literal) and not one.is_string and isinstance(one.parent, _ARITHMETIC):
                 # Of these how many digits a number has decides, and of a function the number.
-                return exp.Var(this=_DIGIT.sub("0", one.name))
+                return exp.Var(this=_digits(one.name))
             return one
 
         return value.copy().transform(swap).sql(dialect=verbatim())
@@ -222,6 +223,19 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
                 continue
         shapes.update({name: shape for name, shape in made.items() if shape != _UNKNOWN})
     return shapes
+
+
+def _digits(number: str) -> str:
+    """What the type of a number that is written follows from. Of ``0.19``, Spark counts no digit before the
+    point.
+
+    >>> _digits("0.19"), _digits("1.19"), _digits("12"), _digits("1e3")
+    ('number(2,2)', 'number(3,2)', '00', '0e0')
+    """
+    whole, point, fraction = number.partition(".")
+    if not point or not (whole + fraction).isdigit():
+        return _DIGIT.sub("0", number)
+    return f"number({max(len(whole.lstrip('0')) + len(fraction), 1)},{len(fraction)})"
 
 
 def _same_shape(columns: Sequence[str], parts: Sequence[Node], shapes: Mapping[str, str]) -> dict[str, str]:

@@ -228,7 +228,7 @@ def plan_auto(
     :param now: the time of the refresh.
     """
     reading = read(catalog, target, sql, expected if table is not None else {}, until, now)
-    reading = replace(reading, wraps=by_name(settings).get("spark.sql.ansi.enabled") == "false")
+    reading = replace(reading, wraps=by_name(settings).get("spark.sql.ansi.enabled", "true") != "true")
     fingerprint = Consumed(fingerprint_of(sql, reading, config.unique_key, settings, made_of), "")
     versions = {upstream.name.dotted: upstream.consumed for upstream in reading.upstreams.values()}
     consumed = {**versions, FINGERPRINT: fingerprint}

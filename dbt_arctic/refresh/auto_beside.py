@@ -18,7 +18,7 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, beside, state_sql, with_state_sql
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto import AutoPlan, BesidePlan, Terms
-from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, split_beside
+from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, columns_if_taken, split_beside
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
@@ -49,14 +49,17 @@ def build_beside(
     if made is None or stored is None:
         return None
     names = _names(reading)
-    types = {column.name: column.type for column in schema(state_sql(made, names))}
+    of_state = columns_if_taken(schema, state_sql(made, names))
+    if of_state is None:
+        return None
+    types = {column.name: column.type for column in of_state}
     try:
         text = with_state_sql(made, names, stored, types)
     except NoState:
         return None
     hidden = tuple(column for column, shown in stored.items() if column == shown)
-    produced = schema(text)
-    if [column for column in produced if column.name not in hidden] != own:
+    produced = columns_if_taken(schema, text)
+    if produced is None or [column for column in produced if column.name not in hidden] != own:
         return None
     try:
         shown = read(catalog, name, text, {}, terms.until)

@@ -22,6 +22,7 @@ from dbt_arctic.refresh.auto_inside import is_of_few
 from dbt_arctic.refresh.auto_run import refresh_auto, require_incremental
 from dbt_arctic.refresh.auto_state import (
     OTHER_COLUMNS,
+    OTHER_STATE,
     Schema,
     drop_lost_state,
     find_state,
@@ -263,6 +264,8 @@ def has_other_columns(plan: AutoPlan) -> bool:
 
 
 def _require_wanted(config: KeyedConfig, plan: AutoPlan) -> None:
+    if plan.reason is OTHER_STATE:
+        require_incremental(plan, config)
     if not has_other_columns(plan):
         return
     if config.on_schema_change == "fail":

@@ -47,6 +47,9 @@ from dbt_arctic.refresh.state import find_keyed, load_keyed
 Schema = Callable[[str], list[ColumnInfo]]
 Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
 
+OTHER_STATE = Reason(
+    "changed-sql", "what is kept below the model is of other columns, or of other types, than before"
+)
 OTHER_COLUMNS = Reason(
     "changed-columns", "the model has other columns, or columns of other types, than its table"
 )
@@ -126,7 +129,10 @@ def plan_state(
     names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
     text = state_sql(made, names)
     if build is not None and schema is not None:
-        types = {column.name: column.type for column in schema(text)}
+        columns_of_state = columns_if_taken(schema, text)
+        if columns_of_state is None:
+            return None
+        types = {column.name: column.type for column in columns_of_state}
         # A table has its buckets by a column of its key.
         if not any(is_bucketable(types[name]) for name in made.key):
             return None
@@ -175,7 +181,7 @@ def plan_state(
         if state.is_inside:
             return replace(outer, action=action, reason=reason, sql=sql, state=state, beside=None)
         return replace(shown, action=action, reason=reason)
-    return replace(shown, action="full") if found.action == "build" else shown
+    return replace(shown, action="full", reason=OTHER_STATE) if found.action == "build" else shown
 
 
 class _Apart(Exception):
@@ -345,11 +351,21 @@ def _gives(
 ) -> bool:
     """Whether the query over a state has the columns and types of the model's ``own``, and Spark takes it."""
     try:
-        return schema(outer_sql(made, f"(\n{text}\n)", types, names)) == own
+        return columns_if_taken(schema, outer_sql(made, f"(\n{text}\n)", types, names)) == own
+    except NoState:
+        return False
+
+
+def columns_if_taken(schema: Schema, sql: str) -> list[ColumnInfo] | None:
+    """The columns of a query that nobody wrote; ``None`` where Spark does not take it: that is no reason for
+    a model to fail.
+    """
+    try:
+        return schema(sql)
     except SparkEnded:
         raise
-    except (NoState, StatementError):
-        return False
+    except StatementError:
+        return None
 
 
 def _over_state(config: KeyedConfig) -> KeyedConfig:

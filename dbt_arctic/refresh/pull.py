@@ -266,10 +266,11 @@ def _pull_plain(
     staging: Name | None,
 ) -> Pull:
     table_id = plain_id(state)
+    today = {column.name: column for column in state.columns}
     types = {column.name: column.type for column in state.columns}
-    columns = tuple(types)
+    columns = tuple(today)
     if state.current_snapshot_id is None or (pin is not None and pin.version == "0"):
-        sql = read.everything(plain_at(upstream, types, {}, None), columns)
+        sql = read.everything(plain_at(upstream, today, {}, None), columns)
         if last is None or last.version == "0":
             return Pull(upstream, sql, Consumed(table_id, "0"), last is None)
         if state.current_snapshot_id is None or last.table_id != table_id:
@@ -278,7 +279,7 @@ def _pull_plain(
     now = state.current_snapshot_id if pin is None else int(pin.version)
     consumed = Consumed(table_id, str(now))
     there = catalog.columns_at(upstream.schema, upstream.identifier, now)
-    state_now = plain_at(upstream, types, there, now)
+    state_now = plain_at(upstream, today, there, now)
     if last is None or last.version == "0":
         return Pull(upstream, read.everything(state_now, columns), consumed, True)
     if last.table_id != table_id:
@@ -299,7 +300,7 @@ def _pull_plain(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     present = catalog.columns_at(upstream.schema, upstream.identifier, before)
-    state_before = plain_at(upstream, types, present, before)
+    state_before = plain_at(upstream, today, present, before)
     if appended:
         sql = read.everything(f"{state_now}\nEXCEPT ALL\n{state_before}", columns)
         return Pull(upstream, sql, consumed, True)

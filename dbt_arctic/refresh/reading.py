@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
 from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.parse import is_unseen, named, named_columns, named_relations, parse, spelled
@@ -22,7 +22,7 @@ from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 
-VERSION_OF_RULES = "9"
+VERSION_OF_RULES = "10"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
 _METADATA = frozenset(
@@ -103,6 +103,10 @@ def read(
             name = full_name(written, home, line_of(table))
             key = name.dotted.lower()
             if key in upstreams or key in views:
+                known = (upstreams.get(key) or views[key]).name
+                if known.dotted != name.dotted and _are_two(catalog, known, name):
+                    what = f"{known} and {name}, two relations of which the names differ in capitals only"
+                    raise CannotPlan("unknown-relation", what, "rename one of them", line_of(table))
                 continue
             if name.catalog.lower() != target.catalog.lower():
                 raise CannotPlan(
@@ -145,6 +149,16 @@ def read(
     )
 
 
+def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
+    """Whether a catalog tells two names apart that differ in capitals only."""
+    first, second = look_at(catalog, one, None), look_at(catalog, other, None)
+    if isinstance(first, Upstream) and isinstance(second, Upstream):
+        return first.consumed.table_id != second.consumed.table_id
+    if isinstance(first, View) and isinstance(second, View):
+        return (first.sql, first.columns) != (second.sql, second.columns)
+    return True
+
+
 def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[Reason]:
     """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them.
 
@@ -179,6 +193,7 @@ _DEFAULTS = {
     "spark.sql.legacy.setopsPrecedence.enabled": "false",
     "spark.sql.orderByOrdinal": "true",
     "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "timestamp_ltz",
 }
 """Settings by which Spark reads a text in another way, as the analysis takes them to be."""
 
@@ -233,7 +248,11 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
                 names = quote_all([name for name, _ in view.columns] + more[key])
                 with of_view(key):
                     text = made(view.sql, view.home)
-                return f"SELECT * FROM (\n{text}\n) AS _view({names})"
+                # Whatever its text gives by now, its columns have the types that they had when it was made.
+                cast = ", ".join(
+                    f"CAST({quote(one)} AS {type_}) AS {quote(one)}" for one, type_ in view.columns
+                )
+                return f"SELECT {cast} FROM (\n{text}\n) AS _view({names})"
             return reading.upstreams[key].states["new"]
 
         return with_relations(text, text_of, reading.now, reading.names)
@@ -263,7 +282,7 @@ def fingerprint_of(
     :param made_of: the model's own SQL, where ``sql`` is made of it: the same may be made of two.
     """
     views = [
-        f"{name}({', '.join(column for column, _ in view.columns)})={spelled(view.sql)}"
+        f"{name}({', '.join(' '.join(column) for column in view.columns)})={spelled(view.sql)}"
         for name, view in sorted(reading.views.items())
     ]
     own = [spelled(made_of)] if made_of else []

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
+from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
-from dbt_arctic.keyed.compare import comparable
+from dbt_arctic.keyed.compare import told_apart
+from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt
@@ -24,8 +25,9 @@ from dbt_arctic.refresh.consumption import has_read_further, not_before
 from dbt_arctic.refresh.images import count_images
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.plain_state import plain_at
-from dbt_arctic.refresh.pull import only_appends, retired_state
+from dbt_arctic.refresh.pull import retired_state
 from dbt_arctic.refresh.ranges import Ranges, between, key_ranges
+from dbt_arctic.refresh.row_lineage import tells_rows
 from dbt_arctic.refresh.state import (
     bytes_of_row,
     columns_at,
@@ -39,8 +41,6 @@ from dbt_arctic.refresh.state import (
 )
 
 _SIGN = quote("_arctic_sign")
-_ROW_LINEAGE = 3
-"""The format version from which Iceberg tells the commit that last wrote a row."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Upstream:
     :param images: whether the log has what changed rows were before.
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
     :param was: where it has to be read to tell what changed rows were: as it was.
-    :param field_ids: Iceberg's numbers of the columns, as far as the catalog tells.
+    :param field_ids: Iceberg's numbers of the columns and of what is in them, as far as the catalog tells.
     :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
     :param row_bytes: what a row takes in its files, about; -1 likewise.
     :param stored_rows: that a read of it may come by, changes included; -1 likewise.
@@ -95,7 +95,7 @@ class Upstream:
     counted: bool = False
     ranges: Ranges = field(default_factory=dict)
     was: Was | None = None
-    field_ids: Mapping[str, int] = field(default_factory=dict)
+    field_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def look_at(
     if view is None:
         return None
     columns = tuple((column.name, column.type) for column in to_columns(view.columns))
-    return View(name, columns, view.sql, Name(name.catalog, view.namespace, name.identifier))
+    return View(name, columns, view.sql, Name(view.catalog or name.catalog, view.namespace, name.identifier))
 
 
 def _keyed(
@@ -181,6 +181,8 @@ def _keyed(
     # What a log was carried on from may be gone, though the log is not.
     if log is None or not (_has(base, before.base_snapshot) and _has(change, before.change_snapshot)):
         return made(True, f"the changes since version {before} are gone")
+    if _is_erased(change, before.change_snapshot) or _is_erased(base, before.base_snapshot):
+        return made(True, "keys of it were erased")
     if not log.transactions:
         return made(False)
     known.update(columns_at(catalog, table.change, (*log.readable_at, before.change_snapshot)))
@@ -273,7 +275,7 @@ def signed(minus: str, plus: str, columns: str) -> str:
 def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
     """The rows that are not among others, each as often as it is there more often."""
     listed = quote_all(types)
-    compared = [_told_apart(quote(name), type_) for name, type_ in types.items()]
+    compared = [told_apart(quote(name), type_) for name, type_ in types.items()]
     if compared == [quote(name) for name in types]:
         return f"SELECT {listed} FROM (\n{rows}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{others}\n)"
     # Spark has no set operation for maps and variants.
@@ -288,11 +290,6 @@ def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
     )
 
 
-def _told_apart(column: str, type_: str) -> str:
-    """What is equal for one value only: a set operation gives one of the two zeros of a float for both."""
-    return f"CAST({column} AS STRING)" if type_ in ("double", "float") else comparable(column, type_)
-
-
 def _require_same(name: Name, table_id: str, until: Consumed) -> None:
     if until.table_id != table_id:
         raise VersionUnavailable(
@@ -305,6 +302,7 @@ def _require_same(name: Name, table_id: str, until: Consumed) -> None:
 def _plain(
     catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None, until: Consumed | None
 ) -> Upstream:
+    today = {column.name: column for column in state.columns}
     types = {column.name: column.type for column in state.columns}
     columns = tuple(types.items())
     table_id = plain_id(state)
@@ -319,7 +317,7 @@ def _plain(
                 now = before or None
     consumed = Consumed(table_id, str(now or 0))
     there = {} if now is None else catalog.columns_at(name.schema, name.identifier, now)
-    new = plain_at(name, types, there, now)
+    new = plain_at(name, today, there, now)
     states: dict[State, str] = {"new": new}
 
     def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
@@ -347,13 +345,13 @@ def _plain(
         return made(False)
     before = int(last.version)
     if before == 0:
-        states.update(_compared(plain_at(name, types, {}, None), new, types, ()))
+        states.update(_compared(plain_at(name, today, {}, None), new, types, ()))
         return made(True)
     if not _has(state, before):
         return made(True, f"its snapshot {before} was expired")
     present = catalog.columns_at(name.schema, name.identifier, before)
-    old = plain_at(name, types, present, before)
-    if now is not None and types.keys() <= present.keys() and _tells_rows(state, before, now):
+    old = plain_at(name, today, present, before)
+    if now is not None and types.keys() <= present.keys() and tells_rows(state, before, now):
         number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number
         plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {number}"
         nothing = f"{new}\nWHERE false"
@@ -364,31 +362,18 @@ def _plain(
     return made(True)
 
 
-def _tells_rows(state: TableState, before: int, now: int) -> bool:
-    """Whether rows were only added since, and tell by their numbers which ones."""
-    if int(state.properties.get("format-version", "0") or 0) < _ROW_LINEAGE:
-        return False
-    read_last = next(one for one in state.snapshots if one.snapshot_id == before)
-    since = _since(state, before, now)
-    # The version is that of the next snapshot. Read at one of before the upgrade, no row has a number.
-    if not (since and since[0].has_row_ids):
-        return False
-    # Those of version 1 have no numbers, and what is added to them keeps none.
-    if not all(one.sequence_number > read_last.sequence_number for one in since):
-        return False
-    # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
-    rewritten = any(one.operation == "replace" for one in since)
-    if read_last.is_number_guessed or (rewritten and not read_last.has_row_ids):
-        return False
-    return only_appends(state, before, now)
+def _is_erased(state: TableState, before: int) -> bool:
+    """Whether an erasure has hidden rows since a snapshot, of which no log tells."""
+    since = takewhile(lambda one: one.snapshot_id != before, state.history())
+    return any(PROPERTY_ERASE in one.summary for one in since)
 
 
-def _since(state: TableState, before: int, now: int) -> list[Snapshot]:
-    return list(takewhile(lambda one: one.snapshot_id != before, state.history(now)))
-
-
-def _field_ids(state: TableState) -> dict[str, int]:
-    return {column.name: column.field_id for column in state.columns if column.field_id is not None}
+def _field_ids(state: TableState) -> dict[str, str]:
+    return {
+        column.name: f"{column.field_id}{column.nested}"
+        for column in state.columns
+        if column.field_id is not None
+    }
 
 
 def _has(state: TableState, snapshot: int) -> bool:

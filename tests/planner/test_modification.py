@@ -30,6 +30,18 @@ def test_an_update_is_cut_at_its_own_words_only() -> None:
     )
 
 
+def test_a_column_may_be_called_as_a_keyword() -> None:
+    parsed = parse_modification(
+        """MERGE INTO scd USING s ON scd.id = s.id
+        WHEN MATCHED AND s.case = 1 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET tier = CASE WHEN s.end IS NULL THEN 'open' WHEN s.x > 1 THEN 'y' END
+        WHEN NOT MATCHED THEN INSERT *"""
+    )
+    assert [one.action for one in parsed.clauses] == ["delete", "update", "insert"]
+    value = "CASE WHEN s.end IS NULL THEN 'open' WHEN s.x > 1 THEN 'y' END"
+    assert parsed.clauses[1].values == ((("tier",), value),)
+
+
 def test_a_delete_may_have_a_query_in_front_and_no_condition() -> None:
     parsed = parse_modification(
         "WITH gone AS (SELECT id FROM s) DELETE FROM orders t WHERE id IN (TABLE gone)"

@@ -4,6 +4,7 @@ that something else has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -81,6 +82,132 @@ def test_a_field_is_not_taken_for_such_a_relation() -> None:
     text = full_sql(understand(sql, schemas), InDuckDB())
     assert "`s`.`k`" not in text
     assert "= `s_`.`k`" in text
+
+
+_TEXT = "CAST(t1.x AS STRING)"
+IN_SPARKS_WORDS = [
+    (
+        f"SELECT t1.id AS o1, {_TEXT} LIKE ANY ('1', '2%') AS o2, "
+        f"{_TEXT} NOT LIKE ALL ('1', '2') AS o3 FROM a AS t1",
+        f"SELECT t1.id AS o1, ({_TEXT} LIKE '1' OR {_TEXT} LIKE '2%') AS o2, "
+        f"({_TEXT} NOT LIKE '1' AND {_TEXT} NOT LIKE '2') AS o3 FROM a AS t1",
+    ),
+    (
+        f"SELECT t1.id AS o1, NOT {_TEXT} LIKE SOME ('1') AS o2 FROM a AS t1",
+        f"SELECT t1.id AS o1, NOT {_TEXT} LIKE '1' AS o2 FROM a AS t1",
+    ),
+    (
+        "SELECT t1.id AS o1, t2.id AS o2 FROM (a AS t1 JOIN b AS t2 ON t1.id = t2.aid)",
+        "SELECT t1.id AS o1, t2.id AS o2 FROM a AS t1 JOIN b AS t2 ON t1.id = t2.aid",
+    ),
+    (
+        "SELECT t1.id AS o1, t3.k AS o2 FROM a AS t1 "
+        "LEFT JOIN ((b AS t2 JOIN c AS t3 ON t2.v = t3.k)) ON t1.id = t2.aid",
+        "SELECT t1.id AS o1, t3.k AS o2 FROM a AS t1 "
+        "LEFT JOIN b AS t2 JOIN c AS t3 ON t2.v = t3.k ON t1.id = t2.aid",
+    ),
+    ("SELECT id AS o1, y AS o2 FROM (a)", "SELECT t1.id AS o1, t1.y AS o2 FROM a AS t1"),
+]
+
+
+@pytest.mark.parametrize(("written", "drawn"), IN_SPARKS_WORDS)
+def test_what_is_said_in_words_of_spark(written: str, drawn: str) -> None:
+    for seed in range(5):
+        case = Case(seed, drawn, columns(drawn), ("o1",), frozenset(), written=written)
+        assert judge(Database(), case).outcome == "incremental"
+
+
+def test_any_is_an_aggregate_where_it_has_no_subquery() -> None:
+    text = full_sql(understand("SELECT x, any(y > 1) = true AS s FROM a GROUP BY x", SCHEMAS), InDuckDB())
+    assert "ANY(`a`.`y` > 1)" in text
+    with pytest.raises(CannotPlan, match="ANY of a subquery"):
+        understand("SELECT id FROM a WHERE x = ANY (SELECT v FROM b)", SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("generator", "names"),
+    [
+        ("explode(m) e", ["key", "value"]),
+        ("posexplode(m) e", ["pos", "key", "value"]),
+        ("explode(n) e", ["col"]),
+        ("posexplode(split(t, ',')) e", ["pos", "col"]),
+    ],
+)
+def test_what_a_generator_makes_without_names(generator: str, names: list[str]) -> None:
+    schemas: Schemas = {"a": [("m", "map<string,int>"), ("n", "array<int>"), ("t", "string")]}
+    read = ", ".join(f"e.{name}" for name in names)
+    text = full_sql(understand(f"SELECT {read} FROM a LATERAL VIEW {generator}", schemas), InDuckDB())
+    assert f"AS {', '.join(f'`{name}`' for name in names)}\n" in text
+
+
+def test_a_generator_of_what_is_not_known_needs_names() -> None:
+    with pytest.raises(CannotPlan, match="explode\\(\\) without column names"):
+        understand(
+            "SELECT 1 AS one FROM a LATERAL VIEW explode(from_json(t, 'map<string,int>')) e",
+            {"a": [("t", "string")]},
+        )
+
+
+READ: Schemas = {
+    "t": [
+        *(("id", "int"), ("s", "string"), ("b", "boolean"), ("c", "boolean"), ("d", "int"), ("v", "variant")),
+        *(("at", "timestamp"), ("interval", "int"), ("fetch", "int")),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("coalesce(s, -1::STRING)", "COALESCE(`t`.`s`, CAST(-1 AS STRING))"),
+        ("- 1L::STRING::INT", "CAST(CAST(-1L AS STRING) AS INT)"),
+        ("- -1.5D::STRING", "-CAST(-1.5D AS STRING)"),
+        ("-(1)::STRING", "-CAST((1) AS STRING)"),
+        ("-d::STRING", "-CAST(`t`.`d` AS STRING)"),
+        ("5 -1::INT", "5 - CAST(1 AS INT)"),
+        ("concat(+s, 'x')", "CONCAT(POSITIVE(`t`.`s`), 'x')"),
+        ("d + +1", "`t`.`d` + 1"),
+        ("(DATE '2020-01-05')::TIMESTAMP", "CAST((CAST('2020-01-05' AS DATE)) AS TIMESTAMP)"),
+        ("b IS DISTINCT FROM c > d", "`t`.`b` IS DISTINCT FROM (`t`.`c` > `t`.`d`)"),
+        ("b <=> (c > d)", "`t`.`b` IS NOT DISTINCT FROM (`t`.`c` > `t`.`d`)"),
+        ("timediff(HOUR, at, at)", "TIMEDIFF(HOUR, `t`.`at`, `t`.`at`)"),
+        ("at + INTERVAL '1 day 2 hours'", "INTERVAL '1 day 2 hours'"),
+    ],
+)
+def test_a_sign_and_a_cast_are_applied_in_the_order_of_spark(value: str, written: str) -> None:
+    text = full_sql(understand(f"SELECT id, {value} AS o FROM t", READ), InDuckDB())
+    assert written in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT id || DATE '2020-01-05'::TIMESTAMP AS o FROM t", "DATE '2020-01-05' with :: behind it"),
+        ("SELECT TIMESTAMP '2020-01-01 10:00:00'::DATE AS o FROM t", "with :: behind it"),
+        ("SELECT CAST(s AS TIMESTAMP WITHOUT TIME ZONE) AS o FROM t", "TIMESTAMP WITHOUT TIME ZONE"),
+        ("SELECT b <=> c IN (false) AS o FROM t", "a comparison beside another one"),
+        ("SELECT b <=> c > d AS o FROM t", "a comparison beside another one"),
+        ("SELECT b = NOT (c) IS NULL AS o FROM t", "a comparison beside another one"),
+        ("SELECT id FROM t WHERE d = 3 -- see c:\\dir\\\n OR d = 0", "at the end of a comment"),
+        ("SELECT (v:a) AS o FROM t", "a path into a variant"),
+        ("SELECT at + (INTERVAL 1 DAY -2 HOURS) AS o FROM t", "an interval, in parentheses"),
+        ("SELECT id FROM t WHERE interval + 1 > d", "interval, the name of a column"),
+        ("SELECT id FROM t WHERE interval - 1 > d", "interval, the name of a column"),
+        ("SELECT id FROM t ORDER BY id FETCH FIRST 3 ROWS ONLY", "FETCH"),
+        ("SELECT abs(distinct) AS o FROM t", "DISTINCT of nothing"),
+        ("SELECT id, (select) AS o FROM t", "SELECT of nothing"),
+        ("SELECT id FROM t; SELECT 1", "several statements"),
+        (";", "no statement"),
+    ],
+)
+def test_what_is_read_otherwise_has_no_plan(sql: str, says: str) -> None:
+    with pytest.raises(CannotPlan, match=re.escape(says)):
+        understand(sql, READ)
+
+
+@pytest.mark.parametrize("end", [";", "; -- end", ";;", " -- c:\\dir\\", " -- a\\b\n WHERE d = 0"])
+def test_what_may_stand_at_the_end(end: str) -> None:
+    understand(f"SELECT id, t.interval AS i FROM t{end}", READ)
 
 
 @pytest.mark.parametrize("sql", OF_NAMES)

@@ -52,6 +52,22 @@ def test_parts_of_one_type(value: str, one: str, other: str) -> None:
         understand(query(value, other, one, union), SCHEMAS, now=NOW)
 
 
+def test_a_sum_of_int_is_a_bigint() -> None:
+    """Which a hash tells from an int."""
+    for call in ("sum(n)", "try_sum(n)"):
+        parts = f"SELECT n AS c FROM o UNION ALL SELECT {call} FROM o GROUP BY s"
+        with pytest.raises(CannotPlan, match="bigint and int"):
+            understand(f"SELECT xxhash64(c) AS k FROM ({parts}) AS q", SCHEMAS)
+
+
+def test_a_date_that_is_moved_by_days_is_a_date() -> None:
+    moved = "coalesce(at - 1, DATE'9999-12-31')"
+    understand(f"SELECT id, {moved} AS v FROM o UNION ALL SELECT id, at FROM o", SCHEMAS)
+    understand(query("year(x)", "n + at", "at"), SCHEMAS)
+    with pytest.raises(CannotPlan, match="a computed type and date"):
+        understand(query("x + 1", "at - at", "at"), SCHEMAS)
+
+
 @pytest.mark.parametrize(
     ("value", "one", "other"),
     [

@@ -22,6 +22,7 @@ from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import kind_of
 from dbt_arctic.planner.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.types import NAMED, sort_of_type, sorts
 from tests.planner.oracle import InDuckDB
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT .*?);\s*$", re.MULTILINE | re.DOTALL)
@@ -302,7 +303,7 @@ NOT_COMPARED = {
     **dict.fromkeys(("from_avro", "schema_of_avro", "to_avro", "from_protobuf", "to_protobuf"), "an error"),
     **dict.fromkeys(("st_asbinary", "st_geogfromwkb", "st_geomfromwkb", "st_setsrid", "st_srid"), "an error"),
     # No plan, so that nothing is written again.
-    **dict.fromkeys(("any", "arrays_zip", "collate"), "unsupported"),
+    **dict.fromkeys(("arrays_zip", "collate"), "unsupported"),
     **dict.fromkeys(("bitmap_and_agg", "bitmap_count", "bitmap_or_agg"), "not-parsed"),
     **dict.fromkeys(("session_window", "window", "window_time"), "not-resolved"),
 }
@@ -408,3 +409,30 @@ def test_operators_bind_as_they_do_in_spark(
             others.append(other)
     assert others == [], "\n".join(others)
     assert compared > at_least
+
+
+ARGUMENTS = [
+    *("", "*", "x", "s", "d", "a", "CAST(x AS BIGINT)", "CAST(x AS SMALLINT)", "CAST(x AS DECIMAL(6,2))"),
+    *("CAST(x AS DECIMAL(6,2)), 1", "CAST(x AS DOUBLE)", "x, CAST(y AS BIGINT)", "CAST(y AS BIGINT), x"),
+    *("CAST(d AS TIMESTAMP)", "d, d", "s, s", "x > 1", "DAY, d, d", "x > 1, x, y"),
+]
+_NEEDS_A_WINDOW = ("dense_rank", "lag", "lead", "nth_value", "ntile", "rank", "row_number")
+
+
+def test_the_sorts_of_functions_are_those_of_spark(given: SessionConnection) -> None:
+    """As far as a sort is told, and whatever a function is called with."""
+    wrong, told = [], set()
+    for name in sorted(NAMED):
+        over = " OVER (ORDER BY y)" if name in _NEEDS_A_WINDOW else ""
+        for sql in (f"SELECT {name}({arguments}){over} AS v FROM given" for arguments in ARGUMENTS):
+            try:
+                query = understand(sql, SCHEMA)
+                type_ = given.session.sql(sql).schema[0].dataType.simpleString()
+            except (PySparkException, CannotPlan):
+                continue
+            sort = sorts(query.node, query.types)[query.columns[0][1]]
+            if sort != "float":
+                told.add(name)
+                wrong += [f"{sql}: {type_}, not {sort}"] if sort != sort_of_type(type_) else []
+    assert wrong == [], "\n".join(wrong)
+    assert len(told) > 0.9 * len(NAMED), NAMED - told

@@ -27,7 +27,7 @@ COLUMNS = (("id", "int"), ("x", "int"), ("other", "string"))
 
 def reading(sql: str) -> Reading:
     upstream = Upstream(
-        T, COLUMNS, ("id",), Consumed("id", "1"), {}, True, field_ids={"id": 1, "x": 2, "other": 3}
+        T, COLUMNS, ("id",), Consumed("id", "1"), {}, True, field_ids={"id": "1", "x": "2", "other": "3"}
     )
     view = View(V, (("a", "int"), ("b", "int")), "SELECT id, x FROM t", T)
     return Reading({T.dotted: upstream}, {V.dotted: view}, {}, parse(sql))
@@ -49,7 +49,7 @@ SQL = "SELECT id, sum(x) AS s FROM t GROUP BY id"
     ("changed", "matters"),
     [
         ({"columns": (("id", "int"), ("x", "bigint"), ("other", "string"))}, True),
-        ({"field_ids": {"id": 1, "x": 7, "other": 3}}, True),
+        ({"field_ids": {"id": "1", "x": "7", "other": "3"}}, True),
         ({"columns": (*COLUMNS, ("new", "int"))}, False),
         ({"columns": (("id", "int"), ("x", "int"), ("other", "int"))}, False),
         ({"consumed": Consumed("id", "2"), "changed_rows": 7}, False),

@@ -1,0 +1,60 @@
+"""The columns of a view have the types that it was made with, whatever its text gives by now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import sqlglot
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra import Project
+from dbt_arctic.planner.alike import types_of_columns
+from dbt_arctic.planner.dialect import verbatim
+from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.scope import Built
+from dbt_arctic.planner.types import sort_of_type, sorts
+
+_FLOATS = ("double", "float")
+
+
+def as_stored(
+    text: Built,
+    columns: Sequence[tuple[str, str]],
+    scanned: Mapping[str, str],
+    identifier: Callable[[str], str],
+) -> Built:
+    """What a view's text gives, cast as Spark does where it is not sure to have the view's types.
+
+    :param columns: names and types of the view's. :param scanned: types of the columns of scans.
+    """
+    known = types_of_columns(text.node, scanned, certain=True)
+    numbers = sorts(text.node, scanned)
+
+    def is_sure(name: str, type_: str) -> bool:
+        if name in known:
+            return known[name].lower() == type_
+        # Of an expression it is known at most that it is a number, and which sort of these.
+        sort = sort_of_type(type_)
+        return numbers.get(name, "float") == sort and (sort != "float" or type_ in _FLOATS)
+
+    made = [
+        (name, found, type_.lower())
+        for (name, found), (_, type_) in zip(text.names, columns, strict=False)
+        if not is_sure(found, type_.lower())
+    ]
+    if not made:
+        return text
+    cast = {found: (identifier(name), type_) for name, found, type_ in made}
+    names = tuple((name, cast[found][0] if found in cast else found) for name, found in text.names)
+    items = tuple(
+        (new, _cast(found, cast[found][1]) if found in cast else column(found))
+        for (_, found), (_, new) in zip(text.names, names, strict=True)
+    )
+    return Built(Project(text.node, tuple(dict(items).items())), names)
+
+
+def _cast(name: str, type_: str) -> exp.Expression:
+    made = sqlglot.parse_one(f"CAST(x AS {type_})", dialect=verbatim())
+    assert isinstance(made, exp.Cast)
+    made.set("this", column(name))
+    return made

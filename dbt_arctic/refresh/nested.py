@@ -1,0 +1,50 @@
+"""Structs, lists and maps as a table has them today, made of what it had at one of its snapshots."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dbt_arctic.keyed.names import literal, quote
+
+
+def as_today(value: str, then: str, now: str) -> str:
+    """SQL of a value with the fields of today: each by its number, NULL where it is newer, and in its wider
+    type where it has got one.
+
+    :param then: and :param now: what the type had, and has, inside, as ``CatalogColumn.nested`` tells.
+    """
+    return _made(value, json.loads(then), json.loads(now), 0)
+
+
+def _made(value: str, then: Any, now: Any, depth: int) -> str:
+    if then == now:
+        return value
+    match now:
+        case {"type": "struct"}:
+            known = {field["id"]: field for field in then["fields"]}
+            fields = ", ".join(
+                f"{literal(field['name'])}, {_field(value, known.get(field['id']), field, depth)}"
+                for field in now["fields"]
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({fields}) END"
+        case {"type": "list"}:
+            each = f"x{depth}"
+            return f"transform({value}, {each} -> {_made(each, then['element'], now['element'], depth + 1)})"
+        case {"type": "map"}:
+            key, each = f"k{depth}", f"x{depth}"
+            made = value
+            if then["key"] != now["key"]:
+                of_key = _made(key, then["key"], now["key"], depth + 1)
+                made = f"transform_keys({made}, ({key}, {each}) -> {of_key})"
+            if then["value"] != now["value"]:
+                of_value = _made(each, then["value"], now["value"], depth + 1)
+                made = f"transform_values({made}, ({key}, {each}) -> {of_value})"
+            return made
+    return f"CAST({value} AS {now})"
+
+
+def _field(value: str, then: dict[str, Any] | None, now: dict[str, Any], depth: int) -> str:
+    if then is None:
+        return f"CAST(NULL AS {now['spark_type']})"
+    return _made(f"{value}.{quote(then['name'])}", then["type"], now["type"], depth)
