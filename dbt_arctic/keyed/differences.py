@@ -34,13 +34,13 @@ def differing_keys(
 
     :param near: columns of floats, which are alike up to a tolerance.
     """
-    here = "true AS _here"
+    here = "true AS _arctic_here"
     alike = [same_row("l", "r", dict(exact))] if exact else []
     alike += [_near(f"l.{quote(name)}", f"r.{quote(name)}", type_) for name, type_ in near]
     return (
         f"SELECT 1 AS differs\nFROM (SELECT *, {here} FROM (\n{one}\n)) AS l\n"
         f"FULL JOIN (SELECT *, {here} FROM (\n{other}\n)) AS r\nON {same_row('l', 'r', dict(key))}\n"
-        f"WHERE NOT coalesce(l._here AND r._here AND {' AND '.join(alike or ['true'])}, false)"
+        f"WHERE NOT coalesce(l._arctic_here AND r._arctic_here AND {' AND '.join(alike or ['true'])}, false)"
     )
 
 

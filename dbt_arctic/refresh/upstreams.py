@@ -286,7 +286,7 @@ def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
         f"  FROM (\nSELECT {listed}, 1 AS {_SIGN} FROM (\n{rows}\n)\n"
         f"UNION ALL\nSELECT {listed}, -1 AS {_SIGN} FROM (\n{others}\n)\n  )\n"
         f"  GROUP BY {', '.join(compared)}\n  HAVING sum({_SIGN}) > 0\n)\n"
-        f"LATERAL VIEW explode(sequence(1L, {_SIGN})) _copies AS _copy"
+        f"LATERAL VIEW explode(sequence(1L, {_SIGN})) _arctic_copies AS _arctic_copy"
     )
 
 

@@ -44,8 +44,10 @@ def test_sums_extremes_and_counts_of_different_values_are_met(judged: Tally) -> 
 def test_mistakes_with_sums_are_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right, of_left = sums._signed_value, sums._of_left
 
-    def added(argument: exp.Expression | None, *, is_count: bool) -> exp.Expression:
-        return argument if argument is not None and not is_count else right(argument, is_count=is_count)
+    def added(argument: exp.Expression | None, *, is_count: bool, is_short: bool = False) -> exp.Expression:
+        if argument is not None and not is_count:
+            return argument
+        return right(argument, is_count=is_count, is_short=is_short)
 
     def at_old(node: Node) -> Node:
         is_upstream = isinstance(node, Scan) and node.source in SCHEMAS

@@ -60,6 +60,35 @@ def test_a_sum_of_int_is_a_bigint() -> None:
             understand(f"SELECT xxhash64(c) AS k FROM ({parts}) AS q", SCHEMAS)
 
 
+@pytest.mark.parametrize(
+    ("value", "one", "other"),
+    [
+        ("x / 3", "amount * 0.19", "amount * 1.19"),
+        ("decimal(3) / x", "n", "id"),
+        ("3 / ceil(x, 0)", "n", "id"),
+        ("(SELECT max(amount) FROM o) / x", "n", "id"),
+        ("100000000000000000000 / x", "n", "id"),
+    ],
+)
+def test_what_has_other_digits_in_one_part(value: str, one: str, other: str) -> None:
+    with pytest.raises(CannotPlan):
+        understand(query(value, one, other), SCHEMAS, now=NOW)
+
+
+def test_equal_numbers_of_two_widths_do_not_stand_for_each_other_beside_a_decimal() -> None:
+    schemas = {"a": [("v", "int")], "b": [("v", "bigint"), ("k", "int")]}
+    for value in ("3 / ceil(a.v, 0)", "100000000000000000000 / a.v", "decimal(3) / a.v"):
+        sql = f"SELECT {value} AS g, bool_or(b.k > 1) AS s FROM a JOIN b ON a.v = b.v GROUP BY {value}"
+        made = understand(sql, schemas)
+        (join,) = (one for one in walk(made.node) if isinstance(one, Join))
+        assert not any(SAME_TYPE in condition.meta for condition in join.conditions), value
+    made = understand(
+        "SELECT a.v + 1 AS g, count(*) AS n FROM a JOIN b ON a.v = b.v GROUP BY a.v + 1", schemas
+    )
+    (join,) = (one for one in walk(made.node) if isinstance(one, Join))
+    assert any(SAME_TYPE in condition.meta for condition in join.conditions)
+
+
 def test_a_date_that_is_moved_by_days_is_a_date() -> None:
     moved = "coalesce(at - 1, DATE'9999-12-31')"
     understand(f"SELECT id, {moved} AS v FROM o UNION ALL SELECT id, at FROM o", SCHEMAS)

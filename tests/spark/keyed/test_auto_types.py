@@ -265,3 +265,52 @@ def test_quotients_by_small_integers_have_their_digits(orders: Orders, sql: str)
     model.refresh()
     orders.upsert([row(1, "100.01"), row(8, "7.77")])
     follows(model)
+
+
+OF_MANY_DIGITS = {
+    "a number of 32 bits with its sign": (
+        "k",
+        "SELECT hash(m, id) AS k, bool_or(k > 1) AS b FROM (SELECT k, id, -2147483648 AS m FROM {0}) AS u "
+        "GROUP BY hash(m, id)",
+    ),
+    "beyond 64 bits": (
+        "k",
+        "SELECT k, count(*) AS n, sum(id + large) AS s, count(id + large) AS c "
+        "FROM (SELECT k, id, 100000000000000000000 AS large FROM {0}) AS u GROUP BY k",
+    ),
+    "an interval by a number": (
+        "k",
+        "SELECT k, CAST(avg((day - DATE'2020-01-01') * id) AS STRING) AS a "
+        "FROM (SELECT k, id, CAST(date_add(DATE'2020-01-01', k) AS DATE) AS day FROM {0}) AS u GROUP BY k",
+    ),
+    "ones": ("k", "SELECT k, sum(1) AS n, sum(0) AS z FROM {0} GROUP BY k"),
+}
+
+
+@pytest.mark.parametrize("case", list(OF_MANY_DIGITS))
+def test_a_number_has_the_type_that_spark_gives_it(orders: Orders, case: str) -> None:
+    key, sql = OF_MANY_DIGITS[case]
+    model = Model(orders, key, sql.format(orders.name.sql))
+    model.refresh()
+    orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
+    choice = follows(model)
+    assert choice == "INCREMENTAL (sums)" if case == "ones" else choice.startswith("INCREMENTAL")
+
+
+def test_a_part_of_a_union_does_not_divide_as_the_whole_does(orders: Orders) -> None:
+    """Of 0.19, Spark counts two digits, and of 1.19 three."""
+    parts = "SELECT k, amount * 0.19 AS q FROM {0} UNION ALL SELECT k, amount * 1.19 AS q FROM {0}"
+    sql = f"SELECT k, count(*) AS n, sum(1000 / q) AS s, count(1000 / q) AS c FROM ({parts}) AS u GROUP BY k"
+    model = Model(orders, "k", sql.format(orders.name.sql))
+    model.refresh()
+    orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
+    assert follows(model) == "FULL (unsupported)"
+
+
+def test_what_has_64_bits_in_one_part_divides_otherwise(orders: Orders) -> None:
+    parts = "SELECT k, k + 1 AS v FROM {0} UNION ALL SELECT k, id + 1 AS v FROM {0}"
+    values = "count(*) AS n, sum(3 / ceil(v, 0)) AS s, count(3 / ceil(v, 0)) AS c"
+    model = Model(orders, "k", f"SELECT k, {values} FROM ({parts}) AS u GROUP BY k".format(orders.name.sql))
+    model.refresh()
+    orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
+    assert follows(model) == "FULL (unsupported)"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.meaning import settings_of_meaning, statements_of_session
+from dbt_arctic.adapter.meaning import settings_of_meaning, statements_of_session, time_of_invocation
 
 
 def told(**conf: str) -> str:
@@ -64,6 +64,39 @@ def test_what_a_header_or_a_hook_sets_comes_after_the_profile() -> None:
     made = "create temporary function f as 'F';"
     assert told(sql_header=made).keys() - plain.keys() == {"statement 0"}
     assert told(sql_header="with x as (select 1)") == plain, "that is put before the SQL"
+
+
+def test_what_a_hook_sets_is_read_as_spark_reads_it() -> None:
+    credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
+    zone, ansi = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
+
+    def told(hook: str) -> dict[str, str]:
+        pairs = settings_of_meaning(credentials, {"pre-hook": hook}).split(";")
+        return dict(pair.split("=", 1) for pair in pairs)
+
+    for hook in (
+        "-- tokyo days\nset time zone 'Asia/Tokyo'",
+        'set time zone "Asia/Tokyo"',
+        "/* x; */ SET\ttime\nzone 'Asia/Tokyo' -- done",
+        f"insert into log values (';'); set {zone} = Asia/Tokyo;",
+        f"set `{zone}` = `Asia/Tokyo`",
+    ):
+        assert told(hook)[zone] == "Asia/Tokyo", hook
+    for hook in (f"-- large\nset {ansi}=false", f"set\n`{ansi}`=`false`;"):
+        assert told(hook)[ansi] == "false", hook
+
+
+@pytest.mark.parametrize("hook", ["set time zone interval 9 hours", "SET TIME ZONE LOCAL", "reset"])
+def test_a_zone_that_is_not_known_gives_no_time(hook: str) -> None:
+    credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
+    assert time_of_invocation(credentials, {"pre_hook": hook}) is None
+    assert time_of_invocation(credentials, {}) is not None
+
+
+@pytest.mark.parametrize("hook", ["reset spark.sql.ansi.enabled", "/* all */ RESET;"])
+def test_nor_is_ansi_after_a_reset(hook: str) -> None:
+    credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
+    assert "spark.sql.ansi.enabled=;" in settings_of_meaning(credentials, {"pre_hook": hook}) + ";"
 
 
 def test_what_a_session_needs_for_a_model_is_what_hooks_and_header_set_or_define() -> None:

@@ -1,0 +1,281 @@
+"""Automatic models over tables and views of other hands: whatever these do, a refresh is right."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.differences import differing_rows
+from dbt_arctic.maintenance.erase import erase
+from dbt_arctic.maintenance.erase_plan import plan_by_values
+from tests.spark.keyed.auto import Model
+from tests.spark.keyed.conftest import Orders
+
+V3 = "USING iceberg TBLPROPERTIES ('format-version' = '3')"
+
+
+@pytest.fixture
+def orders(shop: Any) -> Orders:
+    made: Orders = shop.table()
+    made.build([{"id": number, "amount": number} for number in range(4)])
+    return made
+
+
+class Beside(Model):
+    """A model with a name of its own."""
+
+    def __init__(self, orders: Orders, key: str, sql: str, name: str = "model") -> None:
+        super().__init__(orders, key, sql)
+        self.name = self.name.sibling(name)
+
+    def follows(self) -> str:
+        choice = self.refresh()
+        assert list(map(repr, self.rows())) == list(map(repr, self.rows(self.sql)))
+        return choice
+
+
+def run(orders: Orders, *statements: str) -> None:
+    for statement in statements:
+        orders.session.query(statement)
+
+
+def test_fields_of_a_struct_are_followed_by_their_numbers(orders: Orders) -> None:
+    table = orders.name.sibling("nested")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, s STRUCT<a: INT, b: INT>, l ARRAY<STRUCT<a: INT>>, "
+        f"m MAP<STRING, STRUCT<a: INT>>) {V3}",
+        f"INSERT INTO {table.sql} SELECT id, named_struct('a', int(id), 'b', int(10 * id)), "
+        "array(named_struct('a', int(id))), map('k', named_struct('a', int(id))) FROM range(1, 3)",
+        f"INSERT INTO {table.sql} VALUES (9, NULL, NULL, NULL)",
+    )
+    field = Beside(orders, "id", f"SELECT id, s.a AS a FROM {table.sql}", "field")
+    whole = Beside(orders, "id", f"SELECT id, s, l, m FROM {table.sql}", "whole")
+    for model in (field, whole):
+        assert model.follows() == "FULL (build)"
+    swap = [("a", "tmp"), ("b", "a"), ("tmp", "b")]
+    run(orders, *(f"ALTER TABLE {table.sql} RENAME COLUMN s.{old} TO {new}" for old, new in swap))
+    assert field.follows() == "FULL (changed-sql)"
+    run(
+        orders,
+        f"ALTER TABLE {table.sql} ADD COLUMN s.c INT",
+        f"ALTER TABLE {table.sql} ADD COLUMN l.element.c STRING",
+        f"ALTER TABLE {table.sql} ALTER COLUMN m.value.a TYPE BIGINT",
+    )
+    assert whole.follows() == "FULL (changed-columns)"
+    added = Beside(
+        orders, "id", f"SELECT id, s.c AS c, l[0].c AS d, typeof(m) AS t FROM {table.sql}", "added"
+    )
+    assert added.follows() == "FULL (build)"
+    run(
+        orders,
+        f"INSERT INTO {table.sql} VALUES (3, named_struct('b', 3, 'a', 30, 'c', 300), "
+        "array(named_struct('a', 3, 'c', 'x')), map('k', named_struct('a', 3L)))",
+    )
+    assert field.follows() == "FULL (changed-sql)", "what is in s has changed, too"
+    assert {model.follows() for model in (whole, added)} == {"INCREMENTAL (1 keys)"}
+    run(orders, f"UPDATE {table.sql} SET s = named_struct('b', 4, 'a', 40, 'c', 400) WHERE id = 1")
+    assert {model.follows() for model in (field, whole, added)} == {"INCREMENTAL (1 keys)"}
+
+
+def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(orders: Orders) -> None:
+    table = orders.name.sibling("nested")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, s STRUCT<a: INT, f: FLOAT>, l ARRAY<INT>) {V3}",
+        f"INSERT INTO {table.sql} VALUES (1, named_struct('a', 100000, 'f', 0.1F), array(7))",
+    )
+    values = "s.a * s.a AS a, s.f * s.f AS f, hash(l) AS l"
+    model = Beside(orders, "id", f"SELECT id, try_multiply(s.a, 2) AS two, s.f * s.f AS f FROM {table.sql}")
+    model.follows()
+    run(
+        orders,
+        f"ALTER TABLE {table.sql} ALTER COLUMN s.a TYPE BIGINT",
+        f"ALTER TABLE {table.sql} ALTER COLUMN s.f TYPE DOUBLE",
+        f"ALTER TABLE {table.sql} ALTER COLUMN l.element TYPE BIGINT",
+    )
+    assert Beside(orders, "id", f"SELECT id, {values} FROM {table.sql}", "wide").follows() == "FULL (build)"
+    assert model.follows().startswith("FULL (changed-")
+    run(orders, f"INSERT INTO {table.sql} VALUES (2, named_struct('a', 2, 'f', 0.3), array(8))")
+    assert model.follows() == "INCREMENTAL (1 keys)"
+
+
+def test_a_view_has_the_types_that_it_was_made_with(orders: Orders) -> None:
+    table, view = orders.name.sibling("loaded"), orders.name.sibling("shown")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, g INT, x STRING) {V3}",
+        f"INSERT INTO {table.sql} VALUES (1, 1, '9'), (2, 1, '10')",
+        f"CREATE VIEW {view.sql} AS SELECT id, g, x, concat('v', x) AS y FROM {table.sql}",
+    )
+    model = Beside(orders, "g", f"SELECT g, max(x) AS x, max(y) AS y FROM {view.sql} GROUP BY g")
+    model.follows()
+    # Loaded again by a tool that takes the texts for numbers.
+    again = "SELECT 1L AS id, 1 AS g, 9 AS x UNION ALL SELECT 2L, 1, 10"
+    run(orders, f"CREATE OR REPLACE TABLE {table.sql} {V3} AS {again}")
+    assert model.follows().startswith("FULL")
+    run(orders, f"INSERT INTO {table.sql} VALUES (3, 2, 9), (4, 2, 100)")
+    assert model.follows() == "INCREMENTAL (1 keys)"
+
+
+def test_a_view_reads_what_it_was_made_over(orders: Orders, tmp_path: Path) -> None:
+    """By a name without a catalog, a view of another catalog's tables names these."""
+    schema, view = orders.name.schema, orders.name.sibling("shown")
+    run(
+        orders,
+        "CREATE SCHEMA IF NOT EXISTS lake.default",
+        "CREATE OR REPLACE TABLE lake.default.things USING iceberg AS SELECT 1L AS id, 'lake' AS whose",
+        "CREATE OR REPLACE TEMPORARY VIEW nothing AS SELECT 1",
+    )
+    try:
+        run(
+            orders,
+            "USE spark_catalog.default",
+            f"CREATE TABLE spark_catalog.default.things USING parquet LOCATION '{tmp_path}/things' "
+            "AS SELECT 1L AS id, 'spark_catalog' AS whose",
+            f"CREATE VIEW {view.sql} AS SELECT id, whose FROM things",
+        )
+        run(orders, f"USE lake.`{schema}`")
+        assert Beside(orders, "id", f"SELECT id, whose FROM {view.sql}").follows() == "FULL (build)"
+    finally:
+        run(orders, f"USE lake.`{schema}`", "DROP TABLE IF EXISTS spark_catalog.default.things")
+        run(orders, "DROP TABLE lake.default.things")
+
+
+def test_two_tables_whose_names_differ_in_capitals(orders: Orders) -> None:
+    big, small = orders.name.sibling("Things"), orders.name.sibling("things")
+    for table, value in ((big, "Big"), (small, "small")):
+        run(orders, f"CREATE TABLE {table.sql} USING iceberg AS SELECT 1L AS id, '{value}' AS w")
+    join = f"FROM {big.sql} AS a JOIN {small.sql} AS b ON a.id = b.id"
+    model = Beside(orders, "id", f"SELECT a.id, a.w AS one, b.w AS two {join}")
+    assert model.follows() == "FULL (build)"
+    reason = model.plan().reason
+    assert reason is not None
+    assert reason.code == "unknown-relation"
+    assert "differ in capitals only" in reason.what
+
+
+def test_a_zero_that_gets_a_sign_is_another_value(orders: Orders) -> None:
+    table = orders.name.sibling("zeros")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, x DOUBLE, y FLOAT) {V3}",
+        f"INSERT INTO {table.sql} VALUES (1, 0.0D, 0.0F), (2, 1.0D, NULL), (3, double('NaN'), -0.0F)",
+    )
+    model = Beside(orders, "id", f"SELECT id, x, y FROM {table.sql}")
+    model.follows()
+    run(orders, f"UPDATE {table.sql} SET x = -0.0D, y = -0.0F WHERE id = 1")
+    columns = [("id", "bigint"), ("x", "double"), ("y", "float")]
+    stored = f"SELECT * FROM {model.name.sql}"
+    assert len(orders.session.query(differing_rows(stored, model.sql, columns))) == 2
+    assert model.follows() == "INCREMENTAL (1 keys)"
+    assert not orders.session.query(differing_rows(stored, model.sql, columns))
+    run(orders, f"UPDATE {table.sql} SET y = y WHERE id > 1")
+    assert model.follows() == "INCREMENTAL (0 keys)"
+
+
+def test_rows_of_files_of_another_table_are_not_lost(orders: Orders, tmp_path: Path) -> None:
+    """Such a file brings the numbers that its rows had where they come from."""
+    source, table = orders.name.sibling("source"), orders.name.sibling("moved")
+    for name, commits in ((source, 2), (table, 4)):
+        run(orders, f"CREATE TABLE {name.sql} (id BIGINT, x INT) {V3}")
+        first = 100 if name == source else 0  # so that no key is in both
+        for commit in range(commits):
+            run(orders, f"INSERT INTO {name.sql} VALUES ({first + commit}, {commit})")
+    rewritten = f"table => '{source.schema}.{source.identifier}', options => map('rewrite-all', 'true')"
+    run(orders, f"CALL lake.system.rewrite_data_files({rewritten})")
+    model = Beside(orders, "id", f"SELECT id, x FROM {table.sql}")
+    model.follows()
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for (path,) in orders.session.query(f"SELECT file_path FROM {source.sql}.files"):
+        shutil.copy(path.removeprefix("file:"), moved)
+    run(
+        orders,
+        f"CALL lake.system.add_files(table => '{table.schema}.{table.identifier}', "
+        f"source_table => '`parquet`.`{moved}`')",
+    )
+    assert model.follows().startswith("INCREMENTAL")
+    assert len(model.rows()) == len(orders.session.query(f"SELECT * FROM {table.sql}"))
+    run(orders, f"INSERT INTO {table.sql} VALUES (7, 7)")
+    model.follows()
+
+
+def test_a_key_that_is_erased_upstream_is_gone_after_the_next_refresh(orders: Orders) -> None:
+    """Also where the model has read on while the erasure was under way."""
+    model = Beside(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
+    model.follows()
+    edge = orders.session.edge
+    seen = []
+
+    def beside(step: str) -> None:
+        if step == "expire" and not seen:
+            seen.append(step)
+            orders.upsert([{"id": 8, "amount": 8}])
+            model.refresh()
+
+    orders.session.statements.before = beside
+    erase(edge, plan_by_values(edge, orders.name, [("id", "1")]), force=True)
+    orders.session.statements.before = None
+    assert seen
+    assert model.follows().startswith(("FULL", "SKIP"))
+    assert 1 not in {key for key, _ in model.rows()}
+
+
+def test_a_text_with_a_collation_is_compared_as_it_is_stored(orders: Orders) -> None:
+    table = orders.name.sibling("collated")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, x STRING) {V3}",
+        f"INSERT INTO {table.sql} VALUES (1, 'A'), (2, 'b')",
+    )
+    model = Beside(orders, "id", f"SELECT id, x COLLATE UTF8_LCASE AS k FROM {table.sql}")
+    model.follows()
+    run(orders, f"UPDATE {table.sql} SET x = 'a' WHERE id = 1")
+    assert model.follows() == "FULL (unsupported)"
+
+
+def test_columns_may_be_called_as_ours_were(orders: Orders) -> None:
+    table = orders.name.sibling("copies")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, _copy INT, _here INT, m MAP<STRING, INT>) {V3}",
+        f"INSERT INTO {table.sql} VALUES (1, 1, 1, map('a', 1)), (2, 2, 2, NULL)",
+    )
+    model = Beside(orders, "id", f"SELECT id, _copy AS c, _here AS h FROM {table.sql}")
+    model.follows()
+    run(orders, f"UPDATE {table.sql} SET _copy = 7 WHERE id = 1")
+    assert model.follows() == "INCREMENTAL (1 keys)"
+
+
+def test_a_state_of_other_types_is_built_anew_and_says_why(orders: Orders) -> None:
+    table = orders.name.sibling("wider")
+    run(
+        orders,
+        f"CREATE TABLE {table.sql} (id BIGINT, amount DECIMAL(10, 2)) {V3}",
+        f"INSERT INTO {table.sql} SELECT id, id FROM range(9)",
+    )
+    model = Beside(
+        orders,
+        "part",
+        f"SELECT id % 3 AS part, count(*) AS n FROM {table.sql} GROUP BY 1 HAVING sum(amount) > 1",
+    )
+    model.follows()
+    assert model.state is not None
+    run(orders, f"ALTER TABLE {table.sql} ALTER COLUMN amount TYPE DECIMAL(14, 2)")
+    reason = model.plan().reason
+    assert reason is not None
+    assert reason.code == "changed-sql"
+    strict = replace(model.config, auto="strict")
+    plain, model.config = model.config, strict
+    with pytest.raises(ConfigError, match="changed-sql"):
+        model.refresh()
+    model.config = plain
+    assert model.follows().startswith("FULL")
+    run(orders, f"INSERT INTO {table.sql} VALUES (10, 7)")
+    assert model.follows().startswith("INCREMENTAL")
