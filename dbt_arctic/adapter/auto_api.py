@@ -22,6 +22,7 @@ from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Traffic
+from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
@@ -135,7 +136,7 @@ class AutoApi(ModelApi):
                 _log.warning(told(advice, model))
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
-        config = parse_config(model["name"], model["config"])
+        config, sql = parse_config(model["name"], model["config"]), without_end(sql)
         if elsewhere.current() is not None:
             # A check is after what is refreshed incrementally, even where a full refresh would be faster.
             config = replace(config, full_refresh_above=1.0)

@@ -30,6 +30,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
+from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed import create, read
@@ -206,7 +207,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         unique_id = model["unique_id"]
         edge = self.edge(self._run_id(unique_id))
         with as_dbt_errors():
-            config = parse_config(model["name"], model["config"])
+            config, sql = parse_config(model["name"], model["config"]), without_end(sql)
             contract = read_contract(model, config.unique_key)
             if contract is not None:
                 warn_of_ignored(contract, self.type())

@@ -32,7 +32,8 @@ _SET = re.compile(r"set\s+(`[^`]+`|[\w.-]+)\s*=\s*(.*)", re.IGNORECASE | re.DOTA
 _OF_ZONE = re.compile(r"set\s+time\s+zone\b|reset\s*$|.*\btimezone\b", re.IGNORECASE | re.DOTALL)
 _OF_ANSI = re.compile(r"reset\s*$|.*\bansi\b", re.IGNORECASE | re.DOTALL)
 
-_FOR_SESSION = re.compile(r"(set|reset|declare|create\s+(or\s+replace\s+)?temp(orary)?)\s", re.IGNORECASE)
+_JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_FOR_SESSION = re.compile(r"(set|reset|declare|create\s+(or\s+replace\s+)?temp(orary)?)(\s|$)", re.IGNORECASE)
 """Statements that change nothing but the session."""
 
 
@@ -88,12 +89,15 @@ def statements_of_session(config: Mapping[str, Any]) -> list[str]:
 
 
 def _sets_of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
-    yield from (one for one in _of_hooks(config) if _IS_SET.match(without_comments(one).strip()))
+    """Of what dbt renders, the text: nobody knows here what it is to be."""
+    for one in _of_hooks(config):
+        if "{{" in one or "{%" in one or _FOR_SESSION.match(without_comments(one).strip()):
+            yield one
 
 
 def _of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
     hooks = config.get("pre-hook") or config.get("pre_hook") or []
     for hook in [hooks] if isinstance(hooks, str | dict) else hooks:
-        text = hook if isinstance(hook, str) else str(hook.get("sql") or "")
+        text = _JINJA_COMMENT.sub(" ", hook if isinstance(hook, str) else str(hook.get("sql") or ""))
         statements, rest = ModelApi.split_header(text)
         yield from (*statements, rest)

@@ -20,6 +20,7 @@ from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.auto import AutoPlan
@@ -67,7 +68,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
         config = parse_config(node.name, settings)
         model = node.to_dict(omit_none=True) | {"compiled_code": unpinned(node.compiled_code)}
         contract = read_contract(model, config.unique_key)
-        sql, rebuild = model["compiled_code"], node.config.full_refresh is True
+        sql, rebuild = without_end(model["compiled_code"]), node.config.full_refresh is True
         plan = plan_refresh(
             operator.catalog,
             name,

@@ -80,6 +80,26 @@ def without_leading_comments(sql: str) -> str:
     return sql
 
 
+def without_end(sql: str) -> str:
+    """The statement without a semicolon at its end and what is said behind it.
+
+    >>> without_end("SELECT ';' ; -- the end;")
+    "SELECT ';'"
+    """
+    end = at = 0
+    for kind, text in pieces(sql):
+        at += len(text)
+        if kind is Piece.CODE and (code := text.rstrip().rstrip("; \t\r\n")):
+            end = at - len(text) + len(code)
+        elif kind is not Piece.CODE and kind is not Piece.COMMENT:
+            end = at
+    return sql[:end] if ";" in _code(sql[end:]) else sql
+
+
+def _code(sql: str) -> str:
+    return "".join(text for kind, text in pieces(sql) if kind is Piece.CODE)
+
+
 def first_word(sql: str) -> str:
     """The first keyword of a statement, in capitals; empty if there is none.
 

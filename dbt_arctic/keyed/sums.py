@@ -288,9 +288,9 @@ class _End:
         value, count = quote(self.name), quote(self.rows)
         parts = {
             self.name: f"NOT {_IS_CHANGE} OR {count} > 0",
-            f"_stored_{self.name}": f"NOT {_IS_CHANGE}",
-            f"_lost_{self.name}": f"{_IS_CHANGE} AND {count} < 0",
-            f"_gained_{self.name}": f"{_IS_CHANGE} AND {count} > 0",
+            f"_arctic_stored_{self.name}": f"NOT {_IS_CHANGE}",
+            f"_arctic_lost_{self.name}": f"{_IS_CHANGE} AND {count} < 0",
+            f"_arctic_gained_{self.name}": f"{_IS_CHANGE} AND {count} > 0",
         }
         return ", ".join(
             f"{self.which}(CASE WHEN {condition} THEN {value} END) AS {quote(alias)}"
@@ -309,7 +309,7 @@ class _End:
 
     @property
     def differs(self) -> str:
-        stored = quote("_stored_" + self.name)
+        stored = quote("_arctic_stored_" + self.name)
         if self.is_asked:
             return f"NOT ({self.shown} <=> {stored})"
         found = f"NOT ({quote(self.name)} <=> {stored}) OR {self.has_left}"
@@ -325,11 +325,11 @@ class _End:
         """Whether a group that goes on has lost its stored value, and gained none that is as good. Where all
         its values were one, it has only if none of these is left.
         """
-        stored, lost, gained = (quote(f"_{kind}_{self.name}") for kind in ("stored", "lost", "gained"))
+        stored, lost, gained = (quote(f"_arctic_{kind}_{self.name}") for kind in ("stored", "lost", "gained"))
         reaches = "<=" if self.which == "min" else ">="
         stays = ""
         if self.other:
-            other, counter = quote(f"_stored_{self.other}"), quote(f"_staying_{self.counter}")
+            other, counter = quote(f"_arctic_stored_{self.other}"), quote(f"_arctic_staying_{self.counter}")
             stays = f" AND NOT ({stored} <=> {other} AND {counter} > 0)"
         return (
             f"({quote(self.rows)} <> 0 AND coalesce({lost} {reaches} {stored}, false) "

@@ -35,7 +35,7 @@ from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
-from dbt_arctic.planner.types import NAMED, Sort, sort_of, sort_of_type, sorts
+from dbt_arctic.planner.types import NAMED, WHOLES, Sort, sort_of, sort_of_type, sorts
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
 """Digits of numbers that Spark compares as decimals, where their type does not tell."""
@@ -48,6 +48,8 @@ _BY_TYPE = frozenset(
         *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
         # What is too large for its type is NULL, loses bits, or is written with as many as the type has.
         *("try_add", "try_subtract", "try_multiply", "shiftleft", "shiftright", "shiftrightunsigned"),
+        # Which take no more than 32 bits.
+        *("add_months", "date_add", "date_sub"),
         *("binary", "bit_count", "bit_get", "getbit", "format_string", "printf"),
     ]
 )
@@ -59,6 +61,8 @@ _KEEP_TYPE = frozenset(
 _NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
 """Functions whose value has fewer bits than an int, or is a decimal where what they are given is one."""
 _OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
+OF_STRINGS_OR_BYTES = frozenset(["left", "lpad", "rpad", "substr", "substring"])
+"""Functions whose value is a string where what they are given first is one; of a binary it is a binary."""
 OF_TIMES = frozenset(
     [
         *("current_timestamp", "date_trunc", "from_utc_timestamp", "now", "timestamp_micros"),
@@ -79,7 +83,7 @@ _OF_DATES = frozenset(
 )
 """Functions whose value is a date."""
 _STRINGS = frozenset(["string", "varchar", "char"])
-_OF_STRINGS = frozenset(
+OF_STRINGS = frozenset(
     [
         *("base64", "bin", "btrim", "char", "chr", "conv", "dayname", "format_number", "format_string"),
         *("from_unixtime", "hex", "monthname", "printf", "repeat", "soundex", "space"),
@@ -88,23 +92,18 @@ _OF_STRINGS = frozenset(
         "get_json_object",
         "initcap",
         "lcase",
-        "left",
         "lower",
-        "lpad",
         "ltrim",
         "md5",
         "regexp_extract",
         "regexp_replace",
         "replace",
         "right",
-        "rpad",
         "rtrim",
         "sha",
         "sha1",
         "sha2",
         "split_part",
-        "substr",
-        "substring",
         "substring_index",
         "to_json",
         "translate",
@@ -225,7 +224,7 @@ def may_be_decimal(part: exp.Expr) -> bool:
     name = function_name(part)
     if name in ("ceil", "ceiling", "floor"):
         return len(list(part.iter_expressions())) > 1
-    told = (_NO_DECIMAL, _OF_STRINGS, _OF_TRUTH, _OF_DATES, OF_TIMES)
+    told = (_NO_DECIMAL, OF_STRINGS, OF_STRINGS_OR_BYTES, _OF_TRUTH, _OF_DATES, OF_TIMES)
     return isinstance(part, exp.Extract) or (name is not None and not any(name in names for names in told))
 
 
@@ -323,12 +322,19 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
         is_text = isinstance(value, exp.Literal) and value.is_string
         if function_name(value) in _OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):
             is_text = any(of_value(one) == "string" for one in value.iter_expressions())
-        if is_text or function_name(value) in _OF_STRINGS:
+        if function_name(value) in OF_STRINGS_OR_BYTES:
+            is_text = of_value(next(iter(value.iter_expressions()))) == "string"
+        if is_text or function_name(value) in OF_STRINGS:
             # With a collation somewhere inside, it is not known what equal means.
             return None if value.find(exp.Collate) is not None else "string"
         if certain and not isinstance(value, exp.Literal):
             return None
-        return {"whole": "int", "big": "bigint"}.get(sort_of(value, numbers))
+        told = {"whole": "int", "big": "bigint"}.get(sort_of(value, numbers))
+        if told == "int" and not isinstance(value, exp.Literal) and function_name(value) not in WHOLES:
+            # Of two short integers the sum is one, too, and the hour of an interval is one.
+            operands = [of_value(one) for one in value.iter_expressions()]
+            return told if operands and set(operands) == {"int"} else None
+        return told
 
     def of_elements(function: exp.Expression) -> str | None:
         """What ``explode`` gives, and no other generator."""

@@ -74,8 +74,11 @@ def check_determined(
 
 
 def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
-    """Why a query may have another result at another time, whatever else leaves it open."""
-    return next((one.reason for one in _causes(node, types, facts) if one.reason.code == "time"), None)
+    """Why a query may have another result at another time, or for somebody else, whatever else leaves it
+    open.
+    """
+    codes = ("time", "session", "unknown-function")
+    return next((one.reason for one in _causes(node, types, facts) if one.reason.code in codes), None)
 
 
 def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:

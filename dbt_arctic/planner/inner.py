@@ -66,13 +66,26 @@ class _Kept:
 
 
 def split_inside(
-    query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+    query: Query,
+    keys_of: Mapping[str, Sequence[str]],
+    rows: Mapping[str, int],
+    worth: int,
+    key: Sequence[str] | None = None,
 ) -> Split | None:
     """:param keys_of: the keys of upstreams, as stored. :param rows: how many rows these have.
     :param worth: from how many rows on a table is worth a state.
+    :param key: of the state that there is, which may not be the one that would be made by now.
 
     :returns: ``None`` where nothing inside the query is worth one.
     """
+    found = _splits_inside(query, keys_of, rows, worth)
+    return next((one for one in found if key is None or one.key == tuple(key)), None)
+
+
+def _splits_inside(
+    query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+) -> Iterator[Split]:
+    """The best one first."""
     node = below_joins(query.node, keys_of)
     ends_in = _ends_in(node)
     places = [
@@ -81,15 +94,14 @@ def split_inside(
     for place in sorted(places, key=lambda one: -_largest(one.rows, rows)[0]):
         made = _around(replace(query, node=node), place, rows)
         if made is not None:
-            return made
+            yield made
     narrowed = split_narrowed(query, keys_of, rows, worth)
     if narrowed is not None:
-        return narrowed
+        yield narrowed
     again = regrouped(query.node, keys_of, rows, worth)
-    if again is None:
-        return None
-    made = _around(replace(query, node=again.node), _Kept(again.inner), rows)
-    return None if made is None else replace(made, size=again.size)
+    made = None if again is None else _around(replace(query, node=again.node), _Kept(again.inner), rows)
+    if again is not None and made is not None:
+        yield replace(made, size=again.size)
 
 
 def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:

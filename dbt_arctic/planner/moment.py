@@ -18,15 +18,15 @@ from sqlglot import exp
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra import Node, walk
-from dbt_arctic.planner.alike import OF_TIMES
+from dbt_arctic.planner.alike import OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TIMES
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
-from dbt_arctic.planner.functions import TIME, function_name
+from dbt_arctic.planner.functions import SESSION, TIME, function_name, kind_of
 from dbt_arctic.planner.reasons import at_line, line_of
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
 """Texts that Spark takes for a time when it casts them."""
-OF_TODAY = re.compile(r"T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
+OF_TODAY = re.compile(r"T\d{1,2}|T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
 """Texts that Spark takes for a time of today when it makes a TIMESTAMP of them."""
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
@@ -113,13 +113,23 @@ def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonym
 
 
 def may_depend_on_time(tree: exp.Query) -> bool:
-    """Whether a query may have another result at another time, though it calls none of ``TIME``."""
-    return any(
-        TIMES.fullmatch(found.name.strip()) is not None or is_of_today(found)
-        if isinstance(found, exp.Literal)
-        else found.name.lower() == "unix_timestamp" and not found.expressions
-        for found in tree.find_all(exp.Literal, exp.Anonymous)
-    )
+    """Whether a query may have another result at another time, or for somebody else, though it calls none of
+    ``TIME``.
+    """
+    for found in tree.find_all(exp.Literal, exp.Anonymous, exp.Column):
+        name = found.name.lower()
+        if isinstance(found, exp.Literal):
+            may = TIMES.fullmatch(found.name.strip()) is not None or is_of_today(found)
+        elif isinstance(found, exp.Column):
+            may = not found.table and name in SESSION
+        else:
+            # A user's own function may read whatever it likes.
+            may = kind_of(name) in ("session", "unknown") or (
+                name == "unix_timestamp" and not found.expressions
+            )
+        if may:
+            return True
+    return False
 
 
 def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:
@@ -145,6 +155,25 @@ _OF_ONE_TYPE = frozenset(
     ]
 )
 
+_TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtime"} | {
+    *("array", "ascii", "collect_list", "collect_set", "concat", "contains", "count", "date", "endswith"),
+    *("find_in_set", "get_json_object", "hash", "hour", "instr", "length", "levenshtein", "like", "locate"),
+    *(
+        "map",
+        "md5",
+        "minute",
+        "named_struct",
+        "position",
+        "regexp_like",
+        "rlike",
+        "second",
+        "split",
+        "startswith",
+    ),
+    *("struct", "to_date", "unhex", "xxhash64"),
+}
+"""Functions that a text stays a text in, or of which the value does not depend on its day."""
+
 
 def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
     """Whether a text that tells no date is made a TIMESTAMP, or stands beside one where both become one type.
@@ -164,10 +193,11 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
     if isinstance(parent, exp.Cast):
         return parent.to.this in _MOMENTS
     name = None if parent is None else function_name(parent)
-    if name in _MAKE_MOMENTS:
-        return True
+    if name is not None and name not in _OF_ONE_TYPE:
+        return name not in _TAKE_TEXTS
     others: list[exp.Expr] = []
-    if parent is not None and (isinstance(parent, _COMPARED) or name in _OF_ONE_TYPE):
+    beside = isinstance(parent, (*_COMPARED, exp.Add, exp.Sub)) or name in _OF_ONE_TYPE
+    if parent is not None and beside:
         others = list(parent.iter_expressions())
     elif isinstance(parent, exp.If | exp.Case):
         case = parent.parent if isinstance(parent.parent, exp.Case) else parent

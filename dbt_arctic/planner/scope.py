@@ -55,8 +55,12 @@ class Scope:
         return found
 
 
-_OURS = re.compile(r"_arctic_\w+|_(one|rows|sign|value)|_(count|distinct|max|min|sum)_\d+", re.IGNORECASE)
-"""Columns that operators of ours add beside those of a query."""
+_OURS = re.compile(
+    r"_arctic_\w+|_(one|rows|sign|value)|_(count|distinct|max|min|sum)_\d+"
+    r"|_(action|last_updated_sequence_number|offset|row_id|txn)",
+    re.IGNORECASE,
+)
+"""Columns that operators of ours add beside those of a query, and those that no table of ours can have."""
 
 
 class Identifiers:

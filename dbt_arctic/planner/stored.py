@@ -10,24 +10,33 @@ import re
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Node, walk
+from dbt_arctic.planner.algebra import Node, Values, walk
 from dbt_arctic.planner.columns import all_expressions
 from dbt_arctic.planner.dialect import Suffixed
 from dbt_arctic.planner.functions import function_name
 
 _TYPES = (exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT)
-_CALLS = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint"])
+_CALLS = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint", "xpath_short"])
 _SUFFIXES = frozenset(["S", "Y"])
 _OF_SCHEMA = frozenset(["from_csv", "from_json", "from_xml", "try_variant_get", "variant_get"])
 """Functions whose value has a type that a text says."""
 
 _SHORT = re.compile(r"\b(tinyint|smallint|byte|short)\b", re.IGNORECASE)
+_IN_VALUES = re.compile(
+    r"\b\d+[SY]\b|\b(tinyint|smallint|byte|short|from_\w+|\w+_get|xpath_short)\b", re.IGNORECASE
+)
 
 
 def may_change_types(node: Node) -> bool:
     """Whether a table that has a query's rows may have some column in another type."""
     every = (value for part in walk(node) for value in all_expressions(part))
-    return any(_is_short(part) for value in every for part in value.walk())
+    listed = (part.sql for part in walk(node) if isinstance(part, Values))
+    return any(map(is_short, every)) or any(_IN_VALUES.search(sql) for sql in listed)
+
+
+def is_short(value: exp.Expr) -> bool:
+    """Whether there is an integer of 8 or 16 bits in an expression, columns aside."""
+    return any(map(_is_short, value.walk()))
 
 
 def _is_short(part: exp.Expr) -> bool:
@@ -42,4 +51,4 @@ def _is_short(part: exp.Expr) -> bool:
     return name in _CALLS
 
 
-__all__ = ["may_change_types"]
+__all__ = ["is_short", "may_change_types"]

@@ -53,7 +53,7 @@ _OF_FIRST = frozenset(
 )
 """Functions whose value has the type of all their arguments, or of the first."""
 
-_WHOLES = frozenset(
+WHOLES = frozenset(
     [
         *("array_size", "ascii", "bit_count", "cardinality", "char_length", "character_length", "datediff"),
         *("day", "dayofmonth", "dayofweek", "dayofyear", "dense_rank", "grouping", "hash", "hour", "instr"),
@@ -73,9 +73,10 @@ _WHOLES = frozenset(
 )
 """Functions whose value has 32 bits, or fewer."""
 _BIG = frozenset({"bigint", "count", "count_if", "crc32", "grouping_id", "unix_timestamp", "xxhash64"})
+_SECONDS = ("s", "sec", "second", "seconds", "secs")
 _ROUNDED = frozenset({"ceil", "ceiling", "floor"})
 
-NAMED = _OF_ALL | _OF_FIRST | _WHOLES | _BIG | _ROUNDED | {"sum", "try_sum", "avg", "mean", "try_avg"}
+NAMED = _OF_ALL | _OF_FIRST | WHOLES | _BIG | _ROUNDED | {"sum", "try_sum", "avg", "mean", "try_avg"}
 """Functions of which the sort is told."""
 
 
@@ -171,7 +172,8 @@ def sort_of(
         case exp.IntDiv():
             return "big"
         case exp.Extract():
-            return "decimal"
+            # Seconds have a fraction.
+            return "decimal" if expression.name.lower() in _SECONDS else "whole"
         case exp.Div():
             sides = [of(expression.this), of(expression.expression)]
             return "decimal" if "decimal" in sides and "float" not in sides else "float"
@@ -193,7 +195,7 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
     arguments = list(expression.iter_expressions())
     if name in ("date_diff", "datediff", "timestampdiff") and len(arguments) == 3:
         return "big"
-    if name in _WHOLES or name == "date_diff":
+    if name in WHOLES or name == "date_diff":
         return "whole"
     if name in _BIG:
         return "big"

@@ -12,9 +12,6 @@ from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.dialect import verbatim
 from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Built
-from dbt_arctic.planner.types import sort_of_type, sorts
-
-_FLOATS = ("double", "float")
 
 
 def as_stored(
@@ -27,20 +24,12 @@ def as_stored(
 
     :param columns: names and types of the view's. :param scanned: types of the columns of scans.
     """
+    # Of other expressions the sort is known at most: an INT may have fewer bits, a DECIMAL any digits.
     known = types_of_columns(text.node, scanned, certain=True)
-    numbers = sorts(text.node, scanned)
-
-    def is_sure(name: str, type_: str) -> bool:
-        if name in known:
-            return known[name].lower() == type_
-        # Of an expression it is known at most that it is a number, and which sort of these.
-        sort = sort_of_type(type_)
-        return numbers.get(name, "float") == sort and (sort != "float" or type_ in _FLOATS)
-
     made = [
         (name, found, type_.lower())
         for (name, found), (_, type_) in zip(text.names, columns, strict=False)
-        if not is_sure(found, type_.lower())
+        if known.get(found, "").lower() != type_.lower()
     ]
     if not made:
         return text

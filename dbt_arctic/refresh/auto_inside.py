@@ -46,8 +46,11 @@ def inside_of(
         check_determined(query.node, query.types, facts, config.accept)
     except CannotPlan:
         return None
-    made = split_inside(query, keys, rows, WORTH_ROWS if there is None else 0)
-    if made is None or made.around is None or (there is not None and there.key != made.key):
+    if there is None:
+        made = split_inside(query, keys, rows, WORTH_ROWS)
+    else:
+        made = split_inside(query, keys, rows, 0, there.key)
+    if made is None or made.around is None:
         return None
     if any(part.find(Moment) for node in walk(made.around) for part in all_expressions(node)):
         return None  # time would change the model though its state stays as it is

@@ -54,7 +54,7 @@ OTHER_COLUMNS = Reason(
     "changed-columns", "the model has other columns, or columns of other types, than its table"
 )
 
-_OF_ROWS = frozenset(["small", "many-changes", "many-keys", "slower", "found-late"])
+_OF_ROWS = frozenset(["small", "limit", "many-changes", "many-keys", "slower", "found-late"])
 """Why a query over a state is asked for all its rows though nothing is wrong with any: the refresh is called
 as that of its state was, which has read the changes."""
 

@@ -14,7 +14,9 @@ from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
 
 def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> None:
-    """:raises ConfigError: two columns of a model have one name; Spark tells none apart by case."""
+    """:raises ConfigError: two columns of a model have one name (Spark tells none apart by case), or one has
+    the name of what an automatic model has no use for.
+    """
     names = [column.name for column in schema]
     times = Counter(name.lower() for name in names)
     twice = next((name for name in names if times[name.lower()] > 1), None)
@@ -24,6 +26,13 @@ def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) ->
             where=config.model,
             why=f"its columns are: {', '.join(names)}",
             fix="give each column a name of its own, or select one of them",
+        )
+    if config.is_automatic and ACTION in times:
+        raise ConfigError(
+            f"the model has a column {ACTION}, which an automatic model has no use for",
+            where=config.model,
+            why="its table is the result of its SQL, row for row: no row of it says what becomes of another",
+            fix="say in WHERE which rows there are, and leave the column out or give it another name",
         )
 
 

@@ -90,6 +90,8 @@ class KeyedConfig:
     """The columns that are never NULL by the contract."""
     merge_update_columns: tuple[str, ...] = ()
     merge_exclude_columns: tuple[str, ...] = ()
+    is_automatic: bool = False
+    """Whether the table is the result of the model's SQL, as with the strategy ``auto``."""
     auto: Literal["", "strict"] = ""
     """Whether an automatic model may be refreshed in full, besides its first build."""
     accept: frozenset[str] = frozenset()
@@ -260,6 +262,7 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         deduplicate_by=_columns(model, "deduplicate_by", config.get("deduplicate_by")),
         delete_when=delete_when,
         sequence_by=sequence_by,
+        is_automatic=strategy == "auto",
         auto=auto,
         accept=accept,
         full_refresh_above=_share(model, config.get("full_refresh_above")),
@@ -339,7 +342,7 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
         raise ConfigError(
             f"{setting} holds {wrong[0]!r}", where=model, fix="name a column, or a list of columns"
         )
-    if len(set(values)) != len(values):
+    if len({value.lower() for value in values}) != len(values):
         raise ConfigError(f"{setting} names a column twice", where=model, fix="name each column once")
     return tuple(values)
 

@@ -6,6 +6,7 @@ Nothing is run to find out.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -210,7 +211,14 @@ def unsupported_setting(settings: str) -> Reason | None:
         if value != _DEFAULTS.get(name, value):
             what = f"{name} is {value}, and the analysis of a query is for {_DEFAULTS[name]}"
             return Reason("setting", what, "remove it from spark_conf")
+        if name.startswith("statement ") and _DEFINES.match(value) and "{" not in value:
+            what = f"its header or a hook defines what nobody can follow: {value}"
+            return Reason("setting", what, "read a table in its place, or write a value")
     return None
+
+
+_DEFINES = re.compile(r"declare\b|create\b|set\s+(var|variable)\b")
+"""Statements, in small letters, after which a name of the query stands for something of the session."""
 
 
 def full_name(written: str, home: Name, line: int = 0) -> Name:

@@ -335,3 +335,22 @@ def test_averages_of_a_state_that_is_read_twice_are_those_of_each_reader(name: s
         assert verdict.outcome != "wrong", verdict.why
         met[verdict.outcome] += 1
     assert met["incremental"] > 10, met
+
+
+def test_a_state_that_there_is_stays_though_another_would_be_made_by_now() -> None:
+    """Which table is the larger one may change, and a small one is worth none at a build."""
+    sums = "SELECT {0} AS g, sum(x) AS s, count(*) AS n FROM s GROUP BY {0}"
+    visits = "SELECT n AS g, count(*) AS n FROM k GROUP BY n"
+    sql = f"SELECT q.g, q.s, v.n FROM ({sums.format('c')}) AS q LEFT JOIN ({visits}) AS v ON v.g = q.g"
+    query = understand(named(parse(sql), lambda written: written), SALES)
+    built = split_inside(query, KEYS, ROWS, 50)
+    assert built is not None
+    grown = {"s": 100, "k": 1_000}
+    for rows in (ROWS, grown):
+        again = split_inside(query, KEYS, rows, 0, built.key)
+        assert again is not None
+        assert again.state == built.state
+    other = split_inside(query, KEYS, grown, 0)
+    assert other is not None
+    assert other.key != built.key
+    assert split_inside(query, KEYS, grown, 0, ["nobody"]) is None

@@ -179,6 +179,8 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT x,\n sum(z) AS s FROM a GROUP BY x", "float-sum", 2),
         ("SELECT x, sum(CAST(d AS double)) AS s FROM a GROUP BY x", "float-sum", 1),
         ("SELECT x, sum(x / 2) AS s FROM a GROUP BY x", "float-sum", 1),
+        ("SELECT x, sum(extract(hour FROM to_date(w)) / 7) AS s FROM a, b GROUP BY x", "float-sum", 1),
+        ("SELECT x, sum(CAST(w AS TIMESTAMP)) AS s FROM a, b GROUP BY x", "float-sum", 1),
         ("SELECT x, sum(d * 1.5e0) AS s FROM a GROUP BY x", "float-sum", 1),
         ("SELECT x, avg(y) AS s FROM a GROUP BY x", "float-sum", 1),
         ("SELECT x, stddev(x) AS s FROM a GROUP BY x", "float-sum", 1),

@@ -12,6 +12,7 @@ from dbt_arctic.planner.algebra import Node, Scan, map_children
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.gathered import SIDE
 from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.split import split
 from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.sums import plan_sums
 from tests.extent import extent
@@ -138,7 +139,11 @@ def test_a_text_may_say_the_type_of_a_value() -> None:
     for text, changes in (("v INT", False), ("v TINYINT", True)):
         query = understand(f"SELECT id, from_json(j, '{text}').v AS v FROM a", schemas)
         assert may_change_types(query.node) == changes
-    assert may_change_types(understand("SELECT id, getbit(id, 0) AS v FROM a", schemas).node)
+    for value in ("getbit(id, 0)", "xpath_short('<a>1</a>', 'a')"):
+        assert may_change_types(understand(f"SELECT id, {value} AS v FROM a", schemas).node)
+    for row, changes in (("7S", True), ("smallint(7)", True), ("7", False)):
+        query = understand(f"SELECT id, v FROM a JOIN VALUES ({row}) AS t(v) ON a.id = t.v", schemas)
+        assert may_change_types(query.node) == changes
 
 
 def test_different_values_of_small_groups_are_counted_anew() -> None:
@@ -169,3 +174,15 @@ def test_what_is_counted_once_is_looked_up_without_the_columns_of_sums() -> None
     assert made is not None
     (gathered,) = made.staged.gathered
     assert set(gathered.rows.output) == {"x", "y", SIDE}
+
+
+@pytest.mark.parametrize("name", ["_txn", "_offset", "_action", "_row_id", "_rows", "_sum_1"])
+def test_a_state_has_no_column_that_no_table_of_ours_can_have(name: str) -> None:
+    schemas = {"raw": [("id", "int"), (name, "int"), ("x", "int")]}
+    query = understand(
+        f"SELECT {name} AS k, sum(x) AS s FROM raw GROUP BY {name} HAVING count(*) > 1", schemas
+    )
+    made = split(query, ["k"], {"raw": ("id",)})
+    assert made is not None
+    assert name not in made.key
+    assert len(set(made.state.output)) == len(made.state.output)

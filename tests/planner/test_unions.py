@@ -42,6 +42,8 @@ def query(value: str, one: str, other: str, union: str = "UNION ALL") -> str:
         ("year(x)", "at", "date_add(at, 1)"),
         ("CASE WHEN x THEN 1 ELSE 2 END", "true", "n > 3"),
         ("lower(x)", "s", "s || '!'"),
+        ("length(x)", "s", "substr(s, 2)"),
+        ("x / 1.5", "n + 1", "abs(n) * 2"),
         ("lower(x)", "get_json_object(s, '$.a')", "get_json_object(s, '$.b')"),
         ("date_trunc('day', x)", "current_timestamp()", "to_timestamp(s)"),
     ],
@@ -64,6 +66,9 @@ def test_a_sum_of_int_is_a_bigint() -> None:
     ("value", "one", "other"),
     [
         ("x / 3", "amount * 0.19", "amount * 1.19"),
+        ("length(x)", "s", "left(encode(s, 'utf-8'), 9)"),
+        ("1.5 / x", "n", "CAST(n AS smallint) + CAST(7 AS smallint)"),
+        ("1.5 / x", "n", "abs(CAST(n AS smallint))"),
         ("decimal(3) / x", "n", "id"),
         ("3 / ceil(x, 0)", "n", "id"),
         ("(SELECT max(amount) FROM o) / x", "n", "id"),

@@ -13,6 +13,8 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.differences import differing_rows
 from dbt_arctic.maintenance.erase import erase
 from dbt_arctic.maintenance.erase_plan import plan_by_values
+from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -115,6 +117,19 @@ def test_a_view_has_the_types_that_it_was_made_with(orders: Orders) -> None:
     )
     model = Beside(orders, "g", f"SELECT g, max(x) AS x, max(y) AS y FROM {view.sql} GROUP BY g")
     model.follows()
+    numbers, shown = table.sibling("numbers"), view.sibling("shown_numbers")
+    run(
+        orders,
+        f"CREATE TABLE {numbers.sql} (id BIGINT, d DECIMAL(14, 2), f DOUBLE) {V3}",
+        f"CREATE VIEW {shown.sql} AS SELECT id, d * 2.0 AS x, f + f AS y FROM {numbers.sql}",
+        f"CREATE OR REPLACE TABLE {numbers.sql} (id BIGINT, d DECIMAL(12, 2), f FLOAT) {V3}",
+        f"INSERT INTO {numbers.sql} VALUES (1, 1.10, 0.1), (2, 7.30, 0.2)",
+    )
+    values = "CAST(1.5 / x AS STRING) AS q, CAST(y AS STRING) AS y"
+    computed = Beside(orders, "id", f"SELECT id, {values} FROM {shown.sql}", "computed")
+    computed.follows()
+    run(orders, f"INSERT INTO {numbers.sql} VALUES (3, 9.90, 0.3), (4, 11.30, 0.7)")
+    assert computed.follows() == "INCREMENTAL (2 keys)"
     # Loaded again by a tool that takes the texts for numbers.
     again = "SELECT 1L AS id, 1 AS g, 9 AS x UNION ALL SELECT 2L, 1, 10"
     run(orders, f"CREATE OR REPLACE TABLE {table.sql} {V3} AS {again}")
@@ -279,3 +294,37 @@ def test_a_state_of_other_types_is_built_anew_and_says_why(orders: Orders) -> No
     assert model.follows().startswith("FULL")
     run(orders, f"INSERT INTO {table.sql} VALUES (10, 7)")
     assert model.follows().startswith("INCREMENTAL")
+
+
+def test_columns_may_be_called_as_those_that_sums_are_added_by(orders: Orders) -> None:
+    counts = "count(*) AS _rows, count(*) AS n, count(amount) AS _added_n"
+    shown = f"{counts}, max(amount) AS hi, min(amount) AS _stored_hi"
+    model = Beside(orders, "part", f"SELECT id % 2 AS part, {shown} FROM {orders.name.sql} GROUP BY 1")
+    model.follows()
+    orders.upsert([{"id": 1, "amount": 70}, {"id": 9, "amount": 9}])
+    assert model.follows() == "INCREMENTAL (sums)"
+
+
+@pytest.mark.parametrize("condition", ["amount < cut", "amount < lake.limits.cut()", "current_user() <> 'x'"])
+def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: str) -> None:
+    sql = f"SELECT id, amount FROM {orders.name.sql} WHERE {condition}"
+    model, edge = Beside(orders, "id", sql), orders.session.edge
+    settings = "statement 0=declare or replace variable cut int default 5"
+
+    def plan() -> AutoPlan:
+        return plan_refresh(
+            edge.catalog,
+            model.name,
+            model.config,
+            sql,
+            None,
+            settings=settings if condition.endswith(" cut") else "",
+        )
+
+    run(orders, f"CREATE TABLE {model.name.sibling('other').sql} (id BIGINT) USING iceberg")
+    full = replace(plan(), sql=f"SELECT id, amount FROM {orders.name.sql}")
+    run_refresh(edge, model.name, model.config, full, owner="model.test")
+    found = plan()
+    assert found.action == "full"
+    assert found.reason is not None
+    assert found.reason.code in ("setting", "session", "unknown-function", "first-plan")

@@ -8,6 +8,7 @@ import pytest
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.meaning import settings_of_meaning, statements_of_session, time_of_invocation
+from dbt_arctic.refresh.reading import unsupported_setting
 
 
 def told(**conf: str) -> str:
@@ -84,6 +85,26 @@ def test_what_a_hook_sets_is_read_as_spark_reads_it() -> None:
         assert told(hook)[zone] == "Asia/Tokyo", hook
     for hook in (f"-- large\nset {ansi}=false", f"set\n`{ansi}`=`false`;"):
         assert told(hook)[ansi] == "false", hook
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "{%- set z = 'Asia/Tokyo' -%} set time zone '{{ z }}'",
+        "{% if target.name == 'prod' %} set time zone 'Asia/Tokyo' {% endif %}",
+        "{# zone #} set time zone 'Asia/Tokyo'",
+        "declare or replace variable cut int default 5",
+        "create or replace temporary function f() returns int return 5",
+        "set var cut = 5",
+    ],
+)
+def test_what_a_hook_says_is_a_part_of_what_a_model_means(hook: str) -> None:
+    credentials = ArcticCredentials(schema="shop", database="lake", spark_conf={})
+    plain, told = (settings_of_meaning(credentials, {"pre-hook": one}) for one in ([], [hook]))
+    assert told != plain
+    found = unsupported_setting(told)
+    # Of what dbt renders, nobody knows here what it is to be.
+    assert (found is not None) == hook.startswith(("declare", "create", "set var"))
 
 
 @pytest.mark.parametrize("hook", ["set time zone interval 9 hours", "SET TIME ZONE LOCAL", "reset"])
