@@ -15,7 +15,7 @@ def rename_hidden(tree: exp.Query, columns: Set[str]) -> None:
 
     :param columns: the names of all columns, in lower case.
     """
-    taken = {alias.name.lower() for alias in tree.find_all(exp.TableAlias)} | columns
+    taken = {alias.name.lower() for alias in tree.find_all(exp.TableAlias, exp.Table)} | columns
     for join in tree.find_all(exp.Join):
         alias = join.this.args.get("alias")
         if join.kind.upper() not in ("SEMI", "ANTI") or alias is None or alias.name.lower() not in columns:

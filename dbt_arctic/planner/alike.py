@@ -208,7 +208,47 @@ def _is_of_bytes(part: exp.Expr) -> bool:
     )
 
 
-_NO_DECIMAL = frozenset([*NAMED, *_OF_STRINGS_OR_LISTS, "if", "iff", "mod", "nvl2", "pmod", "split"])
+_NO_DECIMAL = frozenset(
+    [
+        *(
+            *NAMED,
+            *_OF_STRINGS_OR_LISTS,
+            "if",
+            "iff",
+            "mod",
+            "nvl2",
+            "pmod",
+            "split",
+            "string",
+            "double",
+            "float",
+        ),
+        *(
+            "pow",
+            "power",
+            "sqrt",
+            "exp",
+            "ln",
+            "log",
+            "log10",
+            "log2",
+            "sin",
+            "cos",
+            "cbrt",
+            "array_contains",
+        ),
+        *(
+            "months_between",
+            "levenshtein",
+            "like",
+            "rlike",
+            "div",
+            "json_array_length",
+            "percent_rank",
+            "cume_dist",
+        ),
+    ]
+)
 """Functions whose value is no decimal unless they are given one, beside those whose type is told."""
 _LONGEST = 2**63
 

@@ -37,10 +37,10 @@ def _marked(cast: exp.Expr) -> exp.Expr:
 
 
 def _positive(operand: exp.Expr | None) -> exp.Expr | None:
-    """A text with ``+`` in front is a number, to Spark; sqlglot leaves the sign out."""
-    if operand is None or (isinstance(operand, exp.Literal) and not operand.is_string):
-        return operand
-    return exp.Anonymous(this="positive", expressions=[operand])
+    """A text with ``+`` in front is a number, to Spark, and a number with it none of its own digits; sqlglot
+    leaves the sign out.
+    """
+    return None if operand is None else exp.Anonymous(this="positive", expressions=[operand])
 
 
 class Moment(exp.Expression):

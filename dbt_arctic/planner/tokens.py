@@ -29,10 +29,13 @@ def refuse_words(sql: str, tokens: Sequence[Token]) -> None:
             raise _refused(what, "put parentheses around the literal", token)
         if word == "TIMESTAMP" and [one.text.upper() for one in following] == ["WITHOUT", "TIME", "ZONE"]:
             raise _refused("TIMESTAMP WITHOUT TIME ZONE", "write TIMESTAMP_NTZ", token)
-    for one, other in pairwise(tokens):
-        between = sql[one.end + 1 : other.start]
-        if "--" in between and "\\\n" in between:
-            raise _refused("\\ at the end of a comment, which goes on in the next line", "remove it", one)
+    if tokens:
+        gaps = [(tokens[0], sql[: tokens[0].start])]
+        gaps += [(one, sql[one.end + 1 : other.start]) for one, other in pairwise(tokens)]
+        for token, between in gaps:
+            if "--" in between and "\\\n" in between:
+                what = "\\ at the end of a comment, which goes on in the next line"
+                raise _refused(what, "remove it", token)
 
 
 def _refused(what: str, fix: str, token: Token) -> CannotPlan:

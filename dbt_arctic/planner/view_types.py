@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from dbt_arctic.planner.algebra import Project
 from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.dialect import verbatim
+from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Built
 
@@ -27,9 +29,9 @@ def as_stored(
     # Of other expressions the sort is known at most: an INT may have fewer bits, a DECIMAL any digits.
     known = types_of_columns(text.node, scanned, certain=True)
     made = [
-        (name, found, type_.lower())
+        (name, found, type_)
         for (name, found), (_, type_) in zip(text.names, columns, strict=False)
-        if known.get(found, "").lower() != type_.lower()
+        if known.get(found) != type_
     ]
     if not made:
         return text
@@ -43,7 +45,11 @@ def as_stored(
 
 
 def _cast(name: str, type_: str) -> exp.Expression:
-    made = sqlglot.parse_one(f"CAST(x AS {type_})", dialect=verbatim())
+    try:
+        made = sqlglot.parse_one(f"CAST(x AS {type_})", dialect=verbatim())
+    except SqlglotError as error:
+        what = f"a column of a view of the type {type_}"
+        raise CannotPlan("unsupported", what, "cast it to another type in the view", 0) from error
     assert isinstance(made, exp.Cast)
     made.set("this", column(name))
     return made

@@ -106,8 +106,13 @@ def read(
             if key in upstreams or key in views:
                 known = (upstreams.get(key) or views[key]).name
                 if known.dotted != name.dotted and _are_two(catalog, known, name):
-                    what = f"{known} and {name}, two relations of which the names differ in capitals only"
-                    raise CannotPlan("unknown-relation", what, "rename one of them", line_of(table))
+                    what = f"{known} and {name}, which the catalog tells apart by their capitals"
+                    raise CannotPlan(
+                        "unknown-relation",
+                        what,
+                        "spell one relation in one way, or rename one of two",
+                        line_of(table),
+                    )
                 continue
             if name.catalog.lower() != target.catalog.lower():
                 raise CannotPlan(
@@ -152,7 +157,7 @@ def read(
 
 def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
     """Whether a catalog tells two names apart that differ in capitals only."""
-    first, second = look_at(catalog, one, None), look_at(catalog, other, None)
+    first, second = (look_at(catalog, name, None) for name in (one, other))
     if isinstance(first, Upstream) and isinstance(second, Upstream):
         return first.consumed.table_id != second.consumed.table_id
     if isinstance(first, View) and isinstance(second, View):

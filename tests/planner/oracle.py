@@ -70,6 +70,7 @@ def to_duckdb(sql: str) -> str:
 
 
 _MACROS = (
+    "positive(a) AS a",
     "try_divide(a, b) AS CASE WHEN b <> 0 THEN a / b END",
     "spark_nvl(a, b) AS coalesce(a, b)",
     "spark_ifnull(a, b) AS coalesce(a, b)",

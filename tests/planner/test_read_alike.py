@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dbt_arctic.planner.parse import Schemas
+from dbt_arctic.planner.parse import Schemas, parse
 from dbt_arctic.planner.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.limited import judge_limited
@@ -74,6 +74,14 @@ def test_a_relation_that_only_a_condition_sees(sql: str, alias: str, join: str) 
     written = sql.format(t="t1", u=alias, join=join)
     case = Case(1, drawn, columns(drawn), ("o1",), frozenset(), written=written)
     assert judge(Database(), case).outcome == "incremental"
+
+
+def test_such_a_relation_gets_no_name_that_another_has() -> None:
+    schemas: Schemas = {"k_": [("k", "int")], "u": [("k", "int")]}
+    text = full_sql(
+        understand("SELECT k_.k FROM k_ LEFT SEMI JOIN u AS k ON k_.k = k.k", schemas), InDuckDB()
+    )
+    assert "= `k__`.`k`" in text
 
 
 def test_a_field_is_not_taken_for_such_a_relation() -> None:
@@ -166,7 +174,7 @@ READ: Schemas = {
         ("-d::STRING", "-CAST(`t`.`d` AS STRING)"),
         ("5 -1::INT", "5 - CAST(1 AS INT)"),
         ("concat(+s, 'x')", "CONCAT(POSITIVE(`t`.`s`), 'x')"),
-        ("d + +1", "`t`.`d` + 1"),
+        ("d + +1", "`t`.`d` + POSITIVE(1)"),
         ("(DATE '2020-01-05')::TIMESTAMP", "CAST((CAST('2020-01-05' AS DATE)) AS TIMESTAMP)"),
         ("b IS DISTINCT FROM c > d", "`t`.`b` IS DISTINCT FROM (`t`.`c` > `t`.`d`)"),
         ("b <=> (c > d)", "`t`.`b` IS NOT DISTINCT FROM (`t`.`c` > `t`.`d`)"),
@@ -189,6 +197,7 @@ def test_a_sign_and_a_cast_are_applied_in_the_order_of_spark(value: str, written
         ("SELECT b <=> c > d AS o FROM t", "a comparison beside another one"),
         ("SELECT b = NOT (c) IS NULL AS o FROM t", "a comparison beside another one"),
         ("SELECT id FROM t WHERE d = 3 -- see c:\\dir\\\n OR d = 0", "at the end of a comment"),
+        ("-- see c:\\dir\\\nSELECT id FROM t", "at the end of a comment"),
         ("SELECT (v:a) AS o FROM t", "a path into a variant"),
         ("SELECT at + (INTERVAL 1 DAY -2 HOURS) AS o FROM t", "an interval, in parentheses"),
         ("SELECT id FROM t WHERE interval + 1 > d", "interval, the name of a column"),
@@ -332,3 +341,32 @@ def test_a_column_keeps_no_brackets() -> None:
     """What is compared with it would not be looked up."""
     sql = "SELECT id, version || '-x' AS version FROM people WHERE version = 5"
     assert "`people`.`version` = 5" in full_sql(understand(sql, EVENTS), InDuckDB())
+
+
+@pytest.mark.parametrize(
+    ("value", "stored", "written"),
+    [
+        ("struct(n AS userId)", "struct<userId:int>", "AS STRUCT<userId: INT>)"),
+        ("d * 2", "decimal(14,2)", "AS DECIMAL(14, 2))"),
+        ("d", "decimal(12,2)", "AS DECIMAL(12, 2))"),
+        ("n", "bigint", "AS BIGINT)"),
+        ("n", "int", ""),
+        ("upper(s)", "string", ""),
+        ("s", "string", ""),
+    ],
+)
+def test_a_column_of_a_view_has_the_type_that_is_stored(value: str, stored: str, written: str) -> None:
+    schemas: Schemas = {
+        "t": [("n", "int"), ("d", "decimal(10,2)"), ("s", "string")],
+        "v": [("x", stored)],
+    }
+    views = {"v": parse(f"SELECT {value} AS x FROM t")}
+    text = full_sql(understand(parse("SELECT x FROM v"), schemas, None, views), InDuckDB())
+    assert written in text
+    assert ("CAST(" in text) == bool(written)
+
+
+def test_a_view_may_have_a_type_that_nothing_is_cast_to() -> None:
+    schemas: Schemas = {"t": [("n", "int")], "v": [("x", "array<void>")]}
+    with pytest.raises(CannotPlan, match="array<void>"):
+        understand(parse("SELECT 1 AS one FROM v"), schemas, None, {"v": parse("SELECT array() AS x FROM t")})

@@ -20,7 +20,7 @@ from tests.dbt.keyed.conftest import Shop
 
 ORDERS = """
 {{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='amount < 0') }}
-select id, customer, amount from {{ source('raw', 'raw_orders') }}
+select id, customer, amount from {{ source('raw', 'raw_orders') }};
 """
 BY_CUSTOMER = """
 {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
@@ -38,7 +38,7 @@ from {{ ref('orders') }} group by customer having count(*) > 1 order by mean des
 """
 BIG = """
 {{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=2) }}
-select customer, amount from {{ ref('by_customer') }} where amount > 3
+select customer, amount from {{ ref('by_customer') }} where amount > 3; -- the large ones
 """
 
 UNTIL_TODAY = """

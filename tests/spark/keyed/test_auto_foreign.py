@@ -172,7 +172,7 @@ def test_two_tables_whose_names_differ_in_capitals(orders: Orders) -> None:
     reason = model.plan().reason
     assert reason is not None
     assert reason.code == "unknown-relation"
-    assert "differ in capitals only" in reason.what
+    assert "by their capitals" in reason.what
 
 
 def test_a_zero_that_gets_a_sign_is_another_value(orders: Orders) -> None:

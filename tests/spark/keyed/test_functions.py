@@ -67,6 +67,24 @@ TYPES = [
 ]
 
 EXPRESSIONS = r"""
+CAST(x AS DECIMAL(10,2)) / +3
+CAST(x AS DECIMAL(10,2)) / -3
+CAST(x AS DECIMAL(10,2)) / -(3)
+CAST(x AS DECIMAL(10,2)) / - -3
+concat(+s, 'x')
+coalesce(nullif(s, s), -1::STRING)
+concat(x, -1L::STRING)
+-128::TINYINT
+-x::STRING
+2 -1::INT
+x + +1
+s LIKE ANY ('1%', '2')
+s NOT LIKE ALL ('1%', '2')
+(DATE '2020-01-05')::TIMESTAMP
+x > 1 IS DISTINCT FROM y > 2
+timediff(HOUR, CAST(d AS TIMESTAMP), CAST(d AS TIMESTAMP))
+-2147483648 + x
+100000000000000000000 + x
 x + y
 x - y
 x * y
@@ -274,6 +292,11 @@ def optimised(connection: SessionConnection, sql: str) -> Any:
     return connection.session.sql(sql)._jdf.queryExecution().optimizedPlan()
 
 
+def type_of(connection: SessionConnection, sql: str) -> str:
+    """That of its rows: the digits of decimals and the spelling of fields included."""
+    return str(connection.session.sql(sql)._jdf.schema().catalogString())
+
+
 def rows(found: list[Any]) -> list[str]:
     return sorted(repr(tuple(row)) for row in found)
 
@@ -289,6 +312,9 @@ def other_than_written(connection: SessionConnection, sql: str) -> str:
     try:
         if optimised(connection, text).sameResult(optimised(connection, sql)):
             return ""
+        types = [type_of(connection, one) for one in (text, sql)]
+        if types[0] != types[1]:
+            return f"{sql} of {types[1]} became {text} of {types[0]}"
         found, expected = (connection.session.sql(one).collect() for one in (text, sql))
     except PySparkException as error:
         return f"{sql} became {text}: {error}"

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import (
     ACCEPTABLE,
     OWN_SETTINGS,
@@ -180,3 +182,18 @@ def test_a_share_and_a_flag_are_as_they_were_given() -> None:
     for share, flag in ((0, False), (0.45, True), (1, None)):
         config = parse_config("m", {**AUTOMATIC, "full_refresh_above": share, "before_images": flag})
         assert (config.full_refresh_above, config.before_images) == (share, flag)
+
+
+def test_an_automatic_model_has_no_column_of_actions() -> None:
+    """It would be left out, and rows with another action with it."""
+    schema = [ColumnInfo("id", "int"), ColumnInfo("_ACTION", "string")]
+    sql = "SELECT 1 AS id, 'D' AS _ACTION"
+    plain = parse_config("m", {"unique_key": "id"})
+    assert make_batch(plain, sql, schema, None).columns == ("id",)
+    with pytest.raises(ConfigError, match="_action"):
+        make_batch(parse_config("m", {"unique_key": "id", "incremental_strategy": "auto"}), sql, schema, None)
+
+
+def test_a_key_names_no_column_twice_in_other_letters() -> None:
+    with pytest.raises(ConfigError, match="names a column twice"):
+        parse_config("m", {"unique_key": ["id", "ID"]})
