@@ -141,14 +141,14 @@ def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = Fa
         shown.append(quote(name) if name in table.key else f"CAST({value} AS {types[name]}) AS {quote(name)}")
     differs = " OR ".join(
         [
-            *(f"{quote('_added_' + name)} <> 0" for name in sums.numbers),
+            *(f"{quote('_arctic_added_' + name)} <> 0" for name in sums.numbers),
             *(end.differs for end in ends.values()),
         ]
     )
     rows = quote(sums.rows)
     action = "'U'" if sums.whole else f"CASE WHEN {rows} = 0 THEN 'D' ELSE 'U' END"
     # A group that came and went between two refreshes was never stored.
-    gone = "" if sums.whole else f"\n  AND NOT ({rows} = 0 AND {quote('_added_' + sums.rows)} = 0)"
+    gone = "" if sums.whole else f"\n  AND NOT ({rows} = 0 AND {quote('_arctic_added_' + sums.rows)} = 0)"
     kept = _Images(table) if images else None
     if asked:
         groups = _with_asked(table, groups, asked, list(ends))
@@ -261,7 +261,7 @@ def _total(name: str) -> str:
     value = quote(name)
     return (
         f"sum({value}) AS {value}, "
-        f"coalesce(sum(CASE WHEN {_IS_CHANGE} THEN {value} END), 0) AS {quote('_added_' + name)}"
+        f"coalesce(sum(CASE WHEN {_IS_CHANGE} THEN {value} END), 0) AS {quote('_arctic_added_' + name)}"
     )
 
 
@@ -318,7 +318,9 @@ class _End:
     @property
     def _is_unknown(self) -> str:
         """Whether it has left its group before: there were values, and none is stored."""
-        return f"{quote('_stored_' + self.name)} IS NULL AND {quote('_were_' + self.counter)} > 0"
+        return (
+            f"{quote('_arctic_stored_' + self.name)} IS NULL AND {quote('_arctic_were_' + self.counter)} > 0"
+        )
 
     @property
     def has_left(self) -> str:
@@ -343,6 +345,6 @@ def _staying(counter: str) -> str:
     were = f"sum(CASE WHEN NOT {_IS_CHANGE} THEN {count} END)"
     staying = f"sum(CASE WHEN NOT {_IS_CHANGE} OR {count} < 0 THEN {count} END)"
     return (
-        f"coalesce({were}, 0) AS {quote('_were_' + counter)}, "
-        f"coalesce({staying}, 0) AS {quote('_staying_' + counter)}"
+        f"coalesce({were}, 0) AS {quote('_arctic_were_' + counter)}, "
+        f"coalesce({staying}, 0) AS {quote('_arctic_staying_' + counter)}"
     )

@@ -13,7 +13,7 @@ from tests.planner.tally import Tally, tally
 
 CASES = extent(500, 1_500)
 OF_TYPES = extent(200, 400)
-OF_WORDS = extent(150, 400)
+OF_WORDS = extent(100, 400)
 OF_LIMITS = extent(100, 150)
 
 

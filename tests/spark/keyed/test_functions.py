@@ -23,6 +23,7 @@ from dbt_arctic.planner.functions import kind_of
 from dbt_arctic.planner.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.types import NAMED, sort_of_type, sorts
+from tests.extent import extent
 from tests.planner.oracle import InDuckDB
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT .*?);\s*$", re.MULTILINE | re.DOTALL)
@@ -294,7 +295,7 @@ def optimised(connection: SessionConnection, sql: str) -> Any:
 
 def type_of(connection: SessionConnection, sql: str) -> str:
     """That of its rows: the digits of decimals and the spelling of fields included."""
-    return str(connection.session.sql(sql)._jdf.schema().catalogString())
+    return str([field.dataType.simpleString() for field in connection.session.sql(sql).schema])
 
 
 def rows(found: list[Any]) -> list[str]:
@@ -438,9 +439,22 @@ def test_operators_bind_as_they_do_in_spark(
 
 
 ARGUMENTS = [
-    *("", "*", "x", "s", "d", "a", "CAST(x AS BIGINT)", "CAST(x AS SMALLINT)", "CAST(x AS DECIMAL(6,2))"),
-    *("CAST(x AS DECIMAL(6,2)), 1", "CAST(x AS DOUBLE)", "x, CAST(y AS BIGINT)", "CAST(y AS BIGINT), x"),
-    *("CAST(d AS TIMESTAMP)", "d, d", "s, s", "x > 1", "DAY, d, d", "x > 1, x, y"),
+    *("", "x", "s", "CAST(x AS BIGINT)", "CAST(x AS DECIMAL(6,2))", "x, CAST(y AS BIGINT)", "d, d"),
+    *extent(
+        (),
+        (
+            *(
+                "*",
+                "d",
+                "a",
+                "CAST(x AS SMALLINT)",
+                "CAST(x AS DECIMAL(6,2)), 1",
+                "CAST(x AS DOUBLE)",
+                "s, s",
+            ),
+            *("CAST(y AS BIGINT), x", "CAST(d AS TIMESTAMP)", "x > 1", "DAY, d, d", "x > 1, x, y"),
+        ),
+    ),
 ]
 _NEEDS_A_WINDOW = ("dense_rank", "lag", "lead", "nth_value", "ntile", "rank", "row_number")
 
@@ -461,4 +475,4 @@ def test_the_sorts_of_functions_are_those_of_spark(given: SessionConnection) -> 
                 told.add(name)
                 wrong += [f"{sql}: {type_}, not {sort}"] if sort != sort_of_type(type_) else []
     assert wrong == [], "\n".join(wrong)
-    assert len(told) > 0.9 * len(NAMED), NAMED - told
+    assert len(told) > extent(0.8, 0.9) * len(NAMED), NAMED - told
