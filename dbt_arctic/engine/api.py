@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 
 
 class ColumnInfo(NamedTuple):

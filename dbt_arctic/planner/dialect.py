@@ -67,6 +67,9 @@ class SameType(exp.Expression):
 class VerbatimSpark(Spark):
     """Spark's dialect without knowledge of its functions."""
 
+    # Else a column that is called `all` is taken for the word, in quotes, too.
+    SUPPORTS_ORDER_BY_ALL = False
+
     class Tokenizer(Spark.Tokenizer):
         # A quote written twice is one, since Spark 4.0; sqlglot takes it for two strings side by side.
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']

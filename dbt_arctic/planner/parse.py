@@ -87,6 +87,13 @@ def _refuse_empty(tree: exp.Query) -> None:
         if not found.expressions and not isinstance(found.parent, exp.Select):
             what = f"{found.key.upper()} of nothing"
             raise CannotPlan("not-parsed", what, "put a column of that name in backticks", line_of(found))
+    for order in list(tree.find_all(exp.Order)):
+        first, inside = order.expressions[0].this, order.parent
+        if len(order.expressions) > 1 or not (isinstance(first, exp.Column) and first.sql().upper() == "ALL"):
+            continue
+        if not isinstance(inside, exp.Query) or inside.args.get("limit") or inside.args.get("offset"):
+            raise refused("ORDER BY ALL", "list the columns", order)
+        order.pop()  # which says nothing about the rows
     for found in tree.find_all(exp.Fetch):
         raise refused("FETCH", "write LIMIT; a column of that name needs backticks", found)
 

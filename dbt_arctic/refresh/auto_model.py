@@ -15,6 +15,7 @@ from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
+from dbt_arctic.refresh import select_lists
 from dbt_arctic.refresh.asked import note_asked, will_ask
 from dbt_arctic.refresh.auto import AutoPlan, Terms, plan_auto
 from dbt_arctic.refresh.auto_beside import build_beside, plan_beside, run_beside
@@ -218,7 +219,19 @@ def run_refresh(
     :raises ConfigError: ``auto: strict``, and the plan is a full refresh of a table that is there.
     """
     _require_wanted(config, plan)
+    with select_lists.over(edge, (plan.reading.tree, *plan.reading.trees.values())):
+        return _run(edge, name, config, plan, owner, comment, column_comments)
 
+
+def _run(
+    edge: Edge,
+    name: Name,
+    config: KeyedConfig,
+    plan: AutoPlan,
+    owner: str,
+    comment: str,
+    column_comments: Mapping[str, str] | None,
+) -> Outcome:
     def run(of: Name, with_config: KeyedConfig, one: AutoPlan) -> Outcome:
         if one.beside is not None:
             return run_beside(edge, of, with_config, one, _plan, run_one)

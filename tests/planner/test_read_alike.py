@@ -66,6 +66,16 @@ HIDDEN = [
 ]
 
 
+def test_a_column_that_is_called_all() -> None:
+    sql = "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1"
+    limited = f"SELECT * FROM ({sql}) AS q ORDER BY o2, o1 LIMIT 3"
+    written = limited.replace("o2", "`all`")
+    for key in ("o1", "all"):
+        case = Case(3, limited, ("o1", "all"), (key,), frozenset(), written=written)
+        assert judge_limited(Database(), case).outcome == "incremental"
+    understand("SELECT id FROM a ORDER BY ALL", SCHEMAS)
+
+
 @pytest.mark.parametrize("join", ["SEMI", "ANTI"])
 @pytest.mark.parametrize("sql", HIDDEN)
 @pytest.mark.parametrize("alias", ["n", "X", "id"])
@@ -206,6 +216,7 @@ def test_a_sign_and_a_cast_are_applied_in_the_order_of_spark(value: str, written
         ("SELECT abs(distinct) AS o FROM t", "DISTINCT of nothing"),
         ("SELECT id, (select) AS o FROM t", "SELECT of nothing"),
         ("SELECT id FROM t; SELECT 1", "several statements"),
+        ("SELECT id FROM t ORDER BY ALL LIMIT 3", "ORDER BY ALL"),
         (";", "no statement"),
     ],
 )

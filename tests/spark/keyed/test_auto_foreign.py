@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.differences import differing_rows
 from dbt_arctic.maintenance.erase import erase
@@ -328,3 +330,36 @@ def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: st
     assert found.action == "full"
     assert found.reason is not None
     assert found.reason.code in ("setting", "session", "unknown-function", "first-plan")
+
+
+def test_a_subquery_in_a_select_list_over_two_states(orders: Orders) -> None:
+    """On which Spark fails, where it moves the list below the UNION of both states."""
+    history, rules = orders.name.sibling("history"), "spark.sql.optimizer.excludedRules"
+    session = orders.session
+    session.edge = replace(session.edge, tuned=partial(tuned, session.connection))
+    run(
+        orders,
+        f"CREATE TABLE {history.sql} (k BIGINT, val INT) {V3}",
+        f"INSERT INTO {history.sql} VALUES (1, 1), (1, 2), (2, 3)",
+        f"SET {rules} = org.apache.spark.sql.catalyst.optimizer.LimitPushDown",
+    )
+    value = f"(SELECT count(*) FROM {history.sql} AS h WHERE h.k = c.id)"
+    counted = f"SELECT id, {value} AS n FROM {orders.name.sql} AS c"
+    models = [
+        Beside(orders, "n", f"SELECT n, count(*) AS customers FROM ({counted}) AS q GROUP BY n", "grouped"),
+        Beside(orders, "n", f"SELECT DISTINCT n FROM ({counted}) AS q", "different"),
+        Beside(
+            orders,
+            "id",
+            f"SELECT id, EXISTS (SELECT 1 FROM {history.sql} AS h WHERE h.k = c.id) AS x "
+            f"FROM {orders.name.sql} AS c",
+            "there",
+        ),
+    ]
+    for model in models:
+        model.follows()
+    for amount in (70, 80):
+        orders.apply([{"id": 2, "amount": amount}, {"id": amount, "amount": 1}], [{"id": 3}])
+        run(orders, f"UPDATE {history.sql} SET k = {amount} WHERE val = 2")
+        assert [model.follows().split(" (")[0] for model in models] == ["INCREMENTAL"] * 3
+    assert session.query(f"SET {rules}") == [(rules, "org.apache.spark.sql.catalyst.optimizer.LimitPushDown")]
