@@ -172,7 +172,13 @@ def with_suffixes(tree: exp.Query) -> None:
 
 
 def with_signs(tree: exp.Query) -> None:
-    """``-1::STRING`` is a cast of -1: the sign belongs to the number. sqlglot casts first."""
+    """``-1::STRING`` is a cast of -1: the sign belongs to the number. sqlglot casts first. So does the sign of
+    ``INTERVAL +1 DAY``.
+    """
+    for interval in tree.find_all(exp.Interval):
+        amount = interval.this.unnest() if interval.this is not None else None
+        if isinstance(amount, exp.Anonymous) and amount.name == "positive":
+            interval.set("this", exp.Literal.string(amount.expressions[0].name))
     for negative in list(tree.find_all(exp.Neg)):
         innermost, operand = None, negative.this
         while isinstance(operand, exp.Cast) and _BY_COLONS in operand.meta:

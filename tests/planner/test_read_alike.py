@@ -190,6 +190,8 @@ READ: Schemas = {
         ("b <=> (c > d)", "`t`.`b` IS NOT DISTINCT FROM (`t`.`c` > `t`.`d`)"),
         ("timediff(HOUR, at, at)", "TIMEDIFF(HOUR, `t`.`at`, `t`.`at`)"),
         ("at + INTERVAL '1 day 2 hours'", "INTERVAL '1 day 2 hours'"),
+        ("at + INTERVAL +1 DAY", "`t`.`at` + INTERVAL '1' DAY"),
+        ("at + INTERVAL +'1' DAY", "`t`.`at` + INTERVAL '1' DAY"),
     ],
 )
 def test_a_sign_and_a_cast_are_applied_in_the_order_of_spark(value: str, written: str) -> None:

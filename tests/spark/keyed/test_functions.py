@@ -79,6 +79,7 @@ concat(x, -1L::STRING)
 -x::STRING
 2 -1::INT
 x + +1
+d + INTERVAL +1 DAY
 s LIKE ANY ('1%', '2')
 s NOT LIKE ALL ('1%', '2')
 (DATE '2020-01-05')::TIMESTAMP
