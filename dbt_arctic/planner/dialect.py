@@ -172,8 +172,8 @@ def with_suffixes(tree: exp.Query) -> None:
 
 
 def with_signs(tree: exp.Query) -> None:
-    """``-1::STRING`` is a cast of -1: the sign belongs to the number. sqlglot casts first. So does the sign of
-    ``INTERVAL +1 DAY``.
+    """``-1::STRING`` is a cast of -1: the sign belongs to the number. sqlglot casts first. The sign of
+    ``INTERVAL +1 DAY`` does, too.
     """
     for interval in tree.find_all(exp.Interval):
         amount = interval.this.unnest() if interval.this is not None else None
