@@ -15,6 +15,7 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.meaning import statements_of_session, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
+from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.differences import TOLERANCES, differing_keys, differing_rows
 from dbt_arctic.keyed.names import Name, quote_all
@@ -71,7 +72,7 @@ def _compared(
     name = Name(credentials.database, node.schema, node.alias)
     columns = [(column.name, column.type) for column in load_keyed(operator.catalog, name).visible.columns]
     # Nobody else writes to what it reads, so that its newest version is that of the run.
-    sql = unpinned(node.compiled_code)
+    sql = without_end(unpinned(node.compiled_code))
     now = time_of_invocation(credentials, config)
     reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
     stored, whole = f"SELECT * FROM {name.sql}", _at_its_time(sql, name, reading)
