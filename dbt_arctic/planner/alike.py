@@ -32,6 +32,17 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import Moment
+from dbt_arctic.planner.function_types import (
+    BY_TYPE,
+    KEEP_TYPE,
+    NOT_TOLD,
+    OF_DATES,
+    OF_STRINGS,
+    OF_STRINGS_OR_BYTES,
+    OF_STRINGS_OR_LISTS,
+    OF_TIMES,
+    OF_TRUTH,
+)
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
@@ -43,77 +54,8 @@ _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _WHOLE = frozenset(["tinyint", "smallint", "int"])
 _MOVED = (exp.Add, exp.Sub)
-_BY_TYPE = frozenset(
-    [
-        *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
-        # What is too large for its type is NULL, loses bits, or is written with as many as the type has.
-        *("try_add", "try_subtract", "try_multiply", "shiftleft", "shiftright", "shiftrightunsigned"),
-        # Which take no more than 32 bits.
-        *("add_months", "date_add", "date_sub"),
-        *("binary", "bit_count", "bit_get", "getbit", "format_string", "printf"),
-    ]
-)
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
-_KEEP_TYPE = frozenset(
-    ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
-)
-"""Functions whose value has the type of their arguments."""
-_NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
-"""Functions whose value has fewer bits than an int, or is a decimal where what they are given is one."""
-_OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
-OF_STRINGS_OR_BYTES = frozenset(["left", "lpad", "rpad", "substr", "substring"])
-"""Functions whose value is a string where what they are given first is one; of a binary it is a binary."""
-OF_TIMES = frozenset(
-    [
-        *("current_timestamp", "date_trunc", "from_utc_timestamp", "now", "timestamp_micros"),
-        *("timestamp_millis", "timestamp_seconds", "to_timestamp", "to_utc_timestamp"),
-    ]
-)
-_OF_TRUTH = frozenset(
-    [
-        *("any", "bool_and", "bool_or", "contains", "endswith", "every", "isnan", "isnotnull", "isnull"),
-        *("some", "startswith"),
-    ]
-)
-_OF_DATES = frozenset(
-    [
-        *("add_months", "curdate", "current_date", "date", "date_add", "date_sub", "last_day"),
-        *("make_date", "next_day", "to_date", "trunc"),
-    ]
-)
-"""Functions whose value is a date."""
 _STRINGS = frozenset(["string", "varchar", "char"])
-OF_STRINGS = frozenset(
-    [
-        *("base64", "bin", "btrim", "char", "chr", "conv", "dayname", "format_number", "format_string"),
-        *("from_unixtime", "hex", "monthname", "printf", "repeat", "soundex", "space"),
-        "concat_ws",
-        "date_format",
-        "get_json_object",
-        "initcap",
-        "lcase",
-        "lower",
-        "ltrim",
-        "md5",
-        "regexp_extract",
-        "regexp_replace",
-        "replace",
-        "right",
-        "rtrim",
-        "sha",
-        "sha1",
-        "sha2",
-        "split_part",
-        "substring_index",
-        "to_json",
-        "translate",
-        "trim",
-        "ucase",
-        "upper",
-        "uuid",
-    ]
-)
-"""Functions whose value is a string."""
 
 
 def family(type_: str) -> str:
@@ -196,7 +138,7 @@ def with_true_equalities(node: Node, types: Mapping[str, str], *, wraps: bool = 
 def tells_types(node: Node) -> bool:
     """Whether some function gives another value for the same number of another type."""
     return any(
-        function_name(part) in _BY_TYPE or isinstance(part, _SHIFTS) or _is_of_bytes(part)
+        function_name(part) in BY_TYPE or isinstance(part, _SHIFTS) or _is_of_bytes(part)
         for part in _parts(node)
     )
 
@@ -212,7 +154,7 @@ _NO_DECIMAL = frozenset(
     [
         *(
             *NAMED,
-            *_OF_STRINGS_OR_LISTS,
+            *OF_STRINGS_OR_LISTS,
             "if",
             "iff",
             "mod",
@@ -264,7 +206,7 @@ def may_be_decimal(part: exp.Expr) -> bool:
     name = function_name(part)
     if name in ("ceil", "ceiling", "floor"):
         return len(list(part.iter_expressions())) > 1
-    told = (_NO_DECIMAL, OF_STRINGS, OF_STRINGS_OR_BYTES, _OF_TRUTH, _OF_DATES, OF_TIMES)
+    told = (_NO_DECIMAL, OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TRUTH, OF_DATES, OF_TIMES)
     return isinstance(part, exp.Extract) or (name is not None and not any(name in names for names in told))
 
 
@@ -290,7 +232,7 @@ def of_its_type(value: exp.Expression) -> list[exp.Expression]:
         return [one for one in found if not isinstance(one, exp.Null)]
     if function_name(value) == "nullif":
         return list(value.iter_expressions())[:1]
-    if function_name(value) in _KEEP_TYPE:
+    if function_name(value) in KEEP_TYPE:
         arguments = list(value.iter_expressions())
         return [one for one in arguments if not isinstance(one, exp.Null)]
     return []
@@ -341,9 +283,9 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             return of_value(value.this)
         is_moment = isinstance(value, Moment)
         name = value.args["call"].removesuffix("()") if is_moment else function_name(value)
-        if name in _NOT_TOLD or (name == "date_add" and len(list(value.iter_expressions())) > 2):
+        if name in NOT_TOLD or (name == "date_add" and len(list(value.iter_expressions())) > 2):
             return None
-        if name in _OF_DATES:
+        if name in OF_DATES:
             return "date"
         types = {of_value(one) for one in of_its_type(value)}
         if len(types) == 1 and None not in types:
@@ -355,12 +297,12 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             # Moved by days it is a date; two dates have an interval between them.
             return "date" if "int" in sides else None
         is_truth = isinstance(value, exp.Boolean | exp.Predicate | exp.Connector | exp.Not)
-        if is_truth or function_name(value) in _OF_TRUTH:
+        if is_truth or function_name(value) in OF_TRUTH:
             return "boolean"
         if is_moment or function_name(value) in OF_TIMES:
             return "timestamp"
         is_text = isinstance(value, exp.Literal) and value.is_string
-        if function_name(value) in _OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):
+        if function_name(value) in OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):
             is_text = any(of_value(one) == "string" for one in value.iter_expressions())
         if function_name(value) in OF_STRINGS_OR_BYTES:
             is_text = of_value(next(iter(value.iter_expressions()))) == "string"

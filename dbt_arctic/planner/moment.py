@@ -18,9 +18,9 @@ from sqlglot import exp
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra import Node, walk
-from dbt_arctic.planner.alike import OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TIMES
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
+from dbt_arctic.planner.function_types import OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TIMES
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, kind_of
 from dbt_arctic.planner.reasons import at_line, line_of
 
