@@ -152,43 +152,11 @@ def _is_of_bytes(part: exp.Expr) -> bool:
 
 _NO_DECIMAL = frozenset(
     [
-        *(
-            *NAMED,
-            *OF_STRINGS_OR_LISTS,
-            "if",
-            "iff",
-            "mod",
-            "nvl2",
-            "pmod",
-            "split",
-            "string",
-            "double",
-            "float",
-        ),
-        *(
-            "pow",
-            "power",
-            "sqrt",
-            "exp",
-            "ln",
-            "log",
-            "log10",
-            "log2",
-            "sin",
-            "cos",
-            "cbrt",
-            "array_contains",
-        ),
-        *(
-            "months_between",
-            "levenshtein",
-            "like",
-            "rlike",
-            "div",
-            "json_array_length",
-            "percent_rank",
-            "cume_dist",
-        ),
+        *NAMED,
+        *OF_STRINGS_OR_LISTS,
+        *("array_contains", "cbrt", "cos", "cume_dist", "div", "double", "exp", "float", "if", "iff"),
+        *("json_array_length", "levenshtein", "like", "ln", "log", "log10", "log2", "mod", "months_between"),
+        *("nvl2", "percent_rank", "pmod", "pow", "power", "rlike", "sin", "split", "sqrt", "string"),
     ]
 )
 """Functions whose value is no decimal unless they are given one, beside those whose type is told."""

@@ -158,19 +158,8 @@ _OF_ONE_TYPE = frozenset(
 _TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtime"} | {
     *("array", "ascii", "collect_list", "collect_set", "concat", "contains", "count", "date", "endswith"),
     *("find_in_set", "get_json_object", "hash", "hour", "instr", "length", "levenshtein", "like", "locate"),
-    *(
-        "map",
-        "md5",
-        "minute",
-        "named_struct",
-        "position",
-        "regexp_like",
-        "rlike",
-        "second",
-        "split",
-        "startswith",
-    ),
-    *("struct", "to_date", "unhex", "xxhash64"),
+    *("map", "md5", "minute", "named_struct", "position", "regexp_like", "rlike", "second", "split"),
+    *("startswith", "struct", "to_date", "unhex", "xxhash64"),
 }
 """Functions that a text stays a text in, or of which the value does not depend on its day."""
 

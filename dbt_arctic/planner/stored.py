@@ -31,12 +31,8 @@ def may_change_types(node: Node) -> bool:
     """Whether a table that has a query's rows may have some column in another type."""
     every = (value for part in walk(node) for value in all_expressions(part))
     listed = (part.sql for part in walk(node) if isinstance(part, Values))
-    return any(map(is_short, every)) or any(_IN_VALUES.search(sql) for sql in listed)
-
-
-def is_short(value: exp.Expr) -> bool:
-    """Whether there is an integer of 8 or 16 bits in an expression, columns aside."""
-    return any(map(_is_short, value.walk()))
+    short = any(_is_short(part) for value in every for part in value.walk())
+    return short or any(_IN_VALUES.search(sql) for sql in listed)
 
 
 def _is_short(part: exp.Expr) -> bool:
@@ -51,4 +47,4 @@ def _is_short(part: exp.Expr) -> bool:
     return name in _CALLS
 
 
-__all__ = ["is_short", "may_change_types"]
+__all__ = ["may_change_types"]

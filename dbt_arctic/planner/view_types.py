@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 
 import sqlglot
 from sqlglot import exp
@@ -28,20 +29,16 @@ def as_stored(
     """
     # Of other expressions the sort is known at most: an INT may have fewer bits, a DECIMAL any digits.
     known = types_of_columns(text.node, scanned, certain=True)
-    made = [
-        (name, found, type_)
-        for (name, found), (_, type_) in zip(text.names, columns, strict=False)
-        if known.get(found) != type_
-    ]
-    if not made:
+    names: list[tuple[str, str]] = []
+    items: dict[str, exp.Expression] = {}
+    for (name, found), stored in zip_longest(text.names, columns[: len(text.names)]):
+        is_sure = stored is None or known.get(found) == stored[1]
+        made = found if is_sure else identifier(name)
+        items[made] = column(found) if is_sure else _cast(found, stored[1])
+        names.append((name, made))
+    if tuple(names) == text.names:
         return text
-    cast = {found: (identifier(name), type_) for name, found, type_ in made}
-    names = tuple((name, cast[found][0] if found in cast else found) for name, found in text.names)
-    items = tuple(
-        (new, _cast(found, cast[found][1]) if found in cast else column(found))
-        for (_, found), (_, new) in zip(text.names, names, strict=True)
-    )
-    return Built(Project(text.node, tuple(dict(items).items())), names)
+    return Built(Project(text.node, tuple(items.items())), tuple(names))
 
 
 def _cast(name: str, type_: str) -> exp.Expression:

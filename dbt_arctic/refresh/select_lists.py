@@ -27,7 +27,7 @@ def _has_subquery(query: exp.Query | None) -> bool:
     if query is None:
         return False
     return any(
-        item.find(exp.Subquery, exp.Exists, exp.In) is not None
+        item.find(exp.Query) is not None
         for select in query.find_all(exp.Select)
         for item in select.expressions
     )

@@ -379,6 +379,15 @@ def test_a_column_of_a_view_has_the_type_that_is_stored(value: str, stored: str,
     assert ("CAST(" in text) == bool(written)
 
 
+def test_one_column_may_be_shown_by_a_view_in_two_types() -> None:
+    schemas: Schemas = {"t": [("n", "int")], "v": [("a", "bigint"), ("b", "string"), ("c", "int")]}
+    views = {"v": parse("SELECT n AS a, n AS b, n AS c FROM t")}
+    text = full_sql(understand(parse("SELECT a, b, c FROM v"), schemas, None, views), InDuckDB())
+    assert "CAST(`t`.`n` AS BIGINT)" in text
+    assert "CAST(`t`.`n` AS STRING)" in text
+    assert text.count("CAST(") == 2
+
+
 def test_a_view_may_have_a_type_that_nothing_is_cast_to() -> None:
     schemas: Schemas = {"t": [("n", "int")], "v": [("x", "array<void>")]}
     with pytest.raises(CannotPlan, match="array<void>"):
