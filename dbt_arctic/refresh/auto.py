@@ -153,7 +153,7 @@ class Terms:
 class StatePlan:
     """The state of a model, which is refreshed before it.
 
-    :param model_sql: the model's own SQL, for when it has to do without.
+    :param model_sql: the model's own SQL, for when it has to do without; ``reading``: what it reads.
     :param names: what the query over it may read besides, as SQL.
     """
 
@@ -162,6 +162,7 @@ class StatePlan:
     split: Split
     plan: AutoPlan
     model_sql: str
+    reading: Reading
     terms: Terms
     names: Mapping[str, str]
 

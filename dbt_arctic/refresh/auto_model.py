@@ -219,7 +219,9 @@ def run_refresh(
     :raises ConfigError: ``auto: strict``, and the plan is a full refresh of a table that is there.
     """
     _require_wanted(config, plan)
-    with select_lists.over(edge, (plan.reading.tree, *plan.reading.trees.values())):
+    # The plan of a model over a state is the state's, and may read less than the query over it.
+    reading = plan.reading if plan.state is None else plan.state.reading
+    with select_lists.over(edge, (reading.tree, *reading.trees.values())):
         return _run(edge, name, config, plan, owner, comment, column_comments)
 
 

@@ -161,7 +161,7 @@ def plan_state(
     # Other SQL, or an older version of ours, may have kept it by other columns.
     builds = build is not None or (there is not None and there.key != made.key)
     found = plan(catalog, kept, own, text, schema, terms, rebuild=builds)
-    state = StatePlan(kept, own, made, found, sql, terms, names)
+    state = StatePlan(kept, own, made, found, sql, reading, terms, names)
     if build is not None:
         return replace(build, state=state, beside=None)
     shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner import narrowed, regrouped
-from dbt_arctic.refresh import auto, auto_inside, auto_state
+from dbt_arctic.refresh import auto, auto_inside, auto_state, select_lists
 from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.auto_state import find_state
@@ -179,6 +181,23 @@ def test_it_equals_its_query_after_any_change(
     assert str(of_sales.refresh(model).choice) == "SKIP (no upstream change)"
     if small or model not in ("best", "beyond"):  # a value that no row is linked to has changed
         assert not any(one.startswith("FULL") for one in told), told
+
+
+def test_a_subquery_in_a_select_list_over_a_state(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On which Spark fails: what it is asked for is the model's query, and not that of the state alone."""
+    sql = """WITH sums AS (SELECT customer, sum(amount) AS total FROM {sales} WHERE customer IS NOT NULL
+               GROUP BY customer)
+             SELECT c.id, c.credit, (SELECT count(*) FROM sums AS s WHERE s.total > 30 AND s.customer = c.id)
+               AS n FROM {customers} AS c"""
+    monkeypatch.setitem(MODELS, "well sold", ("id", sql))
+    of_sales.edge = replace(of_sales.edge, tuned=partial(tuned, of_sales.sales.session.connection))
+    of_sales.customers.upsert([of_sales.customer(3)])
+    of_sales.refresh("well sold")
+    assert of_sales.state("well sold") is not None
+    of_sales.sales.upsert([of_sales.sale(3), of_sales.sale(61)])
+    assert of_sales.refresh("well sold").message.startswith("INCREMENTAL (sums)")
+    with of_sales.edge.tuned(select_lists.CONF):  # Spark fails on a user's query as well
+        assert of_sales.rows("well sold") == of_sales.expected("well sold")
 
 
 def test_rows_that_are_most_of_what_there_is_are_not_kept(
