@@ -37,6 +37,8 @@ from dbt_arctic.planner.function_types import (
     KEEP_TYPE,
     NOT_TOLD,
     OF_DATES,
+    OF_ELEMENTS,
+    OF_OTHER_ROWS,
     OF_STRINGS,
     OF_STRINGS_OR_BYTES,
     OF_STRINGS_OR_LISTS,
@@ -44,6 +46,7 @@ from dbt_arctic.planner.function_types import (
     OF_TRUTH,
 )
 from dbt_arctic.planner.functions import function_name
+from dbt_arctic.planner.nested_types import of_element, of_field, type_text
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
 from dbt_arctic.planner.types import NAMED, WHOLES, Sort, sort_of, sort_of_type, sorts
@@ -200,6 +203,9 @@ def of_its_type(value: exp.Expression) -> list[exp.Expression]:
         return [one for one in found if not isinstance(one, exp.Null)]
     if function_name(value) == "nullif":
         return list(value.iter_expressions())[:1]
+    if function_name(value) in OF_OTHER_ROWS:
+        # Of a lag its value and its default.
+        return list(value.iter_expressions())[::2]
     if function_name(value) in KEEP_TYPE:
         arguments = list(value.iter_expressions())
         return [one for one in arguments if not isinstance(one, exp.Null)]
@@ -255,11 +261,19 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             return None
         if name in OF_DATES:
             return "date"
+        if isinstance(value, exp.Dot):
+            return of_field(of_value(value.this), value.name)
+        if isinstance(value, exp.Bracket):
+            return of_element(of_value(value.this))
+        if name in OF_ELEMENTS:
+            return of_element(of_value(next(value.iter_expressions())))
+        if name == "split" and value.find(exp.Collate) is None:
+            return "array<string>"
         types = {of_value(one) for one in of_its_type(value)}
         if len(types) == 1 and None not in types:
             return types.pop()
         if isinstance(value, exp.Cast):
-            return str(value.to.sql(dialect="spark")).lower().replace(", ", ",")
+            return type_text(value.to.sql(dialect="spark"))
         sides = [of_value(one) for one in value.iter_expressions()] if isinstance(value, _MOVED) else []
         if "date" in sides:
             # Moved by days it is a date; two dates have an interval between them.
@@ -287,21 +301,23 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
         return told
 
     def of_elements(function: exp.Expression) -> str | None:
-        """What ``explode`` gives, and no other generator."""
+        """What ``explode`` and ``json_tuple`` give, and no other generator."""
         array = next(function.iter_expressions(), None)
+        if function_name(function) == "json_tuple":
+            return "string"
         if array is None or function_name(function) not in ("explode", "explode_outer"):
             return None
         if function_name(array) == "array":
             types = {of_value(one) for one in array.iter_expressions()}
             return types.pop() if len(types) == 1 else None
-        type_ = of_value(array) or ""
-        return type_[len("array<") : -1] if type_.startswith("array<") else None
+        type_ = of_value(array)
+        return of_element(type_) if type_ is not None and type_.startswith("array<") else None
 
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):
         match part:
             case Scan():
-                known.update({name: scanned[name].lower() for name in part.output if name in scanned})
+                known.update({name: type_text(scanned[name]) for name in part.output if name in scanned})
             case Project() | Window() | Aggregate():
                 items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
                 made = ((name, of_value(value)) for name, value in items)

@@ -43,7 +43,8 @@ _CAUSES = {
 }
 
 _TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
-_UNIQUE = "end the ORDER BY with the key of the rows"
+_UNIQUE = "end the ORDER BY with the key of the rows, or accept it"
+_NO_KEY = "no key is known of these rows: read a keyed table or groups, and order by the key, or accept it"
 
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Functions of the order that are the same for all rows that are equal in it."""
@@ -94,7 +95,7 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
         if isinstance(part, Limit) and not first_rows_are_known(part, facts):
             line = first_line(part.limit, part.offset, *part.order)
             what = "a LIMIT whose ORDER BY leaves rows equal"
-            yield CannotPlan("ties", what, f"{_UNIQUE}, or accept it", line)
+            yield CannotPlan("ties", what, _UNIQUE, line)
         moved = [one for one in all_expressions(part) if moves(one)]
         if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
             call = next(moment for moment in moved[0].find_all(Moment))
@@ -183,7 +184,7 @@ def ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
     named = {plain(part) for part in (*node.partition, *ordered)}
     if any(key <= named for key in keys):
         return None
-    return CannotPlan("ties", _TIES.format(f"{name}()"), _UNIQUE, line_of(item))
+    return CannotPlan("ties", _TIES.format(f"{name}()"), _UNIQUE if keys else _NO_KEY, line_of(item))
 
 
 def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:

@@ -18,6 +18,9 @@ KEEP_TYPE = frozenset(
 """Functions whose value has the type of their arguments."""
 NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
 """Functions whose value has fewer bits than an int, or is a decimal where what they are given is one."""
+OF_ELEMENTS = frozenset(["element_at", "get", "try_element_at"])
+"""Functions whose value is an element of what they are given first."""
+OF_OTHER_ROWS = frozenset(["lag", "lead"])
 OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
 OF_STRINGS_OR_BYTES = frozenset(["left", "lpad", "rpad", "substr", "substring"])
 """Functions whose value is a string where what they are given first is one; of a binary it is a binary."""

@@ -20,7 +20,7 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra import Node, walk
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
-from dbt_arctic.planner.function_types import OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TIMES
+from dbt_arctic.planner.function_types import OF_ELEMENTS, OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TIMES
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, kind_of
 from dbt_arctic.planner.reasons import at_line, line_of
 
@@ -147,18 +147,18 @@ def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time
     return made
 
 
-_MAKE_MOMENTS = frozenset(["timestamp", "to_timestamp", "to_timestamp_ltz"])
+_MAKE_MOMENTS = re.compile(r"(try_)?(to_|make_)?timestamp(_ltz|_ntz)?|(timestamp|date)_?add")
 _OF_ONE_TYPE = frozenset(
     [
-        *("any_value", "coalesce", "first", "greatest", "ifnull", "lag", "last", "lead", "least"),
-        *("max", "min", "nullif", "nvl"),
+        *("any_value", "array", "coalesce", "first", "greatest", "ifnull", "lag", "last", "lead", "least"),
+        *("map", "max", "min", "nullif", "nvl", "nvl2"),
     ]
 )
 
 _TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtime"} | {
-    *("array", "ascii", "collect_list", "collect_set", "concat", "contains", "count", "date", "endswith"),
+    *("ascii", "collect_list", "collect_set", "concat", "contains", "count", "date", "endswith"),
     *("find_in_set", "get_json_object", "hash", "hour", "instr", "length", "levenshtein", "like", "locate"),
-    *("map", "md5", "minute", "named_struct", "position", "regexp_like", "rlike", "second", "split"),
+    *("md5", "minute", "named_struct", "position", "regexp_like", "rlike", "second", "split"),
     *("startswith", "struct", "to_date", "unhex", "xxhash64"),
 }
 """Functions that a text stays a text in, or of which the value does not depend on its day."""
@@ -188,6 +188,12 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
     beside = isinstance(parent, (*_COMPARED, exp.Add, exp.Sub)) or name in _OF_ONE_TYPE
     if parent is not None and beside:
         others = list(parent.iter_expressions())
+    elif isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and here.arg_key == "this":
+        others = [parent.parent.this]
+    elif isinstance(parent, exp.Tuple):
+        # Of a tuple each is compared with that of its place in another one.
+        whole = parent.find_ancestor(*_COMPARED)
+        others = [] if whole is None else [*whole.find_all(exp.Column)]
     elif isinstance(parent, exp.If | exp.Case):
         case = parent.parent if isinstance(parent.parent, exp.Case) else parent
         branches = case.args["ifs"] if isinstance(case, exp.Case) else [case]
@@ -202,8 +208,11 @@ def _may_be_moment(value: exp.Expr, types: Mapping[str, str]) -> bool:
     if isinstance(value, exp.Cast):
         return value.to.this in _MOMENTS
     name = function_name(value)
+    if isinstance(value, exp.Dot | exp.Bracket) or name in OF_ELEMENTS:
+        held = [types.get(one.name, "timestamp") for one in value.find_all(exp.Column)]
+        return any("timestamp" in type_.lower() for type_ in held)
     if name is not None and name not in _OF_ONE_TYPE:
-        return name in OF_TIMES or name in _MAKE_MOMENTS
+        return name in OF_TIMES or _MAKE_MOMENTS.fullmatch(name) is not None
     if isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub) or name is not None:
         return any(_may_be_moment(one, types) for one in value.iter_expressions())
     return isinstance(value, Moment)

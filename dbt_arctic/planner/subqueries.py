@@ -36,7 +36,7 @@ def in_subquery(
     negated: bool,
 ) -> exp.Expression:
     if isinstance(tree.this, exp.Tuple):
-        raise refused("IN with several columns", "use EXISTS", tree)
+        raise refused("IN with several columns", "join it, or use EXISTS", tree)
     operand = builder.expression(tree.this, scope, ctes, subqueries)
     if operand.find(SubqueryRef) is not None:
         raise refused("a subquery before IN", "join it, or use EXISTS", tree)
@@ -64,6 +64,13 @@ def _linked(
     plain_select = isinstance(tree, exp.Select) and not any(
         tree.args.get(part) for part in ("having", "limit", "offset", "with_", "qualify", "laterals")
     )
+    if isinstance(tree, exp.Select) and (tree.args.get("limit") or tree.args.get("offset")):
+        raise CannotPlan(
+            "correlated",
+            "a correlated subquery with LIMIT or OFFSET",
+            "number the rows with row_number() in a query of its own, and join those wanted",
+            line_of(tree),
+        )
     if not plain_select or (kind != "exists" and tree.args.get("distinct")):
         raise CannotPlan(
             "correlated",

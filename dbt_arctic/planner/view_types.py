@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt_arctic.planner.algebra import Project
+from dbt_arctic.planner.algebra import Aggregate, Node, Project, SetOperation, UnionAll
 from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.dialect import verbatim
+from dbt_arctic.planner.nested_types import type_text
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.scalars import column, plain
 from dbt_arctic.planner.scope import Built
+
+_MERGED = ("float", "date")
+"""Types that an upstream's column may have grown out of by now, of whose values several become one when they
+are cast back: which of them are equal is asked before that.
+"""
 
 
 def as_stored(
@@ -29,16 +36,87 @@ def as_stored(
     """
     # Of other expressions the sort is known at most: an INT may have fewer bits, a DECIMAL any digits.
     known = types_of_columns(text.node, scanned, certain=True)
+    unsure = [
+        None if stored is None or _is_of_type(known.get(found), stored[1]) else stored[1]
+        for (_, found), stored in zip_longest(text.names, columns[: len(text.names)])
+    ]
+    wanted: dict[str, set[str | None]] = {}
+    for (_, found), type_ in zip(text.names, unsure, strict=True):
+        wanted.setdefault(found, set()).add(type_)
+    # A column that is shown in two types is cast for each by itself.
+    below = {
+        found: type_
+        for found, (type_, *others) in wanted.items()
+        if type_ is not None and type_ not in _MERGED and not others
+    }
+    pushed = _InParts(known, identifier).of(text.node, below) if below else None
+    node, done = (text.node, frozenset[str]()) if pushed is None else (pushed, frozenset(below))
     names: list[tuple[str, str]] = []
     items: dict[str, exp.Expression] = {}
-    for (name, found), stored in zip_longest(text.names, columns[: len(text.names)]):
-        is_sure = stored is None or known.get(found) == stored[1]
+    for (name, found), type_ in zip(text.names, unsure, strict=True):
+        is_sure = type_ is None or found in done
         made = found if is_sure else identifier(name)
-        items[made] = column(found) if is_sure else _cast(found, stored[1])
+        items[made] = column(found) if is_sure or type_ is None else _cast(found, type_)
         names.append((name, made))
     if tuple(names) == text.names:
-        return text
-    return Built(Project(text.node, tuple(items.items())), tuple(names))
+        return replace(text, node=node)
+    return Built(Project(node, tuple(items.items())), tuple(names))
+
+
+def _is_of_type(known: str | None, stored: str) -> bool:
+    # Of an untyped NULL, nothing else can have become.
+    return stored == "void" or known == type_text(stored)
+
+
+@dataclass(frozen=True)
+class _InParts:
+    """:param known: types of columns. :param identifier: makes a name that nothing has yet."""
+
+    known: Mapping[str, str]
+    identifier: Callable[[str], str]
+
+    def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
+        """A set operation that gives columns of these types, each part by itself: what is asked of a column
+        can be asked of each part then. ``None`` if it is none.
+
+        :param types: by names of columns that it gives.
+        """
+        match node:
+            case UnionAll():
+                parts = tuple(self._typed(part, node.columns, types) for part in node.children)
+                return replace(node, children=parts)
+            case SetOperation():
+                left, right = (self._typed(part, node.columns, types) for part in (node.left, node.right))
+                return replace(node, left=left, right=right)
+            case Project():
+                items = node.items
+            case Aggregate() if not node.aggregates and node.grouping_sets is None:
+                items = node.groups
+            case _:
+                return None
+        wanted: dict[str, set[str]] = {}
+        for name, value in items:
+            wanted.setdefault(plain(value) or "", set()).add(types.get(name, ""))
+        # One that is shown twice would have one type below, and an expression other values.
+        if "" in wanted or any(len(one) > 1 for one in wanted.values()):
+            return None
+        below = {name: type_ for name, (type_,) in wanted.items() if type_}
+        child = self.of(node.child, below)
+        return None if child is None else replace(node, child=child)
+
+    def _typed(self, part: Node, columns: Sequence[str], types: Mapping[str, str]) -> Node:
+        own = {mine: types[name] for name, mine in zip(columns, part.output, strict=True) if name in types}
+        own = {name: type_ for name, type_ in own.items() if not _is_of_type(self.known.get(name), type_)}
+        if not own:
+            return part
+        nested = self.of(part, own)
+        if nested is not None:
+            return nested
+        items = tuple(
+            (self.identifier(name), _cast(name, own[name])) if name in own else (name, column(name))
+            for name in part.output
+        )
+        return Project(part, items)
 
 
 def _cast(name: str, type_: str) -> exp.Expression:

@@ -36,7 +36,10 @@ def _columns_read(select: exp.Select, schemas: Schemas, within: tuple[exp.Expr, 
     """
     relations = [from_of(select), *(join.this for join in select.args.get("joins") or [])]
     found: set[str] = set()
-    for relation in relations:
+    for given in relations:
+        relation = given
+        while isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Subquery | exp.Table):
+            relation = relation.this
         cte = cte_of(relation) if isinstance(relation, exp.Table) else None
         if isinstance(relation, exp.Subquery):
             found |= _columns_given(relation.this, schemas, within)
@@ -44,8 +47,10 @@ def _columns_read(select: exp.Select, schemas: Schemas, within: tuple[exp.Expr, 
             found |= set() if cte in within else _columns_given(cte.this, schemas, (*within, cte))
         elif isinstance(relation, exp.Table):
             found |= {name.lower() for name, _ in schemas.get(dotted(relation).lower(), ())}
-        if relation is not None:
-            found |= {column.name.lower() for column in alias_columns(relation)}
+        for one in (given, relation):
+            found |= set() if one is None else {column.name.lower() for column in alias_columns(one)}
+    for lateral in select.args.get("laterals") or []:
+        found |= {column.name.lower() for column in alias_columns(lateral)}
     return found
 
 

@@ -326,6 +326,9 @@ def test_what_has_no_plan(sql: str, says: str) -> None:
         "SELECT a, '1' || (a + 1) AS c FROM pairs",
         "SELECT id, current_date() AS today FROM customer",
         "SELECT id FROM (SELECT id, current_day AS now FROM customer) AS q WHERE now > '2026-01-01'",
+        "SELECT id, upper(user) AS user FROM customer LATERAL VIEW explode(array(name)) e AS user "
+        "WHERE user = 'x'",
+        "SELECT version AS user FROM (people) WHERE user = 'x'",
     ],
 )
 def test_what_has_one(sql: str) -> None:
@@ -377,6 +380,66 @@ def test_a_column_of_a_view_has_the_type_that_is_stored(value: str, stored: str,
     text = full_sql(understand(parse("SELECT x FROM v"), schemas, None, views), InDuckDB())
     assert written in text
     assert ("CAST(" in text) == bool(written)
+
+
+OF_TWO = "SELECT id, d AS x FROM t UNION ALL SELECT id, e AS x FROM t"
+
+
+@pytest.mark.parametrize(
+    ("view", "stored", "casts"),
+    [
+        (OF_TWO, "decimal(12,2)", ["CAST(`t`.`d` AS DECIMAL(12, 2))"]),
+        (f"WITH q AS ({OF_TWO}) SELECT id, x FROM q", "decimal(12,2)", ["CAST(`t`.`d` AS DECIMAL(12, 2))"]),
+        (OF_TWO.replace(" ALL", ""), "decimal(12,2)", ["CAST(`t`.`d` AS DECIMAL(12, 2))"]),
+        (OF_TWO.replace("UNION ALL", "EXCEPT"), "decimal(12,2)", ["CAST(`t`.`d` AS DECIMAL(12, 2))"]),
+        (
+            f"{OF_TWO.replace('SELECT id, e', 'SELECT id, n * d')} UNION ALL SELECT id, NULL FROM t",
+            "decimal(21,2)",
+            [
+                "CAST(`t`.`d` AS DECIMAL(21, 2))",
+                "CAST((`t_2`.`n` * `t_2`.`d`) AS DECIMAL(21, 2))",
+                "CAST((NULL) AS DECIMAL(21, 2))",
+            ],
+        ),
+        (OF_TWO.replace("e AS", "n AS"), "decimal(10,2)", ["CAST(`t_2`.`n` AS DECIMAL(10, 2))"]),
+    ],
+)
+def test_each_part_of_a_union_has_the_type_that_is_stored(view: str, stored: str, casts: list[str]) -> None:
+    """Of a column of several types not everything can be asked; of one of one type, it can."""
+    columns = [("id", "bigint"), ("n", "int"), ("d", "decimal(10,2)"), ("e", "decimal(12,2)")]
+    schemas: Schemas = {"t": columns, "v": [("id", "bigint"), ("x", stored)]}
+    for sql in ("SELECT id, x / 3 AS y FROM v", "SELECT x, count(*) AS n FROM v GROUP BY x"):
+        text = full_sql(understand(parse(sql), schemas, None, {"v": parse(view)}), InDuckDB())
+        assert [one for one in casts if one not in text] == []
+        assert text.count("CAST(") == len(casts)
+
+
+@pytest.mark.parametrize("stored", ["float", "date"])
+def test_what_may_have_been_told_apart_by_more_is_cast_after_a_union(stored: str) -> None:
+    schemas: Schemas = {
+        "t": [("id", "bigint"), ("a", "double" if stored == "float" else "timestamp")],
+        "v": [("id", "bigint"), ("x", stored)],
+    }
+    views = {"v": parse("SELECT id, a AS x FROM t UNION SELECT -id, a FROM t")}
+    text = full_sql(understand(parse("SELECT id, x FROM v"), schemas, None, views), InDuckDB())
+    assert text.index("CAST(") < text.index("GROUP BY")
+    assert text.count(f" AS {stored.upper()})") == text.count("CAST(") == 1
+    assert text.index("CAST(") < text.index("UNION ALL")
+
+
+def test_names_of_fields_are_no_other_type_of_a_view() -> None:
+    type_ = "struct<userId:int,Net:decimal(10,2)>"
+    schemas: Schemas = {"t": [("id", "bigint"), ("st", type_)], "v": [("id", "bigint"), ("st", type_)]}
+    sql = "SELECT id, st FROM v WHERE id < 5 UNION ALL SELECT id, st FROM t WHERE id >= 5"
+    text = full_sql(understand(parse(sql), schemas, None, {"v": parse("SELECT * FROM t")}), InDuckDB())
+    assert "CAST" not in text
+
+
+def test_a_view_may_show_an_untyped_null() -> None:
+    schemas: Schemas = {"t": [("n", "int")], "v": [("n", "int"), ("nothing", "void")]}
+    views = {"v": parse("SELECT n, NULL AS nothing FROM t")}
+    for sql in ("SELECT n FROM v", "SELECT n, nothing FROM v"):
+        assert "CAST" not in full_sql(understand(parse(sql), schemas, None, views), InDuckDB())
 
 
 def test_one_column_may_be_shown_by_a_view_in_two_types() -> None:

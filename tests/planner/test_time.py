@@ -105,10 +105,38 @@ def test_texts_that_are_a_time(text: str, is_time: bool) -> None:
         ("SELECT id, at + INTERVAL '10:30' HOUR TO MINUTE AS c FROM t", False),
         ("SELECT id, p.name FROM t JOIN (VALUES ('08:30', 'early')) AS p(at, name) ON opens = p.at", False),
         ("SELECT id, '16:9' AS c FROM t WHERE opens LIKE '12:3%'", False),
+        ("SELECT id, CASE at WHEN '10:30' THEN 1 ELSE 0 END AS c FROM t", True),
+        ("SELECT id, CASE date_trunc('HOUR', at) WHEN '10:30' THEN '1:1' END AS c FROM t", True),
+        ("SELECT id FROM t WHERE st.at >= '10:30' OR t.st.slot = '1:00'", True),
+        ("SELECT id FROM t WHERE ats[0] >= '10:30'", True),
+        ("SELECT id FROM t WHERE element_at(ats, 1) >= '10:30'", True),
+        ("SELECT id FROM t WHERE try_to_timestamp(opens) >= '10:30'", True),
+        ("SELECT id FROM t WHERE make_timestamp(2026, 1, 1, 1, 1, id) >= '10:30'", True),
+        ("SELECT id FROM t WHERE timestampadd(HOUR, 1, at) >= '10:30'", True),
+        ("SELECT id FROM t WHERE nvl2(id, at, at) >= '10:30'", True),
+        ("SELECT id FROM t WHERE (at, id) IN (('10:30', 1))", True),
+        ("SELECT id, array(at, '10:30') AS c FROM t", True),
+        ("SELECT id, map('a', at, 'b', '10:30') AS c FROM t", True),
+        ("SELECT id FROM (SELECT id, lag(at) OVER (ORDER BY id) AS s FROM t) AS q WHERE s = '10:30'", True),
+        ("SELECT id, x FROM t LATERAL VIEW explode(split(opens, ',')) e AS x WHERE x = '10:30'", False),
+        ("SELECT id FROM t LATERAL VIEW json_tuple(opens, 'slot') e AS s WHERE s = '10:30'", False),
+        ("SELECT id FROM (SELECT id, split(opens, ',')[0] AS s FROM t) AS q WHERE s = '10:30'", False),
+        ("SELECT id FROM (SELECT id, element_at(slots, 1) AS s FROM t) AS q WHERE s = '10:30'", False),
+        ("SELECT id FROM (SELECT id, if(id = 1, slots[0], '00:00') AS s FROM t) AS q WHERE s = '1:3'", False),
+        (
+            "SELECT id FROM (SELECT id, lag(opens) OVER (ORDER BY id) AS s FROM t) AS q WHERE s = '1:30'",
+            False,
+        ),
+        ("SELECT id FROM t WHERE slots[0] = '10:30' OR (opens, id) IN (('10:30', 1))", False),
+        ("SELECT id, CASE opens WHEN '10:30' THEN 1 END AS c, array(opens, '10:30') AS d FROM t", False),
     ],
 )
 def test_a_time_without_a_day_is_one_of_today(sql: str, is_time: bool) -> None:
-    query = understand(sql, {"t": [("id", "int"), ("at", "timestamp"), ("opens", "string")]})
+    inside = [
+        *(("st", "struct<at:timestamp,slot:string>"), ("ats", "array<timestamp>")),
+        ("slots", "array<string>"),
+    ]
+    query = understand(sql, {"t": [("id", "int"), ("at", "timestamp"), ("opens", "string"), *inside]})
     found = depends_on_time(query.node, query.types, Facts({}))
     assert (found is not None) is is_time
     assert may_depend_on_time(parse(sql)) or not is_time

@@ -187,21 +187,49 @@ def test_elements_of_arrays_in_unions_are_compared_alike() -> None:
         ("SELECT id, count(DISTINCT x) AS m FROM {u} GROUP BY id", False),
         ("SELECT o.id FROM o WHERE o.s IN (SELECT x FROM {u})", False),
         ("SELECT p.id FROM o AS p WHERE EXISTS (SELECT 1 FROM {u} WHERE u.x = p.s)", False),
-        ("SELECT n AS x FROM o INTERSECT SELECT st.k FROM o", False),
+        ("SELECT n AS x FROM o INTERSECT SELECT array_max(l) FROM o", False),
         ("SELECT x, id FROM {u}", True),
         ("SELECT id, count(x) AS n FROM {u} WHERE x IS NOT NULL GROUP BY id", True),
     ],
 )
 def test_of_a_type_that_is_not_known_equal_values_may_be_others_in_a_union(sql: str, is_fine: bool) -> None:
-    schemas = {"o": [*SCHEMAS["o"], ("st", "struct<k:string>")]}
-    union = "(SELECT id, n AS x FROM o UNION ALL SELECT id, st.k FROM o) AS u"
+    schemas = {"o": [*SCHEMAS["o"], ("l", "array<string>")]}
+    union = "(SELECT id, n AS x FROM o UNION ALL SELECT id, array_max(l) FROM o) AS u"
     text = sql.replace("{u}", union)
     if is_fine:
         understand(text, schemas)
         return
     with pytest.raises(CannotPlan, match=r"have .* is compared"):
         understand(text, schemas)
-    understand(text.replace("st.k", "coalesce(n, 1)"), schemas)
+    understand(text.replace("array_max(l)", "coalesce(n, 1)"), schemas)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_fine"),
+    [
+        ("st.k", "s", True),
+        ("t.st.K", "'x'", True),
+        ("st.inner.n", "n", True),
+        ("ls[0].k", "element_at(l, 1)", True),
+        ("split(s, ',')[0]", "m['a']", True),
+        ("ls.k", "l", True),
+        ("st.inner.n", "s", False),
+        ("st.k", "n", False),
+        ("split(s, ',')", "s", False),
+    ],
+)
+def test_what_stands_inside_of_a_column_has_a_type(one: str, other: str, is_fine: bool) -> None:
+    inside = [
+        *(("st", "struct<k:string,inner:struct<n:int>>"), ("ls", "array<struct<k:string>>")),
+        *(("l", "array<string>"), ("m", "map<int,string>")),
+    ]
+    union = f"SELECT id, {one} AS x FROM o AS t UNION ALL SELECT id, {other} FROM o"
+    sql = f"SELECT x, count(*) AS n FROM ({union}) AS u GROUP BY x"
+    if is_fine:
+        understand(sql, {"o": [*SCHEMAS["o"], *inside]})
+        return
+    with pytest.raises(CannotPlan, match=r"have .* and .* in one column"):
+        understand(sql, {"o": [*SCHEMAS["o"], *inside]})
 
 
 def test_a_null_has_the_type_of_the_others_in_unions_of_several() -> None:
