@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 
 import pytest
 from dbt_common.behavior_flags import BehaviorFlagRendered
 from dbt_common.tests import enable_test_caching
 
+from tests import java
 from tests.extent import leave_out_long
-
-# Tests run many small statements: a quick compiler and a collector without threads of its own halve the
-# work of each Spark, and two of them share two cores. That compiler gets 48 MiB for its code unless told
-# otherwise, which fill up after some minutes: then methods are thrown away and compiled again.
-FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", FAST_START)
+    java.choose()
     # dbt's own suite does so too: the 600 macros of dbt and its adapters are parsed once for each worker, and
     # not once for each project, which is a second every time.
     enable_test_caching()

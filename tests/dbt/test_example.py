@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,8 @@ import duckdb
 import pytest
 import yaml
 
+from tests.java import environment_of_child
+
 DEMO = Path(__file__).resolve().parents[2] / "example_project" / "demo.py"
 PROJECT = DEMO.parent
 LONGEST_S = 1500
@@ -23,7 +24,10 @@ LAST_LINE = re.compile(r"demo: (\d+) rounds, (\d+) models, (\d+) differences, \d
 
 def run_demo(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(DEMO), "--dir", str(work), *arguments]
-    environment = {**os.environ, "DBT_PROFILES_DIR": str(quick_profile(work.with_name("profile")))}
+    environment = {
+        **environment_of_child(),
+        "DBT_PROFILES_DIR": str(quick_profile(work.with_name("profile"))),
+    }
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=LONGEST_S, env=environment
     )

@@ -6,7 +6,6 @@ exit code is 1 if anything was lost or doubled. Each difference is told with the
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.errors import ArcticError
-from tests.conftest import FAST_START
+from tests import java
 from tests.faults.child import settings_for
 from tests.faults.kills import WAYS, Kills
 from tests.model.random_stories import tell
@@ -95,7 +94,7 @@ def main() -> int:
     steps, begun_with = int(told[0]), int(told[1])
     on_spark = int(told[2]) if told[2] else steps // 10
     kills = int(told[3]) if told[3] else steps // 200
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", FAST_START)
+    java.choose()
     soak = Soak(begun_with)
     done = soak.stories(steps, MemoryWorld, "in memory", STORIES_AT_ONCE)
     spark = killed = 0
