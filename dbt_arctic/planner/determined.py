@@ -44,7 +44,10 @@ _CAUSES = {
 
 _TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
 _UNIQUE = "end the ORDER BY with the key of the rows, or accept it"
-_NO_KEY = "no key is known of these rows: read a keyed table or groups, and order by the key, or accept it"
+_NO_KEY = (
+    "no key is known of these rows: read a keyed table, groups, or of each kind the row that row_number() "
+    "numbers 1, and order by the key; or accept it"
+)
 
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Functions of the order that are the same for all rows that are equal in it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+
+from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
     Aggregate,
@@ -17,6 +19,7 @@ from dbt_arctic.planner.algebra import (
     scans,
     walk,
 )
+from dbt_arctic.planner.dependent import dependencies, numbered, without_dependent
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import equalities, plain
 
@@ -24,6 +27,8 @@ Keys = frozenset[frozenset[str]]
 
 _NONE: Keys = frozenset()
 _NOTHING: frozenset[str] = frozenset()
+_LEAST: dict[type[exp.Expr], int] = {exp.EQ: 1, exp.LTE: 1, exp.LT: 2}
+"""How a number of rows that begins at 1 is told to be 1."""
 _FEW = 8
 """More ways to identify a row than these are not followed."""
 
@@ -55,7 +60,10 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
             by_name = {stored: name for name, stored in node.columns}
             shown_all = bool(key) and by_name.keys() >= set(key)
             return frozenset({frozenset(by_name[one] for one in key)}) if shown_all else _NONE
-        case Filter() | Window() | Limit():
+        case Filter():
+            firsts = (numbered(node, name) for name in _ones(node.conditions))
+            return unique_keys(node.child, facts) | {one for one in firsts if one is not None}
+        case Window() | Limit():
             return unique_keys(node.child, facts)
         case Project():
             shown: dict[str, str] = {}
@@ -68,12 +76,25 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
                 frozenset(shown[one] for one in key) for key in found if all(one in shown for one in key)
             )
         case Aggregate():
-            whole = frozenset({frozenset(name for name, _ in node.groups)})
-            return whole if node.grouping_sets is None else _NONE
+            if node.grouping_sets is not None:
+                return _NONE
+            groups = dict(node.groups)
+            return frozenset({frozenset(groups), without_dependent(groups, dependencies(node.child, facts))})
         case Join():
             return _of_join(node, facts)
         case _:
             return _NONE
+
+
+def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:
+    """Columns that are 1, or less."""
+    for condition in conditions:
+        sides = [one.unnest() for one in condition.unnest().iter_expressions()]
+        if isinstance(condition.unnest(), exp.EQ) and isinstance(sides[0], exp.Literal):
+            sides.reverse()
+        least = _LEAST.get(type(condition.unnest()))
+        if least is not None and sides[1] == exp.Literal.number(least) and isinstance(sides[0], exp.Column):
+            yield sides[0].name
 
 
 def _of_join(node: Join, facts: Facts) -> Keys:

@@ -9,6 +9,8 @@ import pytest
 from tests.planner.oracle import Database, judge
 from tests.planner.random_queries import Case
 
+FIRST = "(SELECT t1.*, row_number() OVER (PARTITION BY t1.x ORDER BY t1.id) AS rn FROM a AS t1) AS q"
+
 QUERIES = {
     # A global aggregate has a row, whether or not its condition leaves any.
     "count beside a join": (
@@ -50,6 +52,31 @@ QUERIES = {
     "unknown in a larger condition": (
         "SELECT t1.x AS o1, count(*) AS o2 FROM a AS t1 "
         "WHERE NOT (t1.x IN (SELECT t2.v FROM b AS t2 WHERE t2.w = 2) AND t1.y > 0) GROUP BY t1.x",
+        "o1",
+    ),
+    # Rows that have a key though no table gives it.
+    "the first of its kind": (
+        f"SELECT q.x AS o1, q.y AS o2, lag(q.y) OVER (ORDER BY q.y, q.x) AS o3 FROM {FIRST} WHERE q.rn = 1",
+        "o1",
+    ),
+    "joined with the first of its kind": (
+        f"SELECT t3.k AS o1, t3.m AS o2, q.y AS o3 FROM c AS t3 JOIN {FIRST} ON q.x = t3.m WHERE q.rn < 2",
+        "o1 o2",
+    ),
+    "sums of the first of its kind": (
+        f"SELECT q.y AS o1, count(*) AS o2, sum(t2.v) AS o3 FROM {FIRST} JOIN b AS t2 ON t2.aid = q.x "
+        "WHERE q.rn = 1 GROUP BY q.y",
+        "o1",
+    ),
+    "groups by more than a key": (
+        "SELECT g.id AS o1, g.x AS o2, row_number() OVER (PARTITION BY g.x ORDER BY g.s, g.id) AS o3 FROM ("
+        "SELECT t1.id, t1.x, t1.y + 1 AS y, sum(t2.v) AS s FROM a AS t1 JOIN b AS t2 ON t2.aid = t1.id "
+        "GROUP BY t1.id, t1.x, t1.y + 1) AS g WHERE g.y > 0",
+        "o1",
+    ),
+    "groups of groups by more than a key": (
+        "SELECT g.x AS o1, sum(g.s) AS o2, count(*) AS o3 FROM (SELECT t1.id, t1.x, sum(t2.v) AS s "
+        "FROM a AS t1 LEFT JOIN b AS t2 ON t2.aid = t1.id GROUP BY t1.id, t1.x) AS g GROUP BY g.x",
         "o1",
     ),
     # A change has a sign, which is no column of the query, whatever that calls its own.
