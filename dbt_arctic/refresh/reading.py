@@ -23,7 +23,7 @@ from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations
 from dbt_arctic.refresh.upstreams import Upstream, View, look_at
 
-VERSION_OF_RULES = "10"
+VERSION_OF_RULES = "11"
 """Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
 
 _METADATA = frozenset(

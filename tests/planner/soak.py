@@ -1,8 +1,8 @@
 """Many random cases: ``python -m tests.planner.soak --cases 100000 --seed 1``.
 
 The last line is ``planner: N cases, I incremental, F full, D differences``. A difference is printed as soon
-as it is found, with its seed. The exit code is 1 if there is any, if an operator was met too rarely, or if
-too few cases were run incrementally.
+as it is found, with its seed. Ctrl-C ends it with what was found until then. The exit code is 1 if there is
+any, if an operator was met too rarely, if too few cases were run incrementally, or not all were run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -28,18 +29,21 @@ _CHUNK = 250
 
 
 def soak(cases: int, seed: int, processes: int) -> Tally:
-    """Judge ``cases`` seeds from ``seed`` on."""
+    """Judge ``cases`` seeds from ``seed`` on, or as many as there is patience for."""
     chunks = [range(first, min(first + _CHUNK, seed + cases)) for first in range(seed, seed + cases, _CHUNK)]
     done, began, told = Tally(), time.monotonic(), 0.0
     with multiprocessing.get_context("spawn").Pool(processes, _begin) as pool:
-        for one in pool.imap_unordered(tally, chunks):
-            done.add(one)
-            for wrong in one.wrong:
-                _say(f"DIFFERENT: {wrong}\n")
-            now = time.monotonic() - began
-            if now - told > 60:
-                told = now
-                _say(f"{done.cases} cases in {now:.0f} s, {len(done.wrong)} differences")
+        try:
+            for one in pool.imap_unordered(tally, chunks):
+                done.add(one)
+                for wrong in one.wrong:
+                    _say(f"DIFFERENT: {wrong}\n")
+                now = time.monotonic() - began
+                if now - told > 60:
+                    told = now
+                    _say(f"{done.cases} cases in {now:.0f} s, {len(done.wrong)} differences")
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     return done
 
 
@@ -61,6 +65,8 @@ def missing(done: Tally) -> list[str]:
 def _begin() -> None:
     """Trees are many small objects, which live as long as a case: to look for cycles often takes long."""
     gc.set_threshold(100_000, 20, 20)
+    # Who ends the soak ends it by its parent, which says what was found.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _say(text: str) -> None:
@@ -86,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for why, count in counted.most_common():
             _say(f"  {count:7} {what}: {why}")
     not_proved = missing(done)
+    if done.cases < given.cases:
+        not_proved.append(f"{given.cases - done.cases} of {given.cases} cases were not run")
     for one in not_proved:
         _say(f"TOO FEW: {one}")
     full = sum(done.full.values())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -57,6 +59,29 @@ def test_a_difference_fails_a_soak(
     monkeypatch.setattr(soak, "soak", lambda cases, seed, processes: done)
     assert soak.main([]) == 1
     assert capsys.readouterr().out.endswith("100000 cases, 90000 incremental, 10000 full, 1 differences\n")
+
+
+def test_a_soak_that_is_ended_says_what_it_has_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Pool:
+        def __init__(self, *_: object) -> None: ...
+
+        def __enter__(self) -> Pool:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def imap_unordered(self, *_: object) -> Iterator[Tally]:
+            yield counted(250, 240, 30)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(soak.multiprocessing, "get_context", lambda _: SimpleNamespace(Pool=Pool))
+    monkeypatch.setattr(soak.signal, "signal", lambda *_: None)
+    assert soak.main(["--cases", "1000"]) == 1
+    *_, told, last = capsys.readouterr().out.splitlines()
+    assert told == "TOO FEW: 750 of 1000 cases were not run"
+    assert last == "planner: 250 cases, 240 incremental, 10 full, 0 differences"
 
 
 def test_a_case_at_which_the_optimiser_of_duckdb_fails_is_judged_without_it(
