@@ -264,7 +264,11 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
         if isinstance(value, exp.Dot):
             return of_field(of_value(value.this), value.name)
         if isinstance(value, exp.Bracket):
-            return of_element(of_value(value.this))
+            inside, (index, *_) = of_value(value.this), value.expressions
+            if isinstance(index, exp.Literal) and index.is_string and not (inside or "").startswith("map<"):
+                # The field of that name, of a struct or of each in a list.
+                return of_field(inside, index.name)
+            return of_element(inside)
         if name in OF_ELEMENTS:
             return of_element(of_value(next(value.iter_expressions())))
         if name == "split" and value.find(exp.Collate) is None:

@@ -42,7 +42,9 @@ def _below_join(node: Aggregate, facts: Facts) -> Node | None:
         return None
     left, right = frozenset(join.left.output), frozenset(join.right.output)
     groups = {plain(value) for _, value in node.groups}
-    if not any(key <= groups for key in unique_keys(join.left, facts)) or not groups <= left:
+    # Without groups there is a row of no rows, too.
+    by_row = bool(groups) and any(key <= groups for key in unique_keys(join.left, facts))
+    if not by_row or not groups <= left:
         return None
     # Of a row without a partner all columns are NULL, and what is computed of them need not be.
     if not node.aggregates or not all(

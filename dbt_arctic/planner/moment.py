@@ -20,9 +20,16 @@ from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.algebra import Node, walk
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.dialect import Moment
-from dbt_arctic.planner.function_types import OF_ELEMENTS, OF_STRINGS, OF_STRINGS_OR_BYTES, OF_TIMES
+from dbt_arctic.planner.function_types import (
+    OF_DATES,
+    OF_STRINGS,
+    OF_STRINGS_OR_BYTES,
+    OF_TIMES,
+    OF_TRUTH,
+)
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, kind_of
 from dbt_arctic.planner.reasons import at_line, line_of
+from dbt_arctic.planner.types import WHOLES
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
 """Texts that Spark takes for a time when it casts them."""
@@ -164,6 +171,19 @@ _TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtim
 """Functions that a text stays a text in, or of which the value does not depend on its day."""
 
 
+_NO_MOMENTS = (
+    OF_STRINGS
+    | OF_STRINGS_OR_BYTES
+    | OF_DATES
+    | OF_TRUTH
+    | WHOLES
+    | {
+        *("concat", "count", "count_if", "hash", "split", "unix_timestamp", "xxhash64"),
+    }
+)
+"""Functions whose value is none, and has none inside, whatever they are given."""
+
+
 def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
     """Whether a text that tells no date is made a TIMESTAMP, or stands beside one where both become one type.
 
@@ -190,6 +210,8 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
         others = list(parent.iter_expressions())
     elif isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and here.arg_key == "this":
         others = [parent.parent.this]
+    elif isinstance(parent, exp.Case) and here.arg_key == "this":
+        others = [branch.this for branch in parent.args["ifs"]]
     elif isinstance(parent, exp.Tuple):
         # Of a tuple each is compared with that of its place in another one.
         whole = parent.find_ancestor(*_COMPARED)
@@ -208,14 +230,26 @@ def _may_be_moment(value: exp.Expr, types: Mapping[str, str]) -> bool:
     if isinstance(value, exp.Cast):
         return value.to.this in _MOMENTS
     name = function_name(value)
-    if isinstance(value, exp.Dot | exp.Bracket) or name in OF_ELEMENTS:
-        held = [types.get(one.name, "timestamp") for one in value.find_all(exp.Column)]
-        return any("timestamp" in type_.lower() for type_ in held)
-    if name is not None and name not in _OF_ONE_TYPE:
-        return name in OF_TIMES or _MAKE_MOMENTS.fullmatch(name) is not None
-    if isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub) or name is not None:
+    if (
+        isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub)
+        or name in _OF_ONE_TYPE
+    ):
         return any(_may_be_moment(one, types) for one in value.iter_expressions())
-    return isinstance(value, Moment)
+    return _may_hold_moments(value, types)
+
+
+def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
+    """Whether a value may be a moment, or have one inside, which a function takes out."""
+    if isinstance(value, exp.Column):
+        return "timestamp" in types.get(value.name, "timestamp").lower()
+    if isinstance(value, exp.Cast):
+        return "timestamp" in value.to.sql(dialect="spark").lower()
+    name = function_name(value)
+    if name in _NO_MOMENTS or isinstance(value, exp.Literal | exp.Predicate | exp.Connector):
+        return False
+    if isinstance(value, Moment) or name in OF_TIMES or (name and _MAKE_MOMENTS.fullmatch(name)):
+        return True
+    return any(_may_hold_moments(one, types) for one in value.iter_expressions())
 
 
 def moves(*parts: exp.Expression | None) -> bool:

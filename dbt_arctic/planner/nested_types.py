@@ -41,10 +41,12 @@ def of_field(type_: str | None, name: str) -> str | None:
 
 
 def of_element(type_: str | None) -> str | None:
-    """The type of ``x[..]``.
+    """The type of ``x[..]`` with a number or a key in it.
 
     >>> of_element("array<string>"), of_element("map<string,array<int>>"), of_element("string")
     ('string', 'array<int>', None)
+    >>> of_element("array<string collate utf8_lcase>"), of_element("array<time(6)>")
+    (None, None)
     """
     made = _parsed(type_)
     if made is None or made.this not in (*_LISTS, exp.DataType.Type.MAP) or not made.expressions:
@@ -57,9 +59,11 @@ def _parsed(type_: str | None) -> exp.DataType | None:
     if type_ is None or "<" not in type_:
         return None
     try:
-        return exp.DataType.build(type_, dialect=verbatim())
+        made = exp.DataType.build(type_, dialect=verbatim())
     except SqlglotError:
         return None
+    # A collation is left out, and a type that is not known becomes another one.
+    return made if _text(made) == type_text(type_) else None
 
 
 def _text(type_: exp.DataType) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -18,10 +20,11 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import column, plain
 from dbt_arctic.planner.scope import Built
 
-_MERGED = ("float", "date")
-"""Types that an upstream's column may have grown out of by now, of whose values several become one when they
-are cast back: which of them are equal is asked before that.
-"""
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_EXACT = {"float": ("double",), "int": ("double",), "smallint": ("double",), "tinyint": ("double",)}
+_WAYS = ("bigint", "binary", "boolean", "int", "string", "timestamp")
+"""Types to which a value of any part comes by one way, whatever type the parts have together by now."""
 
 
 def as_stored(
@@ -43,13 +46,14 @@ def as_stored(
     wanted: dict[str, set[str | None]] = {}
     for (_, found), type_ in zip(text.names, unsure, strict=True):
         wanted.setdefault(found, set()).add(type_)
+    parts = _InParts(known, identifier)
     # A column that is shown in two types is cast for each by itself.
     below = {
         found: type_
         for found, (type_, *others) in wanted.items()
-        if type_ is not None and type_ not in _MERGED and not others
+        if type_ is not None and not others and parts.may(text.node, found, type_)
     }
-    pushed = _InParts(known, identifier).of(text.node, below) if below else None
+    pushed = parts.of(text.node, below) if below else None
     node, done = (text.node, frozenset[str]()) if pushed is None else (pushed, frozenset(below))
     names: list[tuple[str, str]] = []
     items: dict[str, exp.Expression] = {}
@@ -68,12 +72,59 @@ def _is_of_type(known: str | None, stored: str) -> bool:
     return stored == "void" or known == type_text(stored)
 
 
+def _keeps(found: str | None, stored: str) -> bool:
+    """Whether all values of a type are values of another one, and different ones stay different.
+
+    >>> _keeps("decimal(10,2)", "decimal(12,2)"), _keeps("int", "decimal(12,2)"), _keeps("int", "bigint")
+    (True, True, True)
+    >>> _keeps("decimal(10,4)", "decimal(12,2)"), _keeps("bigint", "double"), _keeps(None, "int")
+    (False, False, False)
+    """
+    if found is None or _is_of_type(found, stored):
+        return found is not None
+    whole, into = _DIGITS.get(found), _DECIMAL.fullmatch(type_text(stored))
+    if whole is not None and stored in _DIGITS:
+        return whole <= _DIGITS[stored]
+    if into is None:
+        return stored in _EXACT.get(found, ())
+    precision, scale = map(int, into.groups())
+    own = _DECIMAL.fullmatch(found)
+    digits, fraction = map(int, own.groups()) if own is not None else (whole or sys.maxsize, 0)
+    return fraction <= scale and digits - fraction <= precision - scale
+
+
 @dataclass(frozen=True)
 class _InParts:
     """:param known: types of columns. :param identifier: makes a name that nothing has yet."""
 
     known: Mapping[str, str]
     identifier: Callable[[str], str]
+
+    def may(self, node: Node, name: str, type_: str, *, compared: bool = False) -> bool:
+        """Whether casting each part gives what Spark gives, which brings the parts to one type first,
+        compares them where duplicates go, and casts then.
+
+        :param compared: whether rows are compared above.
+        """
+        match node:
+            case Project() | Aggregate():
+                items = dict(node.items) if isinstance(node, Project) else dict(node.groups)
+                below = plain(items[name]) if name in items else None
+                by_row = compared or isinstance(node, Aggregate)
+                return below is not None and self.may(node.child, below, type_, compared=by_row)
+            case UnionAll() | SetOperation():
+                by_row = compared or isinstance(node, SetOperation)
+                place = node.columns.index(name)
+                parts = node.children if isinstance(node, UnionAll) else (node.left, node.right)
+                return all(
+                    _keeps(self.known.get(part.output[place]), type_)
+                    or _is_null(part, part.output[place])
+                    or (not by_row and type_ in _WAYS)
+                    or self.may(part, part.output[place], type_, compared=by_row)
+                    for part in parts
+                )
+            case _:
+                return False
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
         """A set operation that gives columns of these types, each part by itself: what is asked of a column
@@ -109,7 +160,8 @@ class _InParts:
         own = {name: type_ for name, type_ in own.items() if not _is_of_type(self.known.get(name), type_)}
         if not own:
             return part
-        nested = self.of(part, own)
+        may = all(self.may(part, name, type_) for name, type_ in own.items())
+        nested = self.of(part, own) if may else None
         if nested is not None:
             return nested
         items = tuple(
@@ -117,6 +169,10 @@ class _InParts:
             for name in part.output
         )
         return Project(part, items)
+
+
+def _is_null(node: Node, name: str) -> bool:
+    return isinstance(node, Project) and isinstance(dict(node.items)[name], exp.Null)
 
 
 def _cast(name: str, type_: str) -> exp.Expression:

@@ -184,6 +184,22 @@ def test_what_random_cases_do_not_have(name: str) -> None:
     assert set(found) == ({"nothing"} if name in WITHOUT else {"incremental"})
 
 
+@pytest.mark.parametrize(
+    "one",
+    [
+        "SELECT max(t1.id) AS id FROM a AS t1 HAVING max(t1.id) > 5",
+        "SELECT g.id FROM (SELECT max(t1.id) AS id FROM a AS t1) AS g CROSS JOIN c AS t3 GROUP BY g.id",
+    ],
+)
+def test_without_groups_there_is_a_row_of_no_rows(one: str) -> None:
+    sql = f"SELECT 1 AS o1, count(t2.v) AS o2 FROM ({one}) AS l LEFT JOIN b AS t2 ON t2.aid = l.id"
+    database, found = Database(), Counter[str]()
+    for seed in range(25):
+        verdict = judge_inside(database, Case(seed, sql, ("o1", "o2"), ("o1",), frozenset()))
+        found["nothing" if verdict is None else verdict.outcome] += 1
+    assert "wrong" not in found
+
+
 def _same_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inner, "sql_of", lambda node: "")
 

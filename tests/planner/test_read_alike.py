@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from sqlglot import exp
 
 from dbt_arctic.planner.parse import Schemas, parse
 from dbt_arctic.planner.plan import full_sql, understand
@@ -393,15 +394,20 @@ OF_TWO = "SELECT id, d AS x FROM t UNION ALL SELECT id, e AS x FROM t"
         (OF_TWO.replace(" ALL", ""), "decimal(12,2)", ["CAST(`t`.`d` AS DECIMAL(12, 2))"]),
         (OF_TWO.replace("UNION ALL", "EXCEPT"), "decimal(12,2)", ["CAST(`t`.`d` AS DECIMAL(12, 2))"]),
         (
-            f"{OF_TWO.replace('SELECT id, e', 'SELECT id, n * d')} UNION ALL SELECT id, NULL FROM t",
-            "decimal(21,2)",
+            f"{OF_TWO} UNION ALL SELECT id, NULL FROM t UNION ALL SELECT id, 0 FROM t",
+            "decimal(12,2)",
             [
-                "CAST(`t`.`d` AS DECIMAL(21, 2))",
-                "CAST((`t_2`.`n` * `t_2`.`d`) AS DECIMAL(21, 2))",
-                "CAST((NULL) AS DECIMAL(21, 2))",
+                "CAST(`t`.`d` AS DECIMAL(12, 2))",
+                "CAST((NULL) AS DECIMAL(12, 2))",
+                *("CAST(CAST(0", "AS DECIMAL(12, 2))"),
             ],
         ),
-        (OF_TWO.replace("e AS", "n AS"), "decimal(10,2)", ["CAST(`t_2`.`n` AS DECIMAL(10, 2))"]),
+        (
+            "SELECT id, n AS x FROM t UNION ALL SELECT n, n + id FROM t",
+            "bigint",
+            ["CAST(`t`.`n` AS", "CAST((`t_2"],
+        ),
+        (OF_TWO.replace("e AS", "n AS"), "decimal(12,2)", ["CAST(`t`.`d` AS DEC", "CAST(`t_2`.`n` AS DEC"]),
     ],
 )
 def test_each_part_of_a_union_has_the_type_that_is_stored(view: str, stored: str, casts: list[str]) -> None:
@@ -414,17 +420,33 @@ def test_each_part_of_a_union_has_the_type_that_is_stored(view: str, stored: str
         assert text.count("CAST(") == len(casts)
 
 
-@pytest.mark.parametrize("stored", ["float", "date"])
-def test_what_may_have_been_told_apart_by_more_is_cast_after_a_union(stored: str) -> None:
-    schemas: Schemas = {
-        "t": [("id", "bigint"), ("a", "double" if stored == "float" else "timestamp")],
-        "v": [("id", "bigint"), ("x", stored)],
-    }
-    views = {"v": parse("SELECT id, a AS x FROM t UNION SELECT -id, a FROM t")}
+@pytest.mark.parametrize(
+    ("type_", "value", "stored"),
+    [
+        ("double", "a", "float"),
+        ("timestamp", "a", "date"),
+        ("array<double>", "a", "array<float>"),
+        ("bigint", "id / a", "decimal(23,13)"),
+        ("bigint", "a * 2", "double"),
+    ],
+)
+@pytest.mark.parametrize("operator", ["UNION", "EXCEPT", "INTERSECT ALL"])
+def test_what_may_have_been_told_apart_by_more_is_cast_after_it_was_compared(
+    type_: str, value: str, stored: str, operator: str
+) -> None:
+    schemas: Schemas = {"t": [("id", "bigint"), ("a", type_)], "v": [("id", "bigint"), ("x", stored)]}
+    views = {"v": parse(f"SELECT id, {value} AS x FROM t {operator} SELECT -id, {value} FROM t")}
     text = full_sql(understand(parse("SELECT id, x FROM v"), schemas, None, views), InDuckDB())
-    assert text.index("CAST(") < text.index("GROUP BY")
-    assert text.count(f" AS {stored.upper()})") == text.count("CAST(") == 1
-    assert text.index("CAST(") < text.index("UNION ALL")
+    cast = text.index(f" AS {exp.DataType.build(stored).sql(dialect='spark')})")
+    assert cast < text.index("UNION ALL" if operator == "UNION" else operator)
+
+
+def test_a_comparison_inside_of_a_union_is_one_of_what_is_compared_there() -> None:
+    """Of large numbers as doubles, two would be one."""
+    schemas: Schemas = {"t": [("id", "bigint"), ("d", "double")], "v": [("x", "double")]}
+    views = {"v": parse("SELECT id AS x FROM t UNION SELECT -id FROM t UNION ALL SELECT d * 2 FROM t")}
+    with pytest.raises(CannotPlan, match="UNION"):
+        understand(parse("SELECT count(*) AS n FROM v"), schemas, None, views)
 
 
 def test_names_of_fields_are_no_other_type_of_a_view() -> None:

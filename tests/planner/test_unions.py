@@ -213,6 +213,8 @@ def test_of_a_type_that_is_not_known_equal_values_may_be_others_in_a_union(sql: 
         ("ls[0].k", "element_at(l, 1)", True),
         ("split(s, ',')[0]", "m['a']", True),
         ("ls.k", "l", True),
+        ("ls['k']", "l", True),
+        ("st['k']", "s", True),
         ("st.inner.n", "s", False),
         ("st.k", "n", False),
         ("split(s, ',')", "s", False),
