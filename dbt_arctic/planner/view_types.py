@@ -23,7 +23,7 @@ from dbt_arctic.planner.scope import Built
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _EXACT = {"float": ("double",), "int": ("double",), "smallint": ("double",), "tinyint": ("double",)}
-_WAYS = ("bigint", "binary", "boolean", "int", "string", "timestamp")
+_WAYS = ("bigint", "boolean", "int", "timestamp")
 """Types to which a value of any part comes by one way, whatever type the parts have together by now."""
 
 

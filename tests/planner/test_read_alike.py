@@ -403,7 +403,7 @@ OF_TWO = "SELECT id, d AS x FROM t UNION ALL SELECT id, e AS x FROM t"
             ],
         ),
         (
-            "SELECT id, n AS x FROM t UNION ALL SELECT n, n + id FROM t",
+            "SELECT id, n AS x FROM t UNION ALL SELECT id, n + id FROM t",
             "bigint",
             ["CAST(`t`.`n` AS", "CAST((`t_2"],
         ),
