@@ -245,8 +245,11 @@ def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
     if isinstance(value, exp.Cast):
         return "timestamp" in value.to.sql(dialect="spark").lower()
     name = function_name(value)
-    if name in _NO_MOMENTS or isinstance(value, exp.Literal | exp.Predicate | exp.Connector):
+    if name in _NO_MOMENTS or isinstance(value, exp.Predicate | exp.Connector):
         return False
+    if isinstance(value, exp.Literal):
+        # The schema of a JSON.
+        return "timestamp" in value.name.lower()
     if isinstance(value, Moment) or name in OF_TIMES or (name and _MAKE_MOMENTS.fullmatch(name)):
         return True
     return any(_may_hold_moments(one, types) for one in value.iter_expressions())
