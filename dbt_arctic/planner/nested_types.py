@@ -56,13 +56,13 @@ def of_element(type_: str | None) -> str | None:
 
 @cache
 def _parsed(type_: str | None) -> exp.DataType | None:
-    if type_ is None or "<" not in type_:
+    if type_ is None or "<" not in type_ or " collate " in type_.lower():
         return None
     try:
         made = exp.DataType.build(type_, dialect=verbatim())
     except SqlglotError:
         return None
-    # A collation is left out, and a type that is not known becomes another one.
+    # A type that is not known becomes another one.
     return made if _text(made) == type_text(type_) else None
 
 

@@ -15,7 +15,10 @@ from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.edge import Alongside
 from dbt_arctic.refresh.shared_rows import SharedRows
+from tests.extent import extent
 from tests.spark.keyed.conftest import Orders
+
+ROUNDS = extent(3, 4)
 
 LINES = {"order_id": "bigint", "line": "int", "amount": "bigint", "kind": "string"}
 ORDERS = {"id": "bigint", "customer": "int", "day": "date"}
@@ -116,7 +119,7 @@ def made(shop: Any) -> Shop:
 def test_models_over_kept_rows_are_those_of_their_queries(made: Shop) -> None:
     for model in made.models:
         made.refresh(model)
-    for number in range(4):
+    for number in range(ROUNDS):
         made.change()
         if number == 2:
             made.change()  # several commits
@@ -164,7 +167,7 @@ def test_the_first_model_keeps_what_the_others_asked_for_when_they_were_built(to
 def test_what_is_foreseen_is_right_in_any_order_and_after_a_model_fell_behind(together: Shop) -> None:
     for model in together.models:
         together.refresh(model)
-    for number in range(4):
+    for number in range(ROUNDS):
         together.change()
         order = list(together.models)
         together.chance.shuffle(order)
