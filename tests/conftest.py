@@ -27,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST_FIRST = (
+    "tests/spark/keyed/test_auto_shared.py",
     "tests/dbt/test_example.py",
     "tests/spark/keyed/test_erase.py",
     "tests/spark/keyed/test_switches.py",
