@@ -33,12 +33,9 @@ class Dependency(NamedTuple):
 def dependencies(node: Node, facts: Facts) -> list[Dependency]:
     """What keys of upstreams and groups determine among the columns of ``node``."""
     match node:
-        case Scan() if node.state != "signed":
-            by_name = {stored: name for name, stored in node.columns}
-            key = facts.of(node).key
-            if not key or any(one not in by_name for one in key):
-                return []
-            return [Dependency(frozenset(by_name[one] for one in key), frozenset(node.output))]
+        case Scan():
+            key = key_of(node, facts)
+            return [] if key is None else [Dependency(key, frozenset(node.output))]
         case Filter() | Window() | Limit():
             return dependencies(node.child, facts)
         case Project():
@@ -66,6 +63,15 @@ def without_dependent(columns: Mapping[str, exp.Expression], known: list[Depende
     return frozenset(left)
 
 
+def key_of(node: Scan, facts: Facts) -> frozenset[str] | None:
+    """An upstream's key; ``None`` where it has none, or not all of it is read."""
+    if node.state == "signed":
+        return None  # a key may have a row of either state
+    stored = frozenset(facts.of(node).key)
+    named = frozenset(name for name, one in node.columns if one in stored)
+    return named if stored and len(named) == len(stored) else None
+
+
 def numbered(node: Node, name: str) -> frozenset[str] | None:
     """The columns of which each combination of values is numbered from 1 on by the column ``name``; ``None``
     where it is no ``row_number()``, or not all of them are there.
@@ -76,7 +82,7 @@ def numbered(node: Node, name: str) -> frozenset[str] | None:
         case Project():
             items = dict(node.items)
             found = numbered(node.child, plain(items[name]) or "") if name in items else None
-            return None if found is None else _under(items, found)
+            return None if found is None else under(items, found)
         case Window():
             item = dict(node.items).get(name)
             if item is None:
@@ -99,14 +105,14 @@ def _is_of(value: exp.Expression, columns: frozenset[str]) -> bool:
 def _shown(known: list[Dependency], items: Mapping[str, exp.Expression]) -> list[Dependency]:
     found = []
     for key, columns in known:
-        named = _under(items, key)
+        named = under(items, key)
         if named is not None:
             follow = frozenset(name for name, value in items.items() if _is_of(value, columns))
             found.append(Dependency(named, follow))
     return found
 
 
-def _under(items: Mapping[str, exp.Expression], columns: frozenset[str]) -> frozenset[str] | None:
+def under(items: Mapping[str, exp.Expression], columns: frozenset[str]) -> frozenset[str] | None:
     """What columns are called above; ``None`` where one of them is not shown."""
     names: dict[str, str] = {}
     for name, value in items.items():

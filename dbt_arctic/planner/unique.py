@@ -19,7 +19,7 @@ from dbt_arctic.planner.algebra import (
     scans,
     walk,
 )
-from dbt_arctic.planner.dependent import dependencies, numbered, without_dependent
+from dbt_arctic.planner.dependent import dependencies, key_of, numbered, under, without_dependent
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import equalities, plain
 
@@ -53,28 +53,17 @@ def has_small_groups(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> b
 def unique_keys(node: Node, facts: Facts) -> Keys:
     """Sets of columns of which no two rows of ``node`` have the same values (NULLs as values)."""
     match node:
-        case Scan() if node.state == "signed":
-            return _NONE  # a key may have a row of either state
         case Scan():
-            key = facts.of(node).key
-            by_name = {stored: name for name, stored in node.columns}
-            shown_all = bool(key) and by_name.keys() >= set(key)
-            return frozenset({frozenset(by_name[one] for one in key)}) if shown_all else _NONE
+            key = key_of(node, facts)
+            return _NONE if key is None else frozenset({key})
         case Filter():
             firsts = (numbered(node, name) for name in _ones(node.conditions))
             return unique_keys(node.child, facts) | {one for one in firsts if one is not None}
         case Window() | Limit():
             return unique_keys(node.child, facts)
         case Project():
-            shown: dict[str, str] = {}
-            for name, value in node.items:
-                below = plain(value)
-                if below is not None:
-                    shown.setdefault(below, name)
-            found = unique_keys(node.child, facts)
-            return frozenset(
-                frozenset(shown[one] for one in key) for key in found if all(one in shown for one in key)
-            )
+            named = (under(dict(node.items), key) for key in unique_keys(node.child, facts))
+            return frozenset(key for key in named if key is not None)
         case Aggregate():
             if node.grouping_sets is not None:
                 return _NONE

@@ -58,9 +58,11 @@ def as_stored(
     names: list[tuple[str, str]] = []
     items: dict[str, exp.Expression] = {}
     for (name, found), type_ in zip(text.names, unsure, strict=True):
-        is_sure = type_ is None or found in done
-        made = found if is_sure else identifier(name)
-        items[made] = column(found) if is_sure or type_ is None else _cast(found, type_)
+        if type_ is None or found in done:
+            made, items[found] = found, column(found)
+        else:
+            made = identifier(name)
+            items[made] = _cast(found, type_)
         names.append((name, made))
     if tuple(names) == text.names:
         return replace(text, node=node)
