@@ -147,6 +147,6 @@ def test_a_time_without_a_day_is_one_of_today(sql: str, is_time: bool) -> None:
         ("slots", "array<string>"),
     ]
     query = understand(sql, {"t": [("id", "int"), ("at", "timestamp"), ("opens", "string"), *inside]})
-    found = depends_on_time(query.node, query.types, Facts({}))
+    found = depends_on_time(query.node, query.types, Facts({"t": UpstreamFacts(True)}))
     assert (found is not None) is is_time
     assert may_depend_on_time(parse(sql)) or not is_time
