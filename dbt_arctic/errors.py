@@ -94,6 +94,11 @@ class PackageUnfit(ArcticError):
     title = "An installed Python package does not let SQL be analysed"
 
 
+class ClassArchiveError(ArcticError):
+    code = "AR-110"
+    title = "A class archive could not be made"
+
+
 # 2xx: a statement
 
 

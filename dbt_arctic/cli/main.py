@@ -20,6 +20,7 @@ COMMANDS = {
     "adopt": "adopt",
     "changes": "history",
     "check": "check",
+    "class-archive": "class_archive",
     "clean": "clean",
     "compact": "compact",
     "doctor": "doctor",
@@ -48,7 +49,7 @@ class Commands(click.Group):
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(import_module(f"dbt_arctic.cli.{COMMANDS[cmd_name]}"), cmd_name)
+        found = getattr(import_module(f"dbt_arctic.cli.{COMMANDS[cmd_name]}"), cmd_name.replace("-", "_"))
         assert isinstance(found, click.Command)
         return found
 

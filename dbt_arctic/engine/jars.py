@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,8 +19,18 @@ def cache_folder(conf: Mapping[str, str]) -> Path:
 def missing_jars(conf: Mapping[str, str]) -> list[str]:
     """The coordinates of ``spark.jars.packages`` that the cache does not hold yet."""
     jars = cache_folder(conf) / "jars"
-    wanted = [part.strip() for part in conf.get("spark.jars.packages", "").split(",") if part.strip()]
-    return [coordinates for coordinates in wanted if not (jars / _file_name(coordinates)).exists()]
+    return [
+        coordinates for coordinates in _coordinates(conf) if not (jars / _file_name(coordinates)).exists()
+    ]
+
+
+def cached_jars(conf: Mapping[str, str]) -> list[Path] | None:
+    """The jars of ``spark.jars.packages`` themselves; ``None`` where one is not in the cache, or damaged.
+
+    Not the jars that these depend on, of which only Ivy knows.
+    """
+    jars = [cache_folder(conf) / "jars" / _file_name(coordinates) for coordinates in _coordinates(conf)]
+    return jars if all(zipfile.is_zipfile(jar) for jar in jars) else None
 
 
 @contextlib.contextmanager
@@ -36,6 +47,10 @@ def fetching(conf: Mapping[str, str]) -> Iterator[None]:
     with (folder / "dbt-arctic.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _coordinates(conf: Mapping[str, str]) -> list[str]:
+    return [part.strip() for part in conf.get("spark.jars.packages", "").split(",") if part.strip()]
 
 
 def _file_name(coordinates: str) -> str:

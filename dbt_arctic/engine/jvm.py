@@ -14,12 +14,15 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.launch import launch_conf
+from dbt_arctic.engine.local_files import prepare_local_files
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
 from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import (
@@ -51,6 +54,22 @@ class SparkProcess:
     @property
     def context(self) -> Any:
         return self.root.sparkContext
+
+    # py4j looks a class up by trying each part of its name as a class of each imported package, in each jar.
+
+    @cached_property
+    def session_class(self) -> Any:
+        """The class ``SparkSession`` of the JVM."""
+        return self.context._jvm.org.apache.spark.sql.classic.SparkSession
+
+    @cached_property
+    def skip_commands(self) -> Any:
+        """The mode in which a plan is analysed and a command in it is not run."""
+        return self.context._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+
+    @cached_property
+    def _sql_conf(self) -> Any:
+        return self.context._jvm.org.apache.spark.sql.internal.SQLConf
 
     @property
     def is_ours(self) -> bool:
@@ -123,12 +142,11 @@ class SparkProcess:
         fixed: list[str] = []
         session = self.root.newSession()
         runtime_conf = session.conf
-        sql_conf = session._jvm.org.apache.spark.sql.internal.SQLConf
         for key in sorted(wanted.keys() | self.conf.keys() if self.is_ours else wanted.keys()):
             old, new = self.conf.get(key), wanted.get(key)
             if old == new:
                 continue
-            if key.startswith("spark.sql.") and not sql_conf.isStaticConfigKey(key):
+            if key.startswith("spark.sql.") and not self._sql_conf.isStaticConfigKey(key):
                 if new is None:
                     runtime_conf.unset(key)
                 else:
@@ -157,15 +175,21 @@ def running(settings: SparkSettings) -> SparkProcess:
         return _running
 
 
-def stop() -> None:
-    """Stop the Spark of this process if this module started it. Open connections fail afterwards."""
+def stop(wait_s: float = 0) -> None:
+    """Stop the Spark of this process if this module started it. Open connections fail afterwards.
+
+    :param wait_s: how long to wait for the end of the JVM, in seconds.
+    """
     global _running
     with _lock:
         if _running is None:
             return
+        java = getattr(_running.context._gateway, "proc", None)
         if _running.is_ours and _running.is_alive():
             _running.root.stop()
         _forget()
+        if java is not None and wait_s:
+            java.wait(wait_s)
 
 
 def _started(settings: SparkSettings) -> SparkProcess:
@@ -183,7 +207,9 @@ def _started(settings: SparkSettings) -> SparkProcess:
     full = {"spark.sql.warehouse.dir": str(folder / "spark-warehouse")} | wanted
     # Only what the launcher itself needs is written, the rest is handed over inside the JVM.
     at_launch = {
-        key: value for key, value in full.items() if not key.startswith(("spark.sql.", "spark.hadoop."))
+        key: value
+        for key, value in launch_conf(full, settings, java).items()
+        if not key.startswith(("spark.sql.", "spark.hadoop."))
     }
     launch_file = folder / "launch.conf"
     write_properties(launch_file, at_launch)
@@ -203,7 +229,7 @@ def _started(settings: SparkSettings) -> SparkProcess:
         blank_secrets(log_path)
         root = SparkSession.builder.getOrCreate()
         if context._jsc.isLocal():
-            _leave_out_checksum_files(context)
+            prepare_local_files(context)
     except PySparkRuntimeError as error:
         _forget()
         blank_secrets(log_path)
@@ -273,19 +299,6 @@ def _is_stopped(context: Any) -> bool:
         return bool(context._jsc.sc().isStopped())
     except Exception:  # the connection to the JVM is gone, in one of py4j's many ways
         return True
-
-
-def _leave_out_checksum_files(context: Any) -> None:
-    """Write no ``.crc`` file beside each file on a local disk.
-
-    Hadoop starts the program ``chmod`` for every file that it makes, so they cost a small commit a sixth of
-    its time, and each read another file. Iceberg and Parquet do not need them. No setting turns them off.
-    """
-    jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()
-    if hadoop.get("fs.file.impl") is not None:  # not Hadoop's own; whoever names it decides what it writes
-        return
-    files = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("file:///"), hadoop)
-    files.setWriteChecksum(False)  # Hadoop keeps this object: every thread of the JVM writes through it
 
 
 def _makes_no_difference(key: str, running: str | None, wanted: str | None) -> bool:

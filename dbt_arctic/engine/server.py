@@ -25,6 +25,7 @@ from dbt_arctic import secret
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
+from dbt_arctic.engine.launch import launch_conf
 from dbt_arctic.engine.private_file import blank_secrets, write_private, write_properties
 from dbt_arctic.engine.settings import SparkSettings, session_conf
 from dbt_arctic.engine.startup import start_error
@@ -165,7 +166,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
         "spark.connect.authenticate.token": token,
         SERVER_ID_KEY: server_id,
     }
-    write_properties(conf_file, conf)
+    write_properties(conf_file, launch_conf(conf, settings, java))
     environment = {
         **os.environ,
         "JAVA_HOME": java.home,

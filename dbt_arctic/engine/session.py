@@ -77,10 +77,10 @@ class SessionConnection:
         from pyspark.sql.types import StructType
 
         session = self.session
-        with translated(sql, self.process), _active(session):
+        process = self.process
+        with translated(sql, process), _active(session, process):
             state = session._jsparkSession.sessionState()
-            mode = session._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-            execution = state.executePlan(state.sqlParser().parsePlan(sql), mode)
+            execution = state.executePlan(state.sqlParser().parsePlan(sql), process.skip_commands)
             execution.assertAnalyzed()
             schema = StructType.fromJson(json.loads(execution.analyzed().schema().json()))
         return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
@@ -117,9 +117,9 @@ class SessionConnection:
 
 
 @contextmanager
-def _active(session: Any) -> Iterator[None]:
+def _active(session: Any, process: jvm.SparkProcess) -> Iterator[None]:
     """Make a session the one of this thread: a parser takes its settings from there, and else Spark's own."""
-    sessions = session._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions = process.session_class
     before = sessions.getActiveSession()
     sessions.setActiveSession(session._jsparkSession)
     try:

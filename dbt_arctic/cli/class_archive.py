@@ -1,0 +1,50 @@
+"""``dbt-arctic class-archive``: with an archive of its classes, every Spark of this machine starts sooner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from dbt_arctic.engine import class_archive as archives
+from dbt_arctic.engine import class_archive_build
+
+
+@click.group()
+def class_archive() -> None:
+    """Make Spark start in half the time: an archive of its classes, used by every later run."""
+
+
+@class_archive.command()
+@click.option("--java-home", help="The Java of the archive, if the profile names one as java_home.")
+def create(java_home: str | None) -> None:
+    """Make the archive for this Java and pyspark. Takes about a minute and 180 MB of disk."""
+    with Console(stderr=True).status("Running a Spark to see which classes it loads"):
+        archive = class_archive_build.create(java_home)
+    click.echo(f"Created {_described(archive)}")
+    click.echo("Every Spark that dbt or dbt-arctic starts on this machine uses it from now on.")
+
+
+@class_archive.command()
+def show() -> None:
+    """List the archives of this machine."""
+    found = archives.existing()
+    for archive in found:
+        click.echo(_described(archive))
+    if not found:
+        click.echo("There is no class archive. Make one with: dbt-arctic class-archive create")
+
+
+@class_archive.command()
+def remove() -> None:
+    """Remove all archives of this machine."""
+    removed = class_archive_build.remove()
+    for archive in removed:
+        click.echo(f"Removed {archive}")
+    if not removed:
+        click.echo("There is no class archive.")
+
+
+def _described(archive: Path) -> str:
+    return f"{archive} ({archive.stat().st_size / 1_000_000:.0f} MB)"

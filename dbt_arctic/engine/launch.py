@@ -1,0 +1,59 @@
+"""How a Spark on this machine is launched: with jars that are already here, and with its class archive.
+
+Ivy takes two seconds of each start to resolve coordinates whose jars it fetched long ago, and jars that Spark
+adds after its start are not covered by a class archive. So where the jars are known and in the cache, the JVM
+gets them on its class path. Pure functions over settings and folders; nothing is started here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from dbt_arctic.engine import class_archive
+from dbt_arctic.engine.jars import cached_jars
+from dbt_arctic.engine.java import Java
+from dbt_arctic.engine.settings import SparkSettings
+
+CLASS_PATH = "spark.driver.extraClassPath"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PACKAGES = ("spark.jars.packages", "spark.jars.repositories")
+
+
+def launch_conf(conf: Mapping[str, str], settings: SparkSettings, java: Java) -> dict[str, str]:
+    """The conf to launch with.
+
+    :param conf: every conf of the Spark, as ``session_conf`` makes it.
+    :returns: the same conf with the jars of ``spark.jars.packages`` on the class path, and with the class
+        archive of this Java and these jars if there is one. The conf as it is where the jars have to be
+        fetched or shipped, or where the user chooses jars or class path.
+    """
+    launched = dict(conf)
+    jars = _known_jars(conf, settings)
+    if jars is None:
+        return launched
+    for key in _PACKAGES:
+        launched.pop(key, None)
+    launched[CLASS_PATH] = os.pathsep.join(map(str, jars))
+    archive = class_archive.path(java, jars)
+    options = launched.get(JAVA_OPTIONS, "")
+    if archive.exists() and not class_archive.is_chosen(options, os.environ):
+        launched[JAVA_OPTIONS] = f'{options} "{class_archive.USE}{archive}"'.strip()
+    return launched
+
+
+def _known_jars(conf: Mapping[str, str], settings: SparkSettings) -> list[Path] | None:
+    """The jars of our own coordinates, which have no dependencies that Spark lacks."""
+    is_ours = settings.packages is None and not settings.spark_conf.keys() & {CLASS_PATH, *_PACKAGES}
+    if not is_ours or settings.cores is None or _has_defaults_file():
+        return None
+    return cached_jars(conf)
+
+
+def _has_defaults_file() -> bool:
+    """Whether the user has a ``spark-defaults.conf``, which may set the class path as well."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    folder = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call] # pyspark's
+    return Path(folder, "spark-defaults.conf").exists()
