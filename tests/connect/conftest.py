@@ -18,6 +18,13 @@ from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.settings import SparkSettings
 from tests.spark.keyed.conftest import cut_off, schema, shop  # noqa: F401  # the same stories, told to a server
 
+SPARK_CONF = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""A handful of rows: what costs is to plan and to compile."""
+
 
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -38,7 +45,7 @@ def server_settings(warehouse: Path) -> SparkSettings:
         warehouse=str(warehouse),
         master="local[2]",
         driver_memory="1g",
-        spark_conf={"spark.sql.shuffle.partitions": "2"},
+        spark_conf=SPARK_CONF,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,8 +13,6 @@ from typing import Any
 import duckdb
 import pytest
 import yaml
-
-from tests.java import environment_of_child
 
 DEMO = Path(__file__).resolve().parents[2] / "example_project" / "demo.py"
 PROJECT = DEMO.parent
@@ -25,7 +24,7 @@ LAST_LINE = re.compile(r"demo: (\d+) rounds, (\d+) models, (\d+) differences, \d
 def run_demo(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(DEMO), "--dir", str(work), *arguments]
     environment = {
-        **environment_of_child(),
+        **os.environ,
         "DBT_PROFILES_DIR": str(quick_profile(work.with_name("profile"))),
     }
     return subprocess.run(

@@ -26,7 +26,6 @@ from typing import IO
 
 from dbt_arctic.engine.session import SessionEngine
 from tests.faults.child import RUNS_EACH, encode
-from tests.java import environment_of_child
 from tests.model.machine import KEYS
 from tests.model.operations import Operation, perform
 from tests.model.spark import SparkWorld
@@ -59,7 +58,6 @@ class Victim:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.child", str(warehouse), schema],
             cwd=ROOT,
-            env=environment_of_child(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from tests.faults.disks import obey_permissions
-from tests.java import environment_of_child
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +21,6 @@ def test_nothing_is_lost_on_a_disk_that_is_full_or_read_only(tmp_path: Path) -> 
             *("tests/faults/disk_cases.py", f"--basetemp={tmp_path / 'disk'}"),
         ],
         cwd=ROOT,
-        env=environment_of_child(),
         capture_output=True,
         text=True,
         check=False,

@@ -94,7 +94,7 @@ def main() -> int:
     steps, begun_with = int(told[0]), int(told[1])
     on_spark = int(told[2]) if told[2] else steps // 10
     kills = int(told[3]) if told[3] else steps // 200
-    java.choose()
+    java.choose(java.HOURS)
     soak = Soak(begun_with)
     done = soak.stories(steps, MemoryWorld, "in memory", STORIES_AT_ONCE)
     spark = killed = 0

@@ -22,7 +22,7 @@ from tests.planner.oracle import Database, InDuckDB, to_duckdb
 from tests.planner.random_queries import Case
 from tests.planner.tally import tally
 
-CASES = extent(120, 250)
+CASES = extent(80, 250)
 TPCH = {"q13", "q15", "q17", "q20", "q22"}
 SALES = {"s": (("id", "int"), ("c", "int"), ("x", "int")), "k": (("id", "int"), ("n", "int"))}
 KEYS = {"s": ("id",), "k": ("id",)}

@@ -18,7 +18,7 @@ from tests.extent import extent
 from tests.planner.tally import tally
 from tests.planner.timed import OPERATORS
 
-CASES = extent(150, 300)
+CASES = extent(100, 300)
 
 
 def test_what_time_moves_is_found() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine.server import Server
+from tests.connect.conftest import SPARK_CONF
 from tests.dbt.suite.conftest import *  # noqa: F403
 from tests.dbt.suite.conftest import _schemas_are_left  # noqa: F401  # for every test
 
@@ -23,5 +24,5 @@ def dbt_profile_target(server: Server) -> dict[str, Any]:
         "token": server.token,
         "catalog": "lake",
         "threads": 2,
-        "spark_conf": {"spark.sql.shuffle.partitions": 2},
+        "spark_conf": SPARK_CONF,
     }

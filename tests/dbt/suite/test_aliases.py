@@ -31,6 +31,7 @@ class TestAliasErrors(SparkLiterals, BaseAliasErrors):
     pass
 
 
+@pytest.mark.long
 class TestSameAliasDifferentSchemas(SparkLiterals, BaseSameAliasDifferentSchemas):
     pass
 

@@ -35,6 +35,7 @@ class TestSingularTests(BaseSingularTests):
     pass
 
 
+@pytest.mark.long
 class TestSingularTestsEphemeral(BaseSingularTestsEphemeral):
     pass
 
@@ -43,10 +44,12 @@ class TestEmpty(BaseEmpty):
     pass
 
 
+@pytest.mark.long
 class TestEphemeral(BaseEphemeral):
     pass
 
 
+@pytest.mark.long
 class TestIncremental(BaseIncremental):
     pass
 
@@ -59,6 +62,7 @@ class TestIncrementalNotSchemaChange(BaseIncrementalNotSchemaChange):
     pass
 
 
+@pytest.mark.long
 class TestGenericTests(BaseGenericTests):
     pass
 
@@ -67,10 +71,12 @@ class TestSnapshotCheckCols(BaseSnapshotCheckCols):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotTimestamp(BaseSnapshotTimestamp):
     pass
 
 
+@pytest.mark.long
 class TestAdapterMethod(BaseAdapterMethod):
     pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.dbt_clone.test_dbt_clone import (
     BaseCloneNotPossible,
     BaseClonePossible,
@@ -10,10 +11,12 @@ from dbt.tests.adapter.dbt_clone.test_dbt_clone import (
 )
 
 
+@pytest.mark.long
 class TestClonePossible(BaseClonePossible):
     pass
 
 
+@pytest.mark.long
 class TestCloneNotPossible(BaseCloneNotPossible):
     """A project may ask for plain views, as in the suite by overriding `can_clone_table`."""
 
@@ -22,5 +25,6 @@ class TestCloneSameSourceAndTarget(BaseCloneSameSourceAndTarget):
     pass
 
 
+@pytest.mark.long
 class TestCloneSameTargetAndState(BaseCloneSameTargetAndState):
     pass

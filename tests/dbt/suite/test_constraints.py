@@ -69,10 +69,12 @@ class TestTableColumnsEqual(SparkTypes, BaseTableConstraintsColumnsEqual):
     pass
 
 
+@pytest.mark.long
 class TestViewColumnsEqual(SparkTypes, BaseViewConstraintsColumnsEqual):
     pass
 
 
+@pytest.mark.long
 class TestIncrementalColumnsEqual(SparkTypes, BaseIncrementalConstraintsColumnsEqual):
     pass
 
@@ -155,6 +157,7 @@ class TestTableRollback(SaysWhichRow, BaseConstraintsRollback):
     pass
 
 
+@pytest.mark.long
 class TestIncrementalRollback(SaysWhichRow, BaseIncrementalConstraintsRollback):
     pass
 
@@ -195,5 +198,6 @@ class TestIncrementalContractSqlHeader(BaseIncrementalContractSqlHeader):
         )
 
 
+@pytest.mark.long
 class TestIncrementalForeignKey(BaseIncrementalForeignKeyConstraint):
     """Its model has a unique_key, so its table is keyed. Nothing enforces a foreign key, as dbt warns."""

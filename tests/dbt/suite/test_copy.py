@@ -13,6 +13,7 @@ from dbt.tests.util import run_dbt
 from tests.dbt.suite.conftest import profile_target
 
 
+@pytest.mark.long
 class TestSimpleCopy(SimpleCopyBase):
     def test_simple_copy_with_materialized_views(self, project: Any) -> None:
         """As in the suite: what dbt did not make, a view over it and a view over that do not disturb a run.
@@ -29,10 +30,12 @@ class TestSimpleCopy(SimpleCopyBase):
         assert len(run_dbt()) == 7
 
 
+@pytest.mark.long
 class TestEmptyModelsArentRun(EmptyModelsArentRunBase):
     pass
 
 
+@pytest.mark.long
 class TestSimpleCopyUppercase(BaseSimpleCopyUppercase):
     @pytest.fixture(scope="class")
     def dbt_profile_target(self, dbt_warehouse: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.dbt_debug.test_dbt_debug import BaseDebugInvalidProjectPostgres, BaseDebugPostgres
 
 
@@ -9,5 +10,6 @@ class TestDebug(BaseDebugPostgres):
     pass
 
 
+@pytest.mark.long
 class TestDebugInvalidProject(BaseDebugInvalidProjectPostgres):
     pass

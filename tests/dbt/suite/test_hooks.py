@@ -60,6 +60,7 @@ class TestModelHooks(Hooks, suite.BasePrePostModelHooks):
         assert counted == (2,)
 
 
+@pytest.mark.long
 class TestModelHooksUnderscores(TestModelHooks):
     key = "{}_hook"
 
@@ -72,14 +73,17 @@ class TestHooksOnSeeds(suite.BasePrePostModelHooksOnSeeds):
     pass
 
 
+@pytest.mark.long
 class TestHooksRefsOnSeeds(suite.BaseHooksRefsOnSeeds):
     pass
 
 
+@pytest.mark.long
 class TestHooksOnSeedsPlusPrefixed(suite.BasePrePostModelHooksOnSeedsPlusPrefixed):
     pass
 
 
+@pytest.mark.long
 class TestHooksOnSeedsPlusPrefixedWhitespace(suite.BasePrePostModelHooksOnSeedsPlusPrefixedWhitespace):
     pass
 
@@ -92,6 +96,7 @@ class TestModelHooksInConfig(Hooks, suite.BasePrePostModelHooksInConfig):
     pass
 
 
+@pytest.mark.long
 class TestModelHooksInConfigKwargs(Hooks, suite.BasePrePostModelHooksInConfigKwargs):
     pass
 
@@ -104,6 +109,7 @@ class TestModelHooksInConfigWithCount(Hooks, suite.BasePrePostModelHooksInConfig
         }
 
 
+@pytest.mark.long
 class TestSnapshotHooksInConfigKwargs(suite.BasePrePostSnapshotHooksInConfigKwargs):
     pass
 

@@ -20,6 +20,7 @@ class TestPredicates(BaseIncrementalPredicates):
     pass
 
 
+@pytest.mark.long
 class TestPredicatesByTheirOldName(BaseIncrementalPredicates):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -30,6 +31,7 @@ class TestMergeExcludeColumns(BaseMergeExcludeColumns):
     pass
 
 
+@pytest.mark.long
 class TestUniqueKeyWithMerge(SubBaseIncrementalUniqueKey):
     """Its models without a key are left out: they append, which ``TestUniqueKeyOfKeyedTables`` runs."""
 
@@ -113,6 +115,7 @@ class TestOnSchemaChangeWithMerge(BaseIncrementalOnSchemaChange):
         return {"models": {"+incremental_strategy": "merge"}}
 
 
+@pytest.mark.long
 class TestOnSchemaChangeOfKeyedTables(BaseIncrementalOnSchemaChange):
     def test_run_incremental_fail_on_schema_change(self, project: Any) -> None:
         run_dbt(["run", "--select", "model_a incremental_fail", "--full-refresh"])

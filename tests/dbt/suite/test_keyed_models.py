@@ -81,6 +81,7 @@ class TestCloneOfKeyedTables(BaseClonePossible):
         )
 
 
+@pytest.mark.long
 class TestConcurrencyOfKeyedTables(BaseConcurrency):
     @pytest.fixture(scope="class")
     def dbt_profile_target(self, dbt_profile_target: dict[str, Any]) -> dict[str, Any]:

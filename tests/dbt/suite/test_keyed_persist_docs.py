@@ -49,18 +49,21 @@ class TestKeyedPersistDocsColumnMissing(BasePersistDocsColumnMissing):
         return {"missing_column.sql": keyed(fixtures._MODELS__MISSING_COLUMN)}
 
 
+@pytest.mark.long
 class TestKeyedPersistDocsAllColumnsMissing(BasePersistDocsAllColumnsMissing):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {"all_columns_missing.sql": keyed(fixtures._MODELS__ALL_COLUMNS_MISSING)}
 
 
+@pytest.mark.long
 class TestKeyedPersistDocsQuotedColumnCaseSensitive(BasePersistDocsQuotedColumnCaseSensitive):
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {"quoted_case_sensitive.sql": keyed(fixtures._MODELS__QUOTED_CASE_SENSITIVE, "mycol")}
 
 
+@pytest.mark.long
 class TestKeyedPersistDocsQuotedDescriptionNotAppliedOnMismatch(
     BasePersistDocsQuotedDescriptionNotAppliedOnMismatch
 ):

@@ -18,6 +18,7 @@ SOURCES = """sources:
 """
 
 
+@pytest.mark.long
 class TestSnapshotOfKeyedTable(BaseSimpleSnapshot):
     """The suite writes to `fact` by hand. Here it writes to another table, which `fact` follows."""
 

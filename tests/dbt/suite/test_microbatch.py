@@ -7,6 +7,7 @@ from dbt.tests.adapter.incremental import test_incremental_microbatch as suite
 from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
 
 
+@pytest.mark.long
 class TestMicrobatchOfKeyedTables(BaseMicrobatch):
     pass
 
@@ -17,6 +18,7 @@ class TestMicrobatch(BaseMicrobatch):
         return suite._microbatch_model_sql.replace("unique_key='id', ", "")
 
 
+@pytest.mark.long
 class TestMicrobatchByPartition(BaseMicrobatch):
     @pytest.fixture(scope="class")
     def microbatch_model_sql(self) -> str:

@@ -33,10 +33,12 @@ class TestPersistDocsColumnMissing(BasePersistDocsColumnMissing):
     pass
 
 
+@pytest.mark.long
 class TestPersistDocsAllColumnsMissing(BasePersistDocsAllColumnsMissing):
     pass
 
 
+@pytest.mark.long
 class TestPersistDocsQuotedColumnCaseSensitive(BasePersistDocsQuotedColumnCaseSensitive):
     pass
 

@@ -10,6 +10,7 @@ from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import
 from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
 
 
+@pytest.mark.long
 class TestPredicatesOfMerge(BaseIncrementalPredicates):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:

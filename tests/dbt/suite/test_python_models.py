@@ -24,6 +24,7 @@ class TestPythonModel(BasePythonModelTests):
     pass
 
 
+@pytest.mark.long
 class TestPythonIncremental(BasePythonIncrementalTests):
     pass
 
@@ -34,6 +35,7 @@ class TestPythonIncrementalKeyed(BasePythonIncrementalTests):
         return {"models": {"+incremental_strategy": "upsert"}}
 
 
+@pytest.mark.long
 class TestPythonMetaGet(BasePythonMetaGetTests):
     pass
 

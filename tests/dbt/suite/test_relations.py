@@ -30,6 +30,7 @@ from dbt.tests.adapter.relations.test_dropping_schema_named import BaseDropSchem
 from dbt.tests.util import check_relations_equal, get_relation_columns, run_dbt
 
 
+@pytest.mark.long
 class TestChangeRelationType(BaseChangeRelationTypeValidator):
     pass
 
@@ -54,6 +55,7 @@ class TestNoPopulateCache(BaseNoPopulateCache):
     pass
 
 
+@pytest.mark.long
 class TestEphemeralMulti(BaseEphemeralMulti):
     """As in the suite; the text of the view is Spark's."""
 

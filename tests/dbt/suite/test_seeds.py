@@ -37,22 +37,27 @@ class TestBasicSeeds(DownstreamStays, BaseBasicSeedTests):
     pass
 
 
+@pytest.mark.long
 class TestSeedConfigFullRefreshOn(DownstreamStays, BaseSeedConfigFullRefreshOn):
     pass
 
 
+@pytest.mark.long
 class TestSeedConfigFullRefreshOff(BaseSeedConfigFullRefreshOff):
     pass
 
 
+@pytest.mark.long
 class TestSeedCustomSchema(BaseSeedCustomSchema):
     pass
 
 
+@pytest.mark.long
 class TestSeedWithUniqueDelimiter(BaseSeedWithUniqueDelimiter):
     pass
 
 
+@pytest.mark.long
 class TestSeedWithWrongDelimiter(BaseSeedWithWrongDelimiter):
     pass
 
@@ -61,6 +66,7 @@ class TestSeedWithEmptyDelimiter(BaseSeedWithEmptyDelimiter):
     pass
 
 
+@pytest.mark.long
 class TestSeedEnabledViaConfig(BaseSimpleSeedEnabledViaConfig):
     drops_like_a_user = True
 

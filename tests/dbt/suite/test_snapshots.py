@@ -31,6 +31,7 @@ class TestSnapshotCheck(BaseSnapshotCheck):
     pass
 
 
+@pytest.mark.long
 class TestSnapshotColumnNames(various.BaseSnapshotColumnNames):
     pass
 
@@ -40,6 +41,7 @@ class TestSnapshotColumnNamesFromDbtProject(various.BaseSnapshotColumnNamesFromD
     pass
 
 
+@pytest.mark.long
 class TestSnapshotInvalidColumnNames(various.BaseSnapshotInvalidColumnNames):
     pass
 
@@ -75,6 +77,7 @@ class TestSnapshotValidToCurrent(various.BaseSnapshotDbtValidToCurrent):
         check_relations_equal(project.adapter, ["snapshot_actual", "snapshot_expected"])
 
 
+@pytest.mark.long
 class TestSnapshotNewRecordTimestampMode(BaseSnapshotNewRecordTimestampMode):
     pass
 
@@ -88,6 +91,7 @@ class TestSnapshotNewRecordValidToCurrent(BaseSnapshotNewRecordDbtValidToCurrent
     pass
 
 
+@pytest.mark.long
 class TestSnapshotEphemeralHardDeletes(BaseSnapshotEphemeralHardDeletes):
     pass
 

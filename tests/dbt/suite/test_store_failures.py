@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dbt.tests.adapter.store_test_failures_tests.basic import (
     StoreTestFailuresAsExceptions,
     StoreTestFailuresAsGeneric,
@@ -16,6 +17,7 @@ from dbt.tests.adapter.store_test_failures_tests.test_store_test_failures import
 )
 
 
+@pytest.mark.long
 class TestStoreFailures(BaseStoreTestFailures):
     pass
 
@@ -24,18 +26,22 @@ class TestStoreFailuresLimit(BaseStoreTestFailuresLimit):
     pass
 
 
+@pytest.mark.long
 class TestStoreFailuresAsInteractions(StoreTestFailuresAsInteractions):
     pass
 
 
+@pytest.mark.long
 class TestStoreFailuresAsProjectLevelOff(StoreTestFailuresAsProjectLevelOff):
     pass
 
 
+@pytest.mark.long
 class TestStoreFailuresAsProjectLevelView(StoreTestFailuresAsProjectLevelView):
     pass
 
 
+@pytest.mark.long
 class TestStoreFailuresAsProjectLevelEphemeral(StoreTestFailuresAsProjectLevelEphemeral):
     pass
 
@@ -44,5 +50,6 @@ class TestStoreFailuresAsGeneric(StoreTestFailuresAsGeneric):
     pass
 
 
+@pytest.mark.long
 class TestStoreFailuresAsExceptions(StoreTestFailuresAsExceptions):
     pass

@@ -53,10 +53,12 @@ from dbt.tests.adapter.utils.test_timestamps import BaseCurrentTimestamps
 from dbt.tests.adapter.utils.test_validate_sql import BaseValidateSqlMethod
 
 
+@pytest.mark.long
 class TestTypeBigInt(BaseTypeBigInt):
     pass
 
 
+@pytest.mark.long
 class TestTypeBoolean(BaseTypeBoolean):
     pass
 
@@ -79,42 +81,52 @@ class TestTypeNumeric(BaseTypeNumeric):
     pass
 
 
+@pytest.mark.long
 class TestTypeString(BaseTypeString):
     pass
 
 
+@pytest.mark.long
 class TestTypeTimestamp(BaseTypeTimestamp):
     pass
 
 
+@pytest.mark.long
 class TestAnyValue(BaseAnyValue):
     pass
 
 
+@pytest.mark.long
 class TestArrayAppend(BaseArrayAppend):
     pass
 
 
+@pytest.mark.long
 class TestArrayConcat(BaseArrayConcat):
     pass
 
 
+@pytest.mark.long
 class TestArrayConstruct(BaseArrayConstruct):
     pass
 
 
+@pytest.mark.long
 class TestBoolOr(BaseBoolOr):
     pass
 
 
+@pytest.mark.long
 class TestCast(BaseCast):
     pass
 
 
+@pytest.mark.long
 class TestCastBoolToText(BaseCastBoolToText):
     pass
 
 
+@pytest.mark.long
 class TestConcat(BaseConcat):
     pass
 
@@ -123,14 +135,17 @@ class TestCurrentTimestampAware(BaseCurrentTimestampAware):
     pass
 
 
+@pytest.mark.long
 class TestDate(BaseDate):
     pass
 
 
+@pytest.mark.long
 class TestDateSpine(BaseDateSpine):
     pass
 
 
+@pytest.mark.long
 class TestDateTrunc(BaseDateTrunc):
     pass
 
@@ -143,6 +158,7 @@ class TestDateDiff(BaseDateDiff):
     pass
 
 
+@pytest.mark.long
 class TestEquals(BaseEquals):
     pass
 
@@ -155,10 +171,12 @@ class TestEscapeSingleQuotesBackslash(BaseEscapeSingleQuotesBackslash):
     pass
 
 
+@pytest.mark.long
 class TestExcept(BaseExcept):
     pass
 
 
+@pytest.mark.long
 class TestGenerateSeries(BaseGenerateSeries):
     pass
 
@@ -180,22 +198,27 @@ class TestGetIntervalsBetween(BaseGetIntervalsBetween):
         }
 
 
+@pytest.mark.long
 class TestGetPowersOfTwo(BaseGetPowersOfTwo):
     pass
 
 
+@pytest.mark.long
 class TestHash(BaseHash):
     pass
 
 
+@pytest.mark.long
 class TestIntersect(BaseIntersect):
     pass
 
 
+@pytest.mark.long
 class TestLastDay(BaseLastDay):
     pass
 
 
+@pytest.mark.long
 class TestLength(BaseLength):
     pass
 
@@ -204,22 +227,27 @@ class TestListagg(BaseListagg):
     pass
 
 
+@pytest.mark.long
 class TestMixedNullCompare(BaseMixedNullCompare):
     pass
 
 
+@pytest.mark.long
 class TestNullCompare(BaseNullCompare):
     pass
 
 
+@pytest.mark.long
 class TestPosition(BasePosition):
     pass
 
 
+@pytest.mark.long
 class TestReplace(BaseReplace):
     pass
 
 
+@pytest.mark.long
 class TestRight(BaseRight):
     pass
 
@@ -236,6 +264,7 @@ class TestSplitPart(BaseSplitPart):
     pass
 
 
+@pytest.mark.long
 class TestStringLiteral(BaseStringLiteral):
     pass
 

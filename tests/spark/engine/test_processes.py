@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.java import environment_of_child
-
 PRELUDE = """
 import os, sys
 from pathlib import Path
@@ -22,7 +20,7 @@ settings = dict(catalog="lake", warehouse=os.path.abspath("warehouse"), master="
 
 
 def run_python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
-    environment = environment_of_child() | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.run(
         [sys.executable, "-c", PRELUDE + code],
         cwd=folder,

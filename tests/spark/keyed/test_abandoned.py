@@ -19,7 +19,7 @@ from dbt_arctic.compaction.major import trim_settled
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
-from tests.extent import in_turn
+from tests.extent import extent, in_turn
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
@@ -31,10 +31,10 @@ EITHER_WAY = in_turn(*BOTH)
 def until_it_ends(shop: Any, cut_off: Any) -> Callable[..., int]:
     """``run(n, session)`` in a session that is cut off at its n-th statement, for each n that there is."""
 
-    def repeat(run: Callable[[int, Any], Any], *ways: str) -> int:
-        for at in range(20):
+    def repeat(run: Callable[[int, Any], Any], *ways: str, every: int = 1) -> int:
+        for turn, at in enumerate(range(0, 20, every)):
             session = shop.session()
-            getattr(session.statements, ways[at % len(ways)] if ways else "die")(at)
+            getattr(session.statements, ways[turn % len(ways)] if ways else "die")(at)
             try:
                 run(at, session)
             except cut_off:
@@ -98,7 +98,7 @@ def test_a_full_refresh(shop: Any, until_it_ends: Any, listed: Any) -> None:
             assert amounts(orders) == model
             assert listed() == {"orders"}
 
-    assert until_it_ends(run) >= 7
+    assert until_it_ends(run, every=extent(3, 1)) >= 7
     orders.build(ROWS)
     assert orders.rows() == ROWS
     assert listed() == {"orders"}
@@ -150,7 +150,7 @@ def test_a_compaction(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> Non
                 assert shop.main.log_of(orders.compact) == []
             assert amounts(orders) == model
 
-    assert until_it_ends(run, *ways) >= 7
+    assert until_it_ends(run, *ways, every=extent(3, 1)) >= 7
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 

@@ -10,6 +10,7 @@ import pytest
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from tests.extent import extent
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -132,7 +133,7 @@ REORDERED = {
 }
 
 
-@pytest.mark.parametrize("case", REORDERED)
+@pytest.mark.parametrize("case", extent(("keys", "hidden", "named sums"), REORDERED))
 def test_columns_that_change_places_keep_their_values(orders: Orders, case: str) -> None:
     """The table keeps them in the order that it was made with."""
     key, sql, columns = REORDERED[case]

@@ -47,7 +47,7 @@ def refreshed(orders: Orders, model: Any, sql: str, **more: Any) -> Outcome:
     return outcome
 
 
-ROUNDS = extent(4, 7)
+ROUNDS = extent(2, 7)
 
 
 def test_a_count_of_different_values_is_that_of_the_query_whatever_comes_and_goes(shop: Any) -> None:

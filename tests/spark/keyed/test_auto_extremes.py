@@ -18,7 +18,7 @@ from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.state import current_version, load_keyed
 from tests.extent import extent, first
 
-ROUNDS = extent(3, 5)
+ROUNDS = extent(2, 5)
 
 
 def automatic(model: str, key: str) -> KeyedConfig:
