@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 from dbt.adapters.base.column import Column
 
 from dbt_arctic.keyed import table as keyed
+from dbt_arctic.keyed.assignment import mismatches, stored_value
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.refresh.evolve import compare_columns
+from dbt_arctic.refresh.batch import not_storable
+from dbt_arctic.refresh.evolve import compare_columns, stored_type
 
 
 @dataclass
@@ -65,6 +67,38 @@ class ArcticColumn(Column):
 
     def _family(self) -> str:
         return self.dtype.lower().split("(")[0].strip()
+
+
+def stored_values(
+    model: str, produced: Sequence[ArcticColumn], stored: Sequence[ArcticColumn], *, fill: bool
+) -> dict[str, str]:
+    """SQL of each column that both a query and a table have, as the table stores it, by name in lower case.
+
+    :param fill: whether a field inside a struct that the query lacks becomes NULL.
+    :raises SchemaChanged: the table would store another value than the query has.
+    """
+    types = {column.name.lower(): column for column in stored}
+    both = [(column, types[column.name.lower()]) for column in produced if column.name.lower() in types]
+    found = [
+        mismatch
+        for column, there in both
+        for mismatch in mismatches(there.name, column.dtype, there.dtype, fill=fill)
+    ]
+    if found:
+        raise not_storable(model, found)
+    return {
+        there.name.lower(): stored_value(column.quoted, column.dtype, there.dtype) for column, there in both
+    }
+
+
+def columns_to_type(produced: Sequence[ArcticColumn], stored: Sequence[ArcticColumn]) -> list[keyed.Column]:
+    """The table's columns without a type (every value so far was NULL) that the query has one for."""
+    types = {column.name.lower(): stored_type(column.dtype) for column in produced}
+    return [
+        keyed.Column(column.name, types[column.name.lower()])
+        for column in stored
+        if column.dtype == "void" and types.get(column.name.lower(), "void") != "void"
+    ]
 
 
 def schema_changes(source: Sequence[ArcticColumn], target: Sequence[ArcticColumn]) -> dict[str, Any]:

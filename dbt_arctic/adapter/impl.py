@@ -19,7 +19,7 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
-from dbt_arctic.adapter.column import ArcticColumn, schema_changes
+from dbt_arctic.adapter.column import ArcticColumn, columns_to_type, schema_changes, stored_values
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
@@ -36,6 +36,7 @@ from dbt_arctic.adapter.staging import StagingApi
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.create import add_columns, drop_columns
 from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
@@ -271,6 +272,26 @@ class ArcticAdapter(
     def schema_changes(self, source: list[ArcticColumn], target: list[ArcticColumn]) -> dict[str, Any]:
         """How the columns of a query differ from those of a table."""
         return schema_changes(source, target)
+
+    @available.parse(lambda *a, **k: {})
+    def stored_values(
+        self, source: ArcticRelation, target: ArcticRelation, model: dict[str, Any], fill: bool = False
+    ) -> dict[str, str]:
+        """SQL of a batch's columns as a plain table stores them: name in small letters to SQL.
+
+        A column that held nothing but NULL so far gets its type.
+
+        :param fill: whether a field inside a struct that the batch lacks becomes NULL.
+        """
+        with as_dbt_errors():
+            produced, stored = self.get_columns_in_relation(source), self.get_columns_in_relation(target)
+            if typed := columns_to_type(produced, stored):
+                # Iceberg gives an untyped column no type in place; there is no value in it to lose.
+                name, edge = target.name_parts, self.edge()
+                edge.run("drop_columns", drop_columns(name, [column.name for column in typed]))
+                edge.run("add_columns", add_columns(name, typed))
+                stored = self.get_columns_in_relation(target)
+            return stored_values(model["name"], produced, stored, fill=fill)
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[ArcticColumn]:

@@ -9,11 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.checks import Check, raising, when_broken
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, LogRange, SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import literal, quote, quote_all
 from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
-from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, TXN, KeyedTable
+from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, TXN, Column, KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, decode_consumed
 
 PROPERTY_BLIND = "arctic.blind"
@@ -129,11 +130,9 @@ def insert_replay(
     WHERE {quote(TXN)} IN ({listed}) AND {quote(ACTION)} <> '-U'"""
         for at in readable.readable_at
     )
-    there = {name.lower(): name for name in source.column_names}
+    there = {column.name.lower(): column for column in source.columns}
     columns = ",\n  ".join(
-        f"l.{quote(there[column.name.lower()])} AS {quote(column.name)}"
-        if column.name.lower() in there
-        else f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+        f"{_carried(there.get(column.name.lower()), column)} AS {quote(column.name)}"
         for column in table.columns
     )
     summary = ", ".join(
@@ -165,6 +164,13 @@ FROM (
 ) AS l{overridden}
 WHERE l.{_RANK} = 1
 )"""
+
+
+def _carried(source: Column | None, column: Column) -> str:
+    """A column's value in a row of the retired generation, which may lack it or have its fields otherwise."""
+    if source is None:
+        return f"CAST(NULL AS {column.type})"
+    return stored_value(f"l.{quote(source.name)}", source.type, column.type)
 
 
 def _keys_of(table: KeyedTable, log: LogRange, known: ColumnsAt) -> str:

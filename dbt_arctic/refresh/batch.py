@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
+from dbt_arctic.keyed.assignment import Mismatch, is_cast, mismatches, stored_value
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
@@ -46,12 +47,14 @@ def make_batch(
     :raises ConfigError: / :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
     """
     require_distinct_names(config, schema)
+    if existing is not None:
+        require_storable(config, schema, existing)
     produced = tuple(column.name for column in schema)
     payload = tuple(column for column in produced if column.lower() != ACTION)
     key = match_columns(config.unique_key, produced)
     batch = Batch(
         model=config.model,
-        sql=sql if existing is None else _with_stored_key(sql, key, schema, existing),
+        sql=sql if existing is None else _as_stored(sql, key, schema, existing),
         key=key,
         columns=payload if existing is None else existing.column_names,
         model_columns=produced,
@@ -64,38 +67,56 @@ def make_batch(
     return batch
 
 
-_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
-_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+def require_storable(config: KeyedConfig, schema: Sequence[ColumnInfo], existing: KeyedTable) -> None:
+    """:raises SchemaChanged: a column's values would not be stored as they are, or a struct lacks fields."""
+    fill = config.on_schema_change in ("append_new_columns", "sync_all_columns")
+    stored = {column.name.lower(): column for column in existing.columns}
+    found = [
+        mismatch
+        for column in schema
+        if (there := stored.get(column.name.lower())) is not None
+        for mismatch in mismatches(there.name, column.type, there.type, fill=fill)
+    ]
+    if found:
+        raise not_storable(config.model, found)
 
 
-def _with_stored_key(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], existing: KeyedTable) -> str:
-    """The SQL with its key as the table stores it, before rows of a key are looked for: what differs in a
-    wider type, as hours of a day do in a date, is one key there. What Spark does not store stays as it is,
-    and what the type does not hold becomes NULL, which no key may be.
+def not_storable(model: str, found: Sequence[Mismatch]) -> SchemaChanged:
+    """The error for values that a table would not store as they are. Nothing was written."""
+    return SchemaChanged(
+        "the table cannot store what the model produces as it is",
+        where=model,
+        why="; ".join(mismatch.describe() for mismatch in found),
+        fix="cast the column in the model to the type of the table, or rebuild the table: "
+        f"dbt run --full-refresh --select {model}",
+    )
+
+
+def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], existing: KeyedTable) -> str:
+    """The SQL with its columns as the table stores them: structs with their fields in the table's order, and
+    keys in the table's type, before rows of a key are looked for: what differs in a wider type is one key
+    there. A key that the type does not hold becomes NULL, which no key may be.
     """
     stored = {column.name.lower(): column.type for column in existing.columns}
-    casts = {
-        column.name: stored[column.name.lower()]
+    values = {
+        column.name: _stored(column, stored[column.name.lower()], column.name in key)
         for column in schema
-        if column.name in key and _is_cast(column.type, stored[column.name.lower()])
+        if column.name.lower() in stored
     }
-    if not casts:
+    if all(value == quote(name) for name, value in values.items()):
         return sql
     selected = ", ".join(
-        f"TRY_CAST({quote(column.name)} AS {casts[column.name]}) AS {quote(column.name)}"
-        if column.name in casts
-        else quote(column.name)
+        quote(column.name)
+        if values.get(column.name, quote(column.name)) == quote(column.name)
+        else f"{values[column.name]} AS {quote(column.name)}"
         for column in schema
     )
     return f"SELECT {selected}\nFROM (\n{sql}\n)"
 
 
-def _is_cast(produced: str, stored: str) -> bool:
-    """Whether Spark makes one of the other where it stores it."""
-    if produced == stored:
-        return False
-    one, other = (type_.split("(", 1)[0] for type_ in (produced, stored))
-    return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
+def _stored(column: ColumnInfo, type_: str, is_key: bool) -> str:
+    value = stored_value(quote(column.name), column.type, type_)
+    return f"TRY_CAST({value} AS {type_})" if is_key and is_cast(column.type, type_) else value
 
 
 def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConcurrentRun, SchemaChanged, StatementError
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.assignment import is_reordered
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column, KeyedTable
@@ -54,11 +55,11 @@ def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> 
     for new in produced:
         column = replace(new, type=stored_type(new.type))
         old = by_lower.get(column.name.lower())
-        if old is None or old.type == column.type:
+        if old is None or old.type == column.type or column.type == "void":
             continue
         if can_widen(old.type, column.type):
             widened.append(Column(old.name, column.type, old.comment))
-        elif not can_widen(column.type, old.type):
+        elif not (can_widen(column.type, old.type) or is_reordered(column.type, old.type)):
             incompatible.append((Column(old.name, column.type, old.comment), old.type))
     return SchemaDifference(
         added=tuple(

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dbt_arctic.errors import ConfigError, DamagedKeyedTable, UnknownRelation
+from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
+from dbt_arctic.keyed.assignment import mismatches, stored_value
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.modify import (
     DELETED,
@@ -102,7 +103,41 @@ def bind(edge: Edge, table: KeyedTable, parsed: ParsedModification) -> Modificat
                 why="it is a part of the key",
                 fix="add it to the columns of the insert",
             )
-    return Modification(parsed.prefix, alias, clauses, parsed.source, parsed.source_alias, parsed.on)
+    bound = Modification(parsed.prefix, alias, clauses, parsed.source, parsed.source_alias, parsed.on)
+    return replace(bound, clauses=tuple(_as_stored(edge, table, bound, clause) for clause in clauses))
+
+
+def _as_stored(edge: Edge, table: KeyedTable, modification: Modification, clause: Clause) -> Clause:
+    """A clause whose values are what the columns store: structs by the names of their fields.
+
+    :raises SchemaChanged: a column would store another value than the statement gives.
+    """
+    if not clause.values:
+        return clause
+    listed = ",\n  ".join(f"({value}) AS {quote(column)}" for column, value in clause.values.items())
+    rows = f"{table.name.sql} AS {quote(modification.alias)}"
+    if modification.source is not None:
+        rows += f"\nCROSS JOIN {modification.source}"
+    prefix = f"{modification.prefix}\n" if modification.prefix else ""
+    given = {one.name: one.type for one in edge.query_schema(f"{prefix}SELECT {listed}\nFROM {rows}")}
+    types = table.types
+    found = [
+        mismatch
+        for column, type_ in given.items()
+        for mismatch in mismatches(column, type_, types[column], fill=False)
+    ]
+    if found:
+        raise SchemaChanged(
+            "the table cannot store what the statement gives as it is",
+            where=table.name.dotted,
+            why="; ".join(mismatch.describe() for mismatch in found),
+            fix="cast the value to the type of the column",
+        )
+    values = {
+        column: stored_value(f"({value})", given[column], types[column])
+        for column, value in clause.values.items()
+    }
+    return replace(clause, values=values)
 
 
 def _load(edge: Edge, name: Name) -> KeyedTable:

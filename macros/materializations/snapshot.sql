@@ -66,6 +66,7 @@
     {%- do added.append(column) -%}
   {%- endfor -%}
   {%- do arctic__alter_relation_add_remove_columns(target_relation, added, none) -%}
+  {%- do adapter.stored_values(staged, target_relation, model) -%}
 
   {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
   {%- set merge_sql = snapshot_merge_sql(

@@ -2,6 +2,7 @@
   {%- do adapter.check_config(model) -%}
   {%- set strategy = adapter.incremental_strategy(model) -%}
   {%- set keyed = adapter.writes_keyed(model) -%}
+  {%- set plain = none if keyed else adapter.plain_config(model, strategy) -%}
   {%- if strategy not in ('upsert', 'auto') -%}
     {#- an unknown strategy is an error on the first run already -#}
     {%- do adapter.get_incremental_strategy_macro(context, strategy) -%}
@@ -46,9 +47,9 @@
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
     {%- do adapter.trim_when_due(target_relation, model) -%}
   {%- elif rebuild -%}
-    {%- set response = arctic__build_plain(target_relation, model_sql) -%}
+    {%- set response = arctic__build_plain(target_relation, model_sql, plain) -%}
   {%- else -%}
-    {%- set response = arctic__refresh_plain(strategy, target_relation, model_sql) -%}
+    {%- set response = arctic__refresh_plain(plain, target_relation, model_sql) -%}
   {%- endif -%}
   {%- do store_result('main', response=response, agate_table=none) -%}
 
@@ -78,7 +79,11 @@
 {%- endmacro %}
 
 {# First build and full refresh of a plain table, in one atomic statement. #}
-{% macro arctic__build_plain(target_relation, compiled_code) -%}
+{% macro arctic__build_plain(target_relation, compiled_code, plain) -%}
+  {%- if plain.named_columns -%}
+    {%- do arctic__run_sql_header() -%}
+    {%- do adapter.check_plain_model(plain, '(\n' ~ compiled_code ~ '\n)') -%}
+  {%- endif -%}
   {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
   {%- set built = target_relation -%}
   {%- if in_the_way -%}
@@ -96,7 +101,12 @@
 {%- endmacro %}
 
 {# One run of a plain incremental table. #}
-{% macro arctic__refresh_plain(strategy, target_relation, compiled_code) -%}
+{% macro arctic__refresh_plain(plain, target_relation, compiled_code) -%}
+  {%- set strategy = plain.strategy -%}
+  {%- set warning = adapter.check_partitions(plain, target_relation) -%}
+  {%- if warning -%}
+    {%- do exceptions.warn(warning) -%}
+  {%- endif -%}
   {%- set on_schema_change = incremental_validate_on_schema_change(config.get('on_schema_change'), default='ignore') -%}
   {%- set source_relation = make_temp_relation(this, '__dbt_tmp') -%}
   {%- set header = arctic__run_sql_header() -%}
@@ -105,12 +115,15 @@
   {%- call statement('create_source') -%}
     {{ header }} {{ arctic__create_temporary_view(source_relation, contracted) }}
   {%- endcall -%}
+  {%- do adapter.check_plain_model(plain, source_relation | string) -%}
   {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
   {%- endif -%}
+  {%- set values = adapter.stored_values(source_relation, target_relation, model,
+      fill=on_schema_change in ('append_new_columns', 'sync_all_columns')) -%}
   {%- if strategy == 'microbatch' -%}
-    {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns)) }}
+    {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns, values)) }}
   {%- endif -%}
   {%- if strategy == 'delete+insert' -%}
     {%- set source_relation = adapter.stage_batch(this, source_relation | string) -%}
@@ -121,14 +134,15 @@
       'temp_relation': source_relation,
       'unique_key': config.get('unique_key'),
       'dest_columns': dest_columns,
-      'incremental_predicates': config.get('predicates', none) or config.get('incremental_predicates', none),
+      'values': values,
+      'incremental_predicates': plain.predicates | list or none,
   }) -%}
   {%- do write(statements | join(';\n')) -%}
   {{ return(adapter.execute_plain_write(write_to, model, statements)) }}
 {%- endmacro %}
 
 {# One batch of a plain microbatch table: its interval is replaced, directly or on a branch. #}
-{% macro arctic__replace_rows(target_relation, source_relation, dest_columns) -%}
+{% macro arctic__replace_rows(target_relation, source_relation, dest_columns, values) -%}
   {%- set target_columns = adapter.get_columns_in_relation(target_relation) -%}
   {%- set write_to = adapter.begin_plain_write(target_relation, model, 2) -%}
   {%- set arguments = {
@@ -136,6 +150,7 @@
       'temp_relation': source_relation,
       'target_columns': target_columns,
       'dest_columns': dest_columns,
+      'values': values,
       'condition': adapter.batch_condition(model, target_columns),
   } -%}
   {%- set on_branch = dict(arguments, target_relation=target_relation.on_branch(write_to.branch)) -%}

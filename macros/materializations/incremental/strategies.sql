@@ -15,11 +15,19 @@
   {{ return(arctic__insert_sql(arguments)) }}
 {%- endmacro %}
 
+{#- The columns of the batch as the table stores them: Spark fills the fields of a struct by their places -#}
+{% macro arctic__stored_columns(arguments) -%}
+  {%- for column in arguments['dest_columns'] -%}
+    {%- set value = arguments['values'].get(column.name | lower, column.quoted) -%}
+    {{ value if value == column.quoted else value ~ ' as ' ~ column.quoted }}{{ ', ' if not loop.last }}
+  {%- endfor -%}
+{%- endmacro %}
+
 {#- Not get_insert_into_sql: dbt-spark has another macro of that name, with other arguments -#}
 {% macro arctic__insert_sql(arguments) -%}
   {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
   insert into {{ arguments['target_relation'] }} ({{ columns }})
-  select {{ columns }}
+  select {{ arctic__stored_columns(arguments) }}
   from {{ arguments['temp_relation'] }}
 {%- endmacro %}
 
@@ -28,7 +36,7 @@
   {#- of a table with partitions, those that the batch has rows for; Spark's default is the whole table -#}
   {%- set only_these = "with (`overwrite-mode` = 'dynamic') " if config.get('partition_by') else '' -%}
   insert overwrite {{ arguments['target_relation'] }} {{ only_these }}({{ columns }})
-  select {{ columns }}
+  select {{ arctic__stored_columns(arguments) }}
   from {{ arguments['temp_relation'] }}
 {%- endmacro %}
 
@@ -40,12 +48,26 @@
 {#- dbt's own instead of dbt-spark's, which names no columns and so needs the same ones on both sides -#}
 {% macro arctic__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
   {#- which begins with the sql_header, that was run -#}
-  {%- set merge_sql = default__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
+  {%- set keys = [] -%}
+  {%- for key in [unique_key] if unique_key is string else unique_key or [] -%}
+    {%- do keys.append(adapter.quote(key)) -%}
+  {%- endfor -%}
+  {%- set predicates = [] -%}
+  {#- each on lines of its own: it may end in a comment -#}
+  {%- for predicate in incremental_predicates or [] -%}
+    {%- do predicates.append('\n' ~ predicate ~ '\n') -%}
+  {%- endfor -%}
+  {%- set merge_sql = default__get_merge_sql(
+      target, source, keys[0] if keys | length == 1 else keys, dest_columns, predicates) -%}
   {{ return(merge_sql.replace(config.get('sql_header') or '', '', 1)) }}
 {%- endmacro %}
 
 {% macro arctic__get_merge_update_columns(merge_update_columns, merge_exclude_columns, dest_columns) -%}
-  {{ return(default__get_merge_update_columns(merge_update_columns, merge_exclude_columns, dest_columns)) }}
+  {%- set quoted = [] -%}
+  {%- for column in [merge_update_columns] if merge_update_columns is string else merge_update_columns or [] -%}
+    {%- do quoted.append(adapter.quote(column)) -%}
+  {%- endfor -%}
+  {{ return(default__get_merge_update_columns(quoted or none, merge_exclude_columns, dest_columns)) }}
 {%- endmacro %}
 
 {% macro arctic__delete_sql(arguments) -%}
@@ -59,7 +81,9 @@
     {%- endfor %}
   )
   {%- for predicate in arguments['incremental_predicates'] or [] %}
-    and {{ predicate }}
+    and (
+    {{ predicate }}
+    )
   {%- endfor -%}
 {%- endmacro %}
 
@@ -69,7 +93,7 @@
   insert into {{ arguments['target_relation'] }}
   replace where {{ arguments['condition'] }}
   select {% for column in arguments['target_columns'] -%}
-    {{ column.quoted if column.name | lower in produced else 'cast(null as ' ~ column.data_type ~ ') as ' ~ column.quoted }}{{ ', ' if not loop.last }}
+    {{ arguments['values'].get(column.name | lower, column.quoted) if column.name | lower in produced else 'cast(null as ' ~ column.data_type ~ ') as ' ~ column.quoted }}{{ ', ' if not loop.last }}
   {%- endfor %}
   from {{ arguments['temp_relation'] }}
 {%- endmacro %}

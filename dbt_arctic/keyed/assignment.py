@@ -1,0 +1,196 @@
+"""Storing a value of one type in a column of another: whether it stays what it is, and the SQL that does it.
+
+Spark itself stores 10.7 in an INT column as 10, cuts the time off a timestamp that goes into a DATE, and
+fills the fields of a struct by their places. Here a value is stored as it is, a field by its name, or not at
+all. What the type allows and a single value does not (3,000,000,000 into INT) fails in Spark, as an overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+
+from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.keyed.names import literal, quote
+
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+"""Decimal digits of each integer type."""
+_EXACT_DIGITS = {"float": 6, "double": 15}
+"""Up to how many decimal digits a number comes back from a floating-point number as it went in."""
+_TEXTS = frozenset({"string", "char", "varchar"})
+_SHOWN_EXACTLY = frozenset({*_DIGITS, "decimal", "boolean", "date", "timestamp_ntz", "float", "double"})
+"""Types whose text tells the value whatever the session's settings are."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A part of a column that cannot be stored as it is.
+
+    :param path: the column, and the way to the part: ``addr.zip``, ``tags[]``, ``prices{value}``.
+    :param produced: its type in the query; empty for a field that the query lacks.
+    :param stored: its type in the table; empty for a field that the table lacks.
+    """
+
+    path: str
+    produced: str
+    stored: str
+
+    def describe(self) -> str:
+        if not self.stored:
+            return f"{self.path} {self.produced} is a field that the table does not have"
+        if not self.produced:
+            return f"{self.path} {self.stored} is a field that the query does not have"
+        return f"{self.path} is {self.produced} in the query and {self.stored} in the table"
+
+
+def mismatches(path: str, produced: str, stored: str, *, fill: bool = False) -> list[Mismatch]:
+    """What keeps values of a type from being stored in a column, exactly and by the names of fields.
+
+    :param fill: whether fields that only the table has become NULL.
+
+    >>> [found.describe() for found in mismatches("n", "decimal(10,1)", "int")]
+    ['n is decimal(10,1) in the query and int in the table']
+    >>> mismatches("n", "struct<zip:string,city:string>", "struct<city:string,zip:string>")
+    []
+    """
+    if produced == stored:
+        return []
+    return list(_mismatches(path, parse_type(produced), parse_type(stored), fill))
+
+
+def _mismatches(path: str, produced: DataType, stored: DataType, fill: bool) -> Iterator[Mismatch]:
+    match produced, stored:
+        case Struct(), Struct():
+            yield from _of_fields(path, produced, stored, fill)
+        case Array(one), Array(other):
+            yield from _mismatches(f"{path}[]", one, other, fill)
+        case Map(), Map():
+            yield from _mismatches(f"{path}{{key}}", produced.key, stored.key, fill)
+            yield from _mismatches(f"{path}{{value}}", produced.value, stored.value, fill)
+        case Atomic(), Atomic() if is_exact(produced, stored):
+            return
+        case Atomic("void"), _:
+            return
+        case _:
+            yield Mismatch(path, type_text(produced), type_text(stored))
+
+
+def _of_fields(path: str, produced: Struct, stored: Struct, fill: bool) -> Iterator[Mismatch]:
+    for name, type_ in produced.fields:
+        there = stored.field(name)
+        if there is None:
+            yield Mismatch(f"{path}.{name}", type_text(type_), "")
+        else:
+            yield from _mismatches(f"{path}.{there[0]}", type_, there[1], fill)
+    for name, type_ in stored.fields:
+        if produced.field(name) is None and not fill:
+            yield Mismatch(f"{path}.{name}", "", type_text(type_))
+
+
+def is_exact(produced: Atomic, stored: Atomic) -> bool:
+    """Whether each value of one type that the other can hold is the same value there.
+
+    >>> is_exact(Atomic("int"), Atomic("double")), is_exact(Atomic("bigint"), Atomic("double"))
+    (True, False)
+    """
+    if produced == stored or produced.text == "void":
+        return True
+    one, other = produced.kind, stored.kind
+    if other in _TEXTS:
+        return one in _TEXTS or one in _SHOWN_EXACTLY
+    if one in _DIGITS:
+        return other in _DIGITS or other == "decimal" or _DIGITS[one] <= _EXACT_DIGITS.get(other, 0)
+    if one == "decimal":
+        precision, scale = produced.parameters
+        if other == "decimal":
+            return scale <= stored.parameters[1]
+        return precision <= _EXACT_DIGITS.get(other, 0) or (other in _DIGITS and scale == 0)
+    return (one, other) in {("float", "double"), ("date", "timestamp"), ("date", "timestamp_ntz")}
+
+
+_NUMBERS = frozenset({*_DIGITS, "float", "double", "decimal"})
+_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+
+
+def is_cast(produced: str, stored: str) -> bool:
+    """Whether both are numbers or both are times, or one is stored as text: of different types."""
+    if produced == stored:
+        return False
+    one, other = (type_.split("(", 1)[0] for type_ in (produced, stored))
+    return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
+
+
+def is_reordered(produced: str, stored: str) -> bool:
+    """Whether two types differ in nothing but the order of fields and the case of their names."""
+    return _sorted(parse_type(produced)) == _sorted(parse_type(stored))
+
+
+def _sorted(type_: DataType) -> DataType:
+    match type_:
+        case Struct(fields):
+            return Struct(
+                tuple(sorted(((name.lower(), _sorted(one)) for name, one in fields), key=itemgetter(0)))
+            )
+        case Array(element):
+            return Array(_sorted(element))
+        case Map(key, value):
+            return Map(_sorted(key), _sorted(value))
+    return type_
+
+
+def stored_value(value: str, produced: str, stored: str) -> str:
+    """SQL of a value in the shape of a column: the fields of its structs by name and in the column's order.
+
+    :param value: SQL of the value; it may be written several times.
+    :returns: ``value`` itself where the shapes are the same; Spark's own store assignment does the rest.
+
+    >>> stored_value("`a`", "struct<zip:int,city:int>", "struct<city:int,zip:int>")
+    "CASE WHEN (`a`) IS NOT NULL THEN named_struct('city', (`a`).`city`, 'zip', (`a`).`zip`) END"
+    """
+    if produced == stored:
+        return value
+    return _stored(value, parse_type(produced), parse_type(stored), 0)
+
+
+def _stored(value: str, produced: DataType, stored: DataType, depth: int) -> str:
+    if _same_shape(produced, stored):
+        return value
+    name = f"_arctic_{depth}"
+    match produced, stored:
+        case Struct(), Struct():
+            fields = ", ".join(
+                f"{literal(field)}, {_field(value, produced, field, type_, depth)}"
+                for field, type_ in stored.fields
+            )
+            return f"CASE WHEN ({value}) IS NOT NULL THEN named_struct({fields}) END"
+        case Array(one), Array(other):
+            return f"transform({value}, {name} -> {_stored(name, one, other, depth + 1)})"
+        case Map(), Map():
+            key = _stored(f"{name}.key", produced.key, stored.key, depth + 1)
+            inner = _stored(f"{name}.value", produced.value, stored.value, depth + 1)
+            entry = f"struct({key} AS key, {inner} AS value)"
+            return f"map_from_entries(transform(map_entries({value}), {name} -> {entry}))"
+    return value
+
+
+def _field(value: str, produced: Struct, field: str, type_: DataType, depth: int) -> str:
+    there = produced.field(field)
+    if there is None:
+        return f"CAST(NULL AS {type_text(type_)})"
+    return _stored(f"({value}).{quote(there[0])}", there[1], type_, depth)
+
+
+def _same_shape(produced: DataType, stored: DataType) -> bool:
+    """Whether fields stand in the same places with the same names, at every depth."""
+    match produced, stored:
+        case Struct(), Struct():
+            return len(produced.fields) == len(stored.fields) and all(
+                one[0].lower() == other[0].lower() and _same_shape(one[1], other[1])
+                for one, other in zip(produced.fields, stored.fields, strict=True)
+            )
+        case Array(one), Array(other):
+            return _same_shape(one, other)
+        case Map(), Map():
+            return _same_shape(produced.key, stored.key) and _same_shape(produced.value, stored.value)
+    return True

@@ -1,0 +1,133 @@
+"""Types of columns as values: read from Spark's text, compared, and written as text again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+_NAME = re.compile(r"`((?:``|[^`])*)`|([^`:<>,\s]+)")
+_ATOMIC = re.compile(r"[a-z_]+(?: (?!collate\b)[a-z_]+)*(?:\([^()]*\))?(?: collate \w+)?", re.IGNORECASE)
+_PARAMETERS = re.compile(r"([a-z_]+)\((\d+)(?:,\s*(\d+))?\)")
+
+
+class UnreadableType(ValueError):
+    """A text that is no type of Spark's."""
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """A type without others in it.
+
+    :param text: as Spark writes it: ``int``, ``decimal(10,2)``, ``string collate UTF8_LCASE``.
+    """
+
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """The type's name without parameters and collation."""
+        return re.split(r"[( ]", self.text, maxsplit=1)[0]
+
+    @property
+    def parameters(self) -> tuple[int, ...]:
+        """Precision and scale of a decimal, the length of a char or varchar."""
+        found = _PARAMETERS.match(self.text)
+        return () if found is None else tuple(int(part) for part in found.groups()[1:] if part is not None)
+
+
+@dataclass(frozen=True)
+class Array:
+    element: DataType
+
+
+@dataclass(frozen=True)
+class Map:
+    key: DataType
+    value: DataType
+
+
+@dataclass(frozen=True)
+class Struct:
+    """:param fields: names and types; names are as they were written."""
+
+    fields: tuple[tuple[str, DataType], ...]
+
+    def field(self, name: str) -> tuple[str, DataType] | None:
+        """The field of a name, whose case does not matter to Spark."""
+        return next((one for one in self.fields if one[0].lower() == name.lower()), None)
+
+
+DataType = Atomic | Array | Map | Struct
+
+
+@cache
+def parse_type(text: str) -> DataType:
+    """A type from its text, in Spark's words, names of fields quoted where they are not plain.
+
+    >>> parse_type("struct<a:int,`b c`:array<decimal(10,2)>>").fields[1]
+    ('b c', Array(element=Atomic(text='decimal(10,2)')))
+
+    :raises UnreadableType: it is none.
+    """
+    found, end = _read(text, 0)
+    if end != len(text):
+        raise UnreadableType(text)
+    return found
+
+
+def _read(text: str, at: int) -> tuple[DataType, int]:
+    if text.startswith("array<", at):
+        element, at = _read(text, at + len("array<"))
+        return Array(element), _after(text, at, ">")
+    if text.startswith("map<", at):
+        key, at = _read(text, at + len("map<"))
+        value, at = _read(text, _after(text, at, ","))
+        return Map(key, value), _after(text, at, ">")
+    if text.startswith("struct<", at):
+        return _read_struct(text, at + len("struct<"))
+    found = _ATOMIC.match(text, at)
+    if found is None:
+        raise UnreadableType(text)
+    return Atomic(found[0]), found.end()
+
+
+def _read_struct(text: str, at: int) -> tuple[DataType, int]:
+    fields: list[tuple[str, DataType]] = []
+    while not text.startswith(">", at):
+        if fields:
+            at = _after(text, at, ",")
+        name = _NAME.match(text, at)
+        if name is None:
+            raise UnreadableType(text)
+        type_, at = _read(text, _after(text, name.end(), ":"))
+        fields.append((name[2] if name[1] is None else name[1].replace("``", "`"), type_))
+    return Struct(tuple(fields)), at + 1
+
+
+def _after(text: str, at: int, mark: str) -> int:
+    if not text.startswith(mark, at):
+        raise UnreadableType(text)
+    return at + len(mark)
+
+
+def type_text(type_: DataType) -> str:
+    """The text that ``parse_type`` reads.
+
+    >>> type_text(parse_type("map<string,struct<`a:b`:int>>"))
+    'map<string,struct<`a:b`:int>>'
+    """
+    match type_:
+        case Atomic(text):
+            return text
+        case Array(element):
+            return f"array<{type_text(element)}>"
+        case Map(key, value):
+            return f"map<{type_text(key)},{type_text(value)}>"
+        case Struct(fields):
+            return f"struct<{','.join(f'{field_text(name)}:{type_text(one)}' for name, one in fields)}>"
+
+
+def field_text(name: str) -> str:
+    """The name of a field inside a type's text, quoted unless it is plain."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"

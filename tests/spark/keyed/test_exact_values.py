@@ -1,0 +1,197 @@
+"""A write keeps each value as it is, a field under its name, or is refused before it commits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged
+from dbt_arctic.planner.modification import parse_modification
+from dbt_arctic.refresh.modify import modify
+
+ADDRESS = "struct<city: string, zip: string>"
+TYPES = {
+    "id": "bigint",
+    "addr": ADDRESS,
+    "many": f"array<{ADDRESS}>",
+    "kinds": f"map<string, {ADDRESS}>",
+    "deep": f"struct<n: int, inner: struct<tags: array<{ADDRESS}>, n: int>>",
+}
+BERN = {"city": "Bern", "zip": "3000"}
+ROME = {"city": "Rome", "zip": "0100"}
+
+
+def place(at: dict[str, str], swapped: bool) -> str:
+    fields = [f"'{name}', '{value}'" for name, value in at.items()]
+    return f"named_struct({', '.join(reversed(fields) if swapped else fields)})"
+
+
+def row_sql(key: int, at: dict[str, str], *, swapped: bool) -> str:
+    """A row whose structs have their fields in the one order or the other, at each depth."""
+    one = place(at, swapped)
+    inner = [f"'tags', array({one}, null)", "'n', 1"]
+    outer = ["'n', 2", f"'inner', named_struct({', '.join(inner[::-1] if swapped else inner)})"]
+    deep = f"named_struct({', '.join(outer[::-1] if swapped else outer)})"
+    return (
+        f"SELECT {key}L AS id, {one} AS addr, array({one}, null) AS many, map('home', {one}) AS kinds, "
+        f"{deep} AS deep"
+    )
+
+
+def row(key: int, at: dict[str, str]) -> dict[str, Any]:
+    inner = {"tags": [at, None], "n": 1}
+    return {
+        "id": key,
+        "addr": at,
+        "many": [at, None],
+        "kinds": {"home": at},
+        "deep": {"n": 2, "inner": inner},
+    }
+
+
+@pytest.fixture
+def places(shop: Any) -> Any:
+    made = shop.table("places", TYPES)
+    made.build_sql(row_sql(1, BERN, swapped=False))
+    return made
+
+
+@pytest.mark.parametrize("mode", ["ignore", "fail", "append_new_columns", "sync_all_columns"])
+def test_fields_in_another_order_keep_their_names_at_every_depth(places: Any, mode: str) -> None:
+    table = places.configured(on_schema_change=mode)
+    table.upsert_sql(row_sql(2, ROME, swapped=True))
+    assert table.rows() == [row(1, BERN), row(2, ROME)]
+    table.compact()
+    assert table.base_rows() == [row(1, BERN), row(2, ROME)]
+
+
+def test_a_struct_that_is_null_stays_null(places: Any) -> None:
+    swapped = "struct<zip: string, city: string>"
+    places.upsert_sql(
+        f"SELECT 1L AS id, CAST(NULL AS {swapped}) AS addr, CAST(NULL AS array<{swapped}>) AS many, "
+        f"CAST(NULL AS map<string, {swapped}>) AS kinds, NULL AS deep"
+    )
+    assert places.rows() == [{"id": 1, "addr": None, "many": None, "kinds": None, "deep": None}]
+
+
+def test_a_partial_upsert_and_a_pull_go_by_name_too(shop: Any, places: Any) -> None:
+    partial = places.configured(merge_update_columns=["addr"])
+    partial.upsert_sql(f"SELECT 1L AS id, {place(ROME, swapped=True)} AS addr")
+    assert places.rows() == [{**row(1, BERN), "addr": ROME}]
+
+
+def test_an_update_and_a_merge_go_by_name_too(shop: Any, places: Any) -> None:
+    target = places.name.sql
+
+    def run(sql: str) -> None:
+        modify(shop.main.edge, places.name, parse_modification(sql))
+
+    run(f"UPDATE {target} SET addr = {place(ROME, swapped=True)} WHERE id = 1")
+    assert places.rows() == [{**row(1, BERN), "addr": ROME}]
+    source = row_sql(2, ROME, swapped=True)
+    run(f"MERGE INTO {target} t USING ({source}) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *")
+    assert places.rows()[1] == row(2, ROME)
+    with pytest.raises(SchemaChanged, match="id is decimal"):
+        run(f"UPDATE {target} SET id = id + 0.7")
+
+
+NUMBERS = {
+    "id": "bigint",
+    "n": "int",
+    "day": "date",
+    "price": "decimal(8,2)",
+    "ratio": "float",
+    "note": "string",
+    "list": "array<int>",
+    "named": "map<int, int>",
+    "pair": "struct<a: int, b: int>",
+}
+FIRST = (
+    "SELECT 1L AS id, 5 AS n, date'2024-01-01' AS day, 1.50BD AS price, CAST(0.5 AS FLOAT) AS ratio, "
+    "'x' AS note, array(1) AS list, map(1, 1) AS named, named_struct('a', 1, 'b', 2) AS pair"
+)
+DRIFTS = {
+    "n": ("10.7BD", "n is decimal"),
+    "day": ("timestamp'2024-01-02 23:30:00'", "day is timestamp"),
+    "price": ("1.505BD", "price is decimal"),
+    "ratio": ("CAST(0.1 AS DOUBLE)", "ratio is double"),
+    "note": ("unhex('ff')", "note is binary"),
+    "list": ("array(10.7BD)", r"list\[\] is decimal"),
+    "named": ("map(1.5BD, 1)", r"named\{key\} is decimal"),
+    "pair": ("named_struct('a', 1)", "pair.b int is a field that the query does not have"),
+    "id": ("1.7BD", "id is decimal"),
+}
+
+
+@pytest.mark.parametrize("column", DRIFTS)
+def test_a_value_that_the_column_would_change_is_refused_and_nothing_is_written(
+    shop: Any, column: str
+) -> None:
+    value, says = DRIFTS[column]
+    table = shop.table("numbers", NUMBERS)
+    table.build_sql(FIRST)
+    before = table.commits(), table.rows()
+    drifted = (
+        f"SELECT * EXCEPT ({column}), {value} AS {column} FROM ({FIRST.replace('1L AS id', '2L AS id')})"
+    )
+    with pytest.raises(SchemaChanged, match=says) as refused:
+        table.upsert_sql(drifted)
+    assert refused.value.code == "AR-305"
+    assert "cast the column in the model" in refused.value.fix
+    assert (table.commits(), table.rows()) == before
+
+
+def test_a_late_row_is_not_the_newer_one_because_its_sequence_was_cut(shop: Any) -> None:
+    orders = shop.table("orders", {"id": "bigint", "seq": "int"}, sequence_by="seq")
+    orders.build_sql("SELECT 1L AS id, 10 AS seq")
+    with pytest.raises(SchemaChanged, match="seq is decimal"):
+        orders.upsert_sql("SELECT 1L AS id, 10.2BD AS seq")
+    assert orders.rows() == [{"id": 1, "seq": 10}]
+
+
+def test_a_column_of_nothing_but_null_has_no_type_for_values_and_says_so(shop: Any) -> None:
+    orders = shop.table("orders", {"id": "bigint", "later": "string"})
+    orders.build_sql("SELECT 1L AS id, NULL AS later")
+    orders.upsert_sql("SELECT 2L AS id, NULL AS later")
+    with pytest.raises(SchemaChanged, match="later is string in the query and void in the table"):
+        orders.upsert_sql("SELECT 3L AS id, 'x' AS later")
+    orders.build_sql("SELECT 3L AS id, 'x' AS later")
+    assert orders.rows() == [{"id": 3, "later": "x"}]
+
+
+def late(shop: Any, table: Any, build: str, upsert: str, at: str = "publish_view") -> None:
+    """Another process upserts while a full refresh is at work, right before one of its statements."""
+    session = shop.session()
+
+    def before(step: str) -> None:
+        if step == at:
+            session.statements.before = None
+            table.upsert_sql(upsert)
+
+    session.statements.before = before
+    table.on(session).build_sql(build)
+
+
+def test_a_row_that_lands_during_a_full_refresh_with_fields_in_another_order_keeps_them(
+    shop: Any, places: Any
+) -> None:
+    late(shop, places, row_sql(1, BERN, swapped=True), row_sql(2, ROME, swapped=False))
+    shown = shop.main.read(f"SELECT * FROM {places.name.sql}", list(TYPES))
+    assert sorted(shown, key=lambda one: one["id"]) == json.loads(json.dumps([row(1, BERN), row(2, ROME)]))
+
+
+@pytest.mark.parametrize("type_", ["int", "decimal(8,1)"])
+def test_or_the_full_refresh_replaces_nothing_where_the_new_table_would_change_a_value(
+    shop: Any, type_: str
+) -> None:
+    prices = shop.table("prices", {"id": "bigint", "price": "decimal(8,2)"})
+    prices.build_sql("SELECT 1L AS id, 1.00BD AS price")
+    build = f"SELECT 1L AS id, CAST(7 AS {type_}) AS price"
+    with pytest.raises(ConcurrentRun, match="price is decimal") as refused:
+        late(shop, prices, build, "SELECT 2L AS id, 7.25BD AS price", "first_commit")
+    assert refused.value.code == "AR-404"
+    assert "nothing was replaced" in refused.value.fix
+    shown = shop.main.query(f"SELECT id, CAST(price AS STRING) FROM {prices.name.sql} ORDER BY id")
+    assert [tuple(one) for one in shown] == [(1, "1.00"), (2, "7.25")]
