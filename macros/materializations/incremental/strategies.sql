@@ -49,7 +49,7 @@
 {% macro arctic__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
   {#- which begins with the sql_header, that was run -#}
   {%- set keys = [] -%}
-  {%- for key in [unique_key] if unique_key is string else unique_key or [] -%}
+  {%- for key in ([unique_key] if unique_key is string else unique_key or []) -%}
     {%- do keys.append(adapter.quote(key)) -%}
   {%- endfor -%}
   {%- set predicates = [] -%}
@@ -64,7 +64,7 @@
 
 {% macro arctic__get_merge_update_columns(merge_update_columns, merge_exclude_columns, dest_columns) -%}
   {%- set quoted = [] -%}
-  {%- for column in [merge_update_columns] if merge_update_columns is string else merge_update_columns or [] -%}
+  {%- for column in ([merge_update_columns] if merge_update_columns is string else merge_update_columns or []) -%}
     {%- do quoted.append(adapter.quote(column)) -%}
   {%- endfor -%}
   {{ return(default__get_merge_update_columns(quoted or none, merge_exclude_columns, dest_columns)) }}

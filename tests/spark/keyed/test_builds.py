@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.errors import DuplicateKey, NullKey
+from dbt_arctic.errors import DuplicateKey, NullKey, SchemaChanged
 from dbt_arctic.refresh import build
+from tests.extent import first
 
 LAYOUTS: list[dict[str, Any]] = [
     {},
@@ -62,11 +63,13 @@ def test_an_upsert_may_have_a_key_of_another_type(shop: Any, cores: int | None) 
     orders = shop.table("orders", buckets=4)
     orders.build(ROWS)
     orders.session.edge = replace(orders.session.edge, cores=cores)
-    orders.upsert_sql("SELECT CAST(id AS DOUBLE) AS id, 7 AS amount FROM range(3)")
-    orders.upsert_sql("SELECT CAST(id AS DECIMAL(9, 0)) AS id, 8 AS amount FROM range(2)")
+    orders.upsert_sql("SELECT CAST(id AS SMALLINT) AS id, 7 AS amount FROM range(3)")
+    orders.upsert_sql("SELECT CAST(id AS DECIMAL(19, 0)) AS id, 8 AS amount FROM range(2)")
     assert [row["amount"] for row in orders.rows()] == [8, 8, 7, 3, 4]
     with pytest.raises(NullKey):
         orders.upsert_sql("SELECT CAST(NULL AS BIGINT) AS id, 8 AS amount")
+    with pytest.raises(NullKey):  # what the column cannot hold is no key of it
+        orders.upsert_sql("SELECT 9999999999999999999BD AS id, 8 AS amount")
 
 
 def test_files_that_users_do_not_want_open_are_open_in_a_build_all_the_same(shop: Any) -> None:
@@ -75,8 +78,10 @@ def test_files_that_users_do_not_want_open_are_open_in_a_build_all_the_same(shop
     assert len(orders.rows()) == 300
 
 
-@pytest.mark.parametrize("rows_of_a_task", [0, 4_000_000])
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: "-".join(layout) or "default")
+@pytest.mark.parametrize(
+    ("layout", "rows_of_a_task"),
+    first(4, [(layout, rows) for layout in LAYOUTS for rows in (0, 4_000_000)]),
+)
 def test_a_key_that_comes_twice_fails_a_build(
     shop: Any, layout: dict[str, Any], rows_of_a_task: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,19 +100,16 @@ def test_a_key_that_comes_twice_fails_a_build(
     assert orders.rows() == ROWS
 
 
-@pytest.mark.parametrize("cores", [2, None])
-def test_what_is_one_key_in_the_table_is_one_in_a_batch(shop: Any, cores: int | None) -> None:
-    days = shop.table("days", {"day": "date", "amount": "int"}, unique_key="day", buckets=4)
-    days.build([{"day": "2026-01-01", "amount": 1}])
-    days.session.edge = replace(days.session.edge, cores=cores)
-    hours = "SELECT TIMESTAMP'2026-01-02 00:30:00' + make_dt_interval(0, int(id)) AS day, int(id) AS amount"
-    with pytest.raises(DuplicateKey, match="2026-01-02"):
-        days.upsert_sql(f"{hours} FROM range(2)")
+@pytest.mark.parametrize(
+    ("type_", "key"),
+    [("date", "TIMESTAMP'2026-01-02 00:30:00' + make_dt_interval(0, int(id))"), ("bigint", "id + 0.5BD")],
+)
+def test_keys_that_would_become_one_in_the_table_are_refused(shop: Any, type_: str, key: str) -> None:
+    days = shop.table("days", {"day": type_, "amount": "int"}, unique_key="day", buckets=4)
+    days.build([{"day": "2026-01-01" if type_ == "date" else 1, "amount": 1}])
+    with pytest.raises(SchemaChanged, match="day is"):
+        days.upsert_sql(f"SELECT {key} AS day, int(id) AS amount FROM range(2)")
     assert len(days.rows()) == 1
-    days.upsert_sql(f"{hours} FROM range(1)")
-    by_hour = days.configured(deduplicate_by="amount")
-    by_hour.upsert_sql(f"{hours} FROM range(3)")
-    assert [row["amount"] for row in days.rows()] == [1, 2]
 
 
 def test_a_key_that_is_null_in_rows_that_a_query_leaves_out_is_no_error(shop: Any) -> None:

@@ -442,12 +442,14 @@ def test_operators_bind_as_they_do_in_spark(
 
 
 ARGUMENTS = [
-    *("", "x", "s", "CAST(x AS BIGINT)", "CAST(x AS DECIMAL(6,2))", "x, CAST(y AS BIGINT)", "d, d"),
+    *("", "x", "s", "CAST(x AS DECIMAL(6,2))", "d, d"),
     *extent(
         (),
         (
             *(
                 "*",
+                "CAST(x AS BIGINT)",
+                "x, CAST(y AS BIGINT)",
                 "d",
                 "a",
                 "CAST(x AS SMALLINT)",
@@ -478,4 +480,4 @@ def test_the_sorts_of_functions_are_those_of_spark(given: SessionConnection) -> 
                 told.add(name)
                 wrong += [f"{sql}: {type_}, not {sort}"] if sort != sort_of_type(type_) else []
     assert wrong == [], "\n".join(wrong)
-    assert len(told) > extent(0.8, 0.9) * len(NAMED), NAMED - told
+    assert len(told) > extent(0.7, 0.9) * len(NAMED), NAMED - told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.upsert import upsert
+from tests.extent import in_turn
 
 TYPES = {"id": "bigint", "day": "date", "amount": "int"}
 PARTITIONED = {"partition_by": "day"}
@@ -143,12 +145,14 @@ def test_it_is_not_lost_to_a_compaction(shop: Any, days: Any, step: str) -> None
     assert as_dict(days.base_rows()) == expected
 
 
-@pytest.mark.parametrize("way", ["die", "lose_the_answer"])
-def test_cut_off_anywhere_it_is_all_or_nothing(shop: Any, days: Any, cut_off: Any, way: str) -> None:
+@in_turn("die", "lose_the_answer")
+def test_cut_off_anywhere_it_is_all_or_nothing(
+    shop: Any, days: Any, cut_off: Any, ways: Sequence[str]
+) -> None:
     before = as_dict(ROWS)
     for at in range(20):
         process, ended = shop.session(), False
-        getattr(process.statements, way)(at)
+        getattr(process.statements, ways[at % len(ways)])(at)
         batch = [row(3, 2, 100 + at)]
         after = as_dict([*ROWS[:2], ROWS[4], *batch])
         try:

@@ -1,0 +1,181 @@
+"""Plain tables and snapshots keep each value as it is and each field under its name, as keyed tables do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dbt.keyed.conftest import Shop
+
+ADDR = "struct<city:string,zip:string>"
+PLACES = {
+    "appended": "{{ config(materialized='incremental') }}",
+    "merged": "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}",
+    "replaced": "{{ config(materialized='incremental', incremental_strategy='delete+insert', "
+    "unique_key='id') }}",
+    "overwritten": "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+    "partition_by='id') }}",
+    "keyed": "{{ config(materialized='incremental', unique_key='id', buckets=1) }}",
+    "widened": "{{ config(materialized='incremental', on_schema_change='append_new_columns') }}",
+}
+SNAPSHOT = """{% snapshot kept %}
+{{ config(unique_key='id', strategy='timestamp', updated_at='at', schema=none, target_schema=target.schema) }}
+select id, addr, at from {{ source('raw', 'raw_places') }}
+{% endsnapshot %}"""
+
+
+def place(key: int, city: str, zip_: str, *, swapped: bool = False) -> str:
+    fields = [f"'city', '{city}'", f"'zip', '{zip_}'"]
+    addr = f"named_struct({', '.join(fields[::-1] if swapped else fields)})"
+    return (
+        f"SELECT {key}L AS id, {addr} AS addr, array({addr}) AS many, map('home', {addr}) AS kinds, "
+        f"timestamp'2024-01-0{key} 00:00:00' AS at"
+    )
+
+
+@pytest.fixture
+def places(shop: Shop) -> Shop:
+    shop.file(
+        "models/sources.yml",
+        f"sources: [{{name: raw, schema: {shop.schema}, "
+        "tables: [{name: raw_places}, {name: raw_numbers}]}]",
+    )
+    return shop
+
+
+def test_fields_in_another_order_keep_their_names_in_every_strategy(places: Shop) -> None:
+    for name, config in PLACES.items():
+        places.model(
+            name, f"{config}\nselect id, addr, many, kinds from {{{{ source('raw', 'raw_places') }}}}"
+        )
+    places.file("snapshots/kept.sql", SNAPSHOT)
+    places.source("raw_places", place(1, "Bern", "3000"))
+    places.dbt("build")
+    places.source("raw_places", place(2, "Rome", "0100", swapped=True))
+    places.dbt("build")
+    named = "id, addr.city, addr.zip, many[0].city, kinds['home'].zip"
+    for name in PLACES:
+        assert places.rows(name, named) == [
+            (1, "Bern", "3000", "Bern", "3000"),
+            (2, "Rome", "0100", "Rome", "0100"),
+        ], name
+    assert places.rows("kept", "id, addr.city, addr.zip") == [(1, "Bern", "3000"), (2, "Rome", "0100")]
+
+
+def test_a_value_that_a_plain_column_would_change_fails_the_model_and_changes_nothing(places: Shop) -> None:
+    for name, config in PLACES.items():
+        places.model(name, f"{config}\nselect id, n from {{{{ source('raw', 'raw_numbers') }}}}")
+    places.file(
+        "snapshots/kept.sql",
+        SNAPSHOT.replace("'timestamp', updated_at='at'", "'check', check_cols=['n']").replace(
+            "select id, addr, at from {{ source('raw', 'raw_places') }}",
+            "select id, n from {{ source('raw', 'raw_numbers') }}",
+        ),
+    )
+    places.source("raw_numbers", "SELECT 1L AS id, 5 AS n")
+    places.dbt("build")
+    before = {name: places.rows(name) for name in (*PLACES, "kept")}
+    places.source("raw_numbers", "SELECT 1L AS id, 10.7BD AS n")
+    outcome = places.try_dbt("build")
+    messages = [result.message for result in outcome.result]
+    assert len(messages) == len(PLACES) + 1
+    assert all(
+        "AR-305" in one and "n is decimal(3,1) in the query and int in the table" in one for one in messages
+    )
+    assert {name: places.rows(name) for name in before} == before
+
+
+def test_a_plain_column_of_nothing_but_null_gets_the_type_of_its_first_value(places: Shop) -> None:
+    places.model("appended", PLACES["appended"] + "\nselect id, n from {{ source('raw', 'raw_numbers') }}")
+    places.source("raw_numbers", "SELECT 1L AS id")
+    places.model(
+        "appended", PLACES["appended"] + "\nselect id, null as n from {{ source('raw', 'raw_numbers') }}"
+    )
+    places.dbt("run")
+    places.dbt("run")
+    places.model("appended", PLACES["appended"] + "\nselect 2L as id, 1.5BD as n")
+    places.dbt("run")
+    assert places.rows("appended", "id, CAST(n AS STRING)") == [(1, None), (1, None), (2, "1.5")]
+
+
+PREDICATES = ["DBT_INTERNAL_DEST.day >= date'2024-01-02' or DBT_INTERNAL_DEST.day is null -- or so"]
+
+
+@pytest.mark.parametrize("strategy", ["delete+insert", "merge"])
+@pytest.mark.parametrize("given", [PREDICATES, PREDICATES[0]], ids=["list", "text"])
+def test_a_predicate_narrows_what_is_replaced_and_never_widens_it(
+    places: Shop, strategy: str, given: object
+) -> None:
+    places.source(
+        "raw_numbers",
+        "SELECT * FROM VALUES (1, 1, date'2024-01-01', 10), (2, 1, date'2024-01-02', 20), (3, 1, null, 30) "
+        "AS t(shop, `the-line`, day, qty)",
+    )
+    places.model(
+        "lines",
+        "{{ config(materialized='incremental', incremental_strategy='" + strategy + "', "
+        f"unique_key=['shop', 'the-line'], incremental_predicates={given!r}) }}}}\n"
+        "select * from {{ source('raw', 'raw_numbers') }}",
+    )
+    places.dbt("run")
+    places.source("raw_numbers", "SELECT 2 AS shop, 1 AS `the-line`, date'2024-01-02' AS day, 21 AS qty")
+    places.dbt("run")
+    assert places.rows("lines", "shop, qty") == [(1, 10), (2, 21), (3, 30)]
+
+
+MISTAKES = {
+    "unique_key": (
+        "incremental_strategy='merge', unique_key='idd'",
+        ["AR-302", "unique_key names idd", "did you mean id"],
+    ),
+    "exclude": (
+        "incremental_strategy='merge', unique_key='id', merge_exclude_columns=['m']",
+        ["AR-301", "merge_exclude_columns names m"],
+    ),
+    "update": (
+        "incremental_strategy='delete+insert', unique_key='id', merge_update_columns=['n']",
+        ["AR-301", "merge_update_columns has no effect on the strategy 'delete+insert'"],
+    ),
+    "predicates": (
+        "incremental_predicates=['n > 1']",
+        ["AR-301", "incremental_predicates has no effect on the strategy 'append'"],
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_setting_of_a_plain_table_is_found_at_the_first_run(shop: Shop, mistake: str) -> None:
+    config, says = MISTAKES[mistake]
+    shop.model("numbers", f"{{{{ config(materialized='incremental', {config}) }}}}\nselect 1 as id, 2 as n")
+    told = shop.fail("run")
+    assert all(one in told for one in says), told
+    assert shop.catalog.list_relations(shop.schema) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(None, "day"), ("day", "month(day)"), ("day", None)], ids=["added", "coarser", "gone"]
+)
+def test_an_overwrite_by_other_partitions_than_those_of_the_table_is_refused(
+    places: Shop, first: str | None, then: str | None
+) -> None:
+    def model(part: str | None) -> None:
+        places.model(
+            "days",
+            "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+            f"partition_by={part!r}) }}}}\nselect day, n from {{{{ source('raw', 'raw_numbers') }}}}",
+        )
+
+    model(first)
+    places.source(
+        "raw_numbers", "SELECT * FROM VALUES (date'2024-01-01', 10), (date'2024-01-02', 20) AS t(day, n)"
+    )
+    places.dbt("run")
+    before = places.rows("days")
+    model(then)
+    places.source("raw_numbers", "SELECT date'2024-01-02' AS day, 21 AS n")
+    told = places.fail("run")
+    assert "the table is partitioned by" in told
+    assert "--full-refresh" in told
+    assert places.rows("days") == before
+    places.dbt("run", "--full-refresh")
+    places.dbt("run")
+    assert [n for _, n in places.rows("days")] == [21]
