@@ -7,6 +7,7 @@ from typing import Any
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import side_root
 
 
 def is_of(database: str | None, ours: str) -> bool:
@@ -27,6 +28,19 @@ def refuse_model(model: Mapping[str, Any], ours: str) -> None:
             where=str(model.get("original_file_path") or model["name"]),
             why=f"the profile opens the catalog {ours}, and what another one has cannot be looked up",
             fix="remove the config database, or use a target whose catalog it is",
+        )
+
+
+def refuse_reserved_name(model: Mapping[str, Any]) -> None:
+    """:raises ConfigError: the relation would have the name of a keyed table's base or change table."""
+    root = side_root(str(model.get("alias") or model["name"]))
+    if root is not None:
+        raise ConfigError(
+            f"{model['alias']} is the name of a part of the keyed table {root}",
+            where=str(model.get("original_file_path") or model["name"]),
+            why="names that end in __base_ or __change_ and a number are those of base and change tables: "
+            "the model would be written over one",
+            fix="give the model another name or alias",
         )
 
 

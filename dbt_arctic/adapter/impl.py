@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +18,7 @@ from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMet
 
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
-from dbt_arctic.adapter.column import ArcticColumn, columns_to_type, schema_changes, stored_values
+from dbt_arctic.adapter.column import ArcticColumn, schema_changes
 from dbt_arctic.adapter.compaction_api import CompactionApi
 from dbt_arctic.adapter.connections import ArcticConnectionManager
 from dbt_arctic.adapter.consistent import ConsistentReads
@@ -29,14 +28,14 @@ from dbt_arctic.adapter.microbatch import MicrobatchApi
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.modify_api import ModifyApi
 from dbt_arctic.adapter.packages import PackagesApi
+from dbt_arctic.adapter.plain_api import PlainApi
 from dbt_arctic.adapter.python_models import PythonModels
 from dbt_arctic.adapter.read_api import ReadApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.staging import StagingApi
+from dbt_arctic.adapter.seeds import file_of, number_type
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.catalog.api import RelationEntry
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.create import add_columns, drop_columns
 from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
@@ -86,7 +85,7 @@ class ArcticAdapter(
     PackagesApi,
     FreshnessApi,
     MicrobatchApi,
-    StagingApi,
+    PlainApi,
     AutoApi,
     CompactionApi,
     ModifyApi,
@@ -139,14 +138,14 @@ class ArcticAdapter(
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        import agate
-
-        decimals = agate_table.aggregate(agate.MaxPrecision(col_idx))
-        return "double" if decimals else "bigint"
+        column = agate_table.column_names[col_idx]
+        return number_type(file_of(agate_table), column, [row[col_idx] for row in agate_table.rows])
 
     @classmethod
     def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
-        return "bigint"
+        column = agate_table.column_names[col_idx]
+        values = [None if row[col_idx] is None else Decimal(row[col_idx]) for row in agate_table.rows]
+        return number_type(file_of(agate_table), column, values)
 
     @classmethod
     def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
@@ -202,13 +201,6 @@ class ArcticAdapter(
             )
 
     # Seeds
-
-    @available.parse(lambda *a, **k: None)
-    def stage_seed(self, staged: ArcticRelation, agate_table: agate.Table) -> None:
-        """A seed's rows as a temporary view of this thread's session, every column as text."""
-        rows = [[seed_text(value) for value in row] for row in agate_table.rows]
-        with as_dbt_errors():
-            self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
 
     # Listing and columns, from metadata
 
@@ -272,26 +264,6 @@ class ArcticAdapter(
     def schema_changes(self, source: list[ArcticColumn], target: list[ArcticColumn]) -> dict[str, Any]:
         """How the columns of a query differ from those of a table."""
         return schema_changes(source, target)
-
-    @available.parse(lambda *a, **k: {})
-    def stored_values(
-        self, source: ArcticRelation, target: ArcticRelation, model: dict[str, Any], fill: bool = False
-    ) -> dict[str, str]:
-        """SQL of a batch's columns as a plain table stores them: name in small letters to SQL.
-
-        A column that held nothing but NULL so far gets its type.
-
-        :param fill: whether a field inside a struct that the batch lacks becomes NULL.
-        """
-        with as_dbt_errors():
-            produced, stored = self.get_columns_in_relation(source), self.get_columns_in_relation(target)
-            if typed := columns_to_type(produced, stored):
-                # Iceberg gives an untyped column no type in place; there is no value in it to lose.
-                name, edge = target.name_parts, self.edge()
-                edge.run("drop_columns", drop_columns(name, [column.name for column in typed]))
-                edge.run("add_columns", add_columns(name, typed))
-                stored = self.get_columns_in_relation(target)
-            return stored_values(model["name"], produced, stored, fill=fill)
 
     @available.parse(lambda *a, **k: [])
     def get_column_schema_from_query(self, sql: str) -> list[ArcticColumn]:
@@ -372,25 +344,6 @@ class ArcticAdapter(
     def debug_query(self) -> None:
         """``dbt debug``: every part that a first run needs, each with what to do about it."""
         self.diagnose()
-
-
-def seed_text(value: Any) -> str | None:
-    """A value of a CSV file, as agate read it, in the spelling that Spark casts from.
-
-    >>> seed_text(Decimal("1E+3")), seed_text(Decimal("10.00")), seed_text(True), seed_text(None)
-    ('1000', '10', 'true', None)
-    """
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Decimal):
-        # To agate 10.00 is a whole number, and Spark casts no text with a point to one.
-        is_whole = value.is_finite() and value == value.to_integral_value()
-        return f"{value.to_integral_value() if is_whole else value:f}"
-    if isinstance(value, (dt.date, dt.datetime)):
-        return value.isoformat()
-    return str(value)
 
 
 def visible(entries: list[RelationEntry]) -> list[RelationEntry]:

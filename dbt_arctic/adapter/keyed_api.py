@@ -19,7 +19,7 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.beside import connection_beside
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
-from dbt_arctic.adapter.databases import refuse_model, refuse_reading
+from dbt_arctic.adapter.databases import refuse_model, refuse_reading, refuse_reserved_name
 from dbt_arctic.adapter.docs import persists
 from dbt_arctic.adapter.engines import choose_catalog, cores_of
 from dbt_arctic.adapter.grants import refuse_grants
@@ -141,6 +141,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             parse_settings(model["name"], model["config"].get("compaction"))
             refuse_grants(model)
             refuse_model(model, self.config.credentials.database)
+            refuse_reserved_name(model)
 
     @available.parse(lambda *a, **k: "")
     def incremental_pull(

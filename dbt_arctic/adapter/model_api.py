@@ -23,7 +23,7 @@ from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.engine.lexer import Piece, pieces
+from dbt_arctic.engine.lexer import Piece, pieces, without_comments
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
@@ -151,6 +151,17 @@ class ModelApi(KeyedApi):
             return [], rest
         ran.add(header)
         return statements, rest
+
+    @available
+    @classmethod
+    def split_statements(cls, text: str) -> list[str]:
+        """The statements of a text, of which the last need not end in a semicolon. Comments alone are none.
+
+        >>> ModelApi.split_statements("DELETE FROM a; INSERT INTO b VALUES (';'); -- done; really")
+        ['DELETE FROM a', "INSERT INTO b VALUES (';')"]
+        """
+        statements, rest = cls.split_header(text)
+        return [one for one in (*statements, rest) if without_comments(one).strip()]
 
     @classmethod
     def split_header(cls, header: str | None) -> tuple[list[str], str]:

@@ -90,7 +90,9 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
 
 
 def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[type-arg]
-    arguments = ["compile", "--quiet", "--project-dir", str(target.project_root), "--target", target.name]
+    # dbt's own artifacts tell of what was run: `dbt retry` looks there.
+    arguments = ["compile", "--quiet", "--no-write-json", "--target", target.name]
+    arguments += ["--project-dir", str(target.project_root)]
     if target.profiles_dir is not None:
         arguments += ["--profiles-dir", str(target.profiles_dir)]
     if select:

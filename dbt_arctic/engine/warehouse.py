@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
 from dbt_arctic.engine.settings import SparkSettings, catalog_conf, is_embedded, local_warehouse
@@ -18,6 +19,29 @@ def catalog_file(settings: SparkSettings) -> Path | None:
         return None
     uri = catalog_conf(settings)["uri"]
     return Path(uri.removeprefix(_SQLITE).partition("?")[0]) if uri.startswith(_SQLITE) else None
+
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, "
+    "table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "
+    "metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5), "
+    "PRIMARY KEY (catalog_name, table_namespace, table_name))",
+    "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, "
+    "namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000), "
+    "PRIMARY KEY (catalog_name, namespace, property_key))",
+)
+"""Those of Iceberg's JDBC catalog, schema version V1."""
+
+
+def _make_tables(file: Path) -> None:
+    """Make the catalog's tables, as Iceberg would at its first use: there two sessions at once both add the
+    column of V1, and one of them fails.
+    """
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _TABLES:
+            connection.execute(statement)
+        connection.execute("COMMIT")
 
 
 def prepare_warehouse(settings: SparkSettings) -> None:
@@ -37,7 +61,8 @@ def prepare_warehouse(settings: SparkSettings) -> None:
             # An empty file is an empty database to SQLite.
             with suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError as error:
+                _make_tables(file)
+    except (OSError, sqlite3.Error) as error:
         raise CatalogUnavailable(
             "The warehouse folder or the catalog's file in it cannot be made.",
             where=str(folder),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -126,6 +127,21 @@ def type_text(type_: DataType) -> str:
             return f"map<{type_text(key)},{type_text(value)}>"
         case Struct(fields):
             return f"struct<{','.join(f'{field_text(name)}:{type_text(one)}' for name, one in fields)}>"
+
+
+def atoms(type_: DataType) -> Iterator[Atomic]:
+    """The types at the ends of a type: its own, or those of its fields, elements, keys and values."""
+    match type_:
+        case Atomic():
+            yield type_
+        case Array(element):
+            yield from atoms(element)
+        case Map(key, value):
+            yield from atoms(key)
+            yield from atoms(value)
+        case Struct(fields):
+            for _, one in fields:
+                yield from atoms(one)
 
 
 def field_text(name: str) -> str:

@@ -25,6 +25,7 @@ from dbt_arctic.errors import (
 )
 from dbt_arctic.keyed import adopt as sql
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.data_type import atoms, parse_type
 from dbt_arctic.keyed.layout import adopt_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name
@@ -44,7 +45,7 @@ from dbt_arctic.refresh.branches import ATTEMPTS
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import find_keyed, load_base, to_columns
 
-_SPARK_KNOWS_NOT = ("time", "geometry", "geography", "timestamp_ns", "fixed")
+_SPARK_KNOWS_NOT = ("time", "geometry", "geography")
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,9 @@ def _refuse_columns(name: Name, columns: Sequence[Column]) -> None:
             fix=f"rename it: ALTER TABLE {name.sql} RENAME COLUMN {reserved[0]} TO ...",
         )
     strange = [
-        f"{column.name} {column.type}" for column in columns if column.type.startswith(_SPARK_KNOWS_NOT)
+        f"{column.name} {column.type}"
+        for column in columns
+        if any(one.kind in _SPARK_KNOWS_NOT for one in atoms(parse_type(column.type)))
     ]
     if strange:
         raise ConfigError(

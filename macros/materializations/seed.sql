@@ -6,6 +6,10 @@
   {%- do adapter.check_config(model) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
   {%- set grant_config = config.get('grants') -%}
+  {#- dbt's reader keeps a column as text if its name stands in column_types exactly as in the file -#}
+  {%- set column_types = adapter.seed_column_types(model) -%}
+  {%- do config.get('column_types').clear() -%}
+  {%- do config.get('column_types').update(column_types) -%}
   {%- set agate_table = load_agate_table() -%}
   {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
   {%- do recover_swap(this) -%}

@@ -1,4 +1,4 @@
-"""A batch that several statements of a plain table read: computed once."""
+"""What the macros of plain tables and seeds ask for: settings, values as they are stored, staged rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any, cast
 
 from dbt.adapters.base.meta import available
 
+from dbt_arctic.adapter.column import columns_to_type, stored_values
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.keyed.create import add_columns, drop_columns
 from dbt_arctic.refresh.plain import stage
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
@@ -19,7 +22,7 @@ from dbt_arctic.refresh.plain_config import (
 )
 
 
-class StagingApi(KeyedApi):
+class PlainApi(KeyedApi):
     @available.parse(lambda *a, **k: None)
     def plain_config(self, model: Mapping[str, Any], strategy: str) -> PlainConfig:
         """The settings of a plain incremental model; an error where one has no effect."""
@@ -55,3 +58,40 @@ class StagingApi(KeyedApi):
             edge.run("stage", stage(staging, batch, self._schema(f"SELECT * FROM {batch}"), stored))
         made = this.incorporate(path={"identifier": staging.identifier})  # type: ignore[no-untyped-call] # dbt's
         return cast(ArcticRelation, made)
+
+    @available.parse(lambda *a, **k: {})
+    def stored_values(
+        self, source: ArcticRelation, target: ArcticRelation, model: dict[str, Any], fill: bool = False
+    ) -> dict[str, str]:
+        """SQL of a batch's columns as a plain table stores them: name in small letters to SQL.
+
+        A column that held nothing but NULL so far gets its type.
+
+        :param fill: whether a field inside a struct that the batch lacks becomes NULL.
+        """
+        with as_dbt_errors():
+            columns_of = cast(Any, self).get_columns_in_relation
+            produced, stored = columns_of(source), columns_of(target)
+            if typed := columns_to_type(produced, stored):
+                # Iceberg gives an untyped column no type in place; there is no value in it to lose.
+                name, edge = target.name_parts, self.edge()
+                edge.run("drop_columns", drop_columns(name, [column.name for column in typed]))
+                edge.run("add_columns", add_columns(name, typed))
+                stored = columns_of(target)
+            return stored_values(model["name"], produced, stored, fill=fill)
+
+    @available.parse(lambda *a, **k: None)
+    def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:
+        """``column_types`` by the names of the file's columns, and text where a number has an underscore."""
+        with as_dbt_errors():
+            path = seed_path(model, self.config)
+            settings = model["config"]
+            declared = settings.get("column_types") or {}
+            return column_types(model["name"], path, settings.get("delimiter") or ",", declared)
+
+    @available
+    def stage_seed(self, staged: ArcticRelation, agate_table: Any) -> None:
+        """A seed's rows as a temporary view of this thread's session, every column as text."""
+        rows = [[seed_text(value) for value in row] for row in agate_table.rows]
+        with as_dbt_errors():
+            self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)

@@ -1,0 +1,120 @@
+"""The columns of a seed: which of them stay text, and the type of a column of numbers.
+
+dbt reads a CSV file with agate, which takes ``00501`` for 501 and ``29051_00040`` for 2905100040, unless a
+column is declared as text. Pure functions over a file and its values.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import os
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+
+_NUMBER_WITH_UNDERSCORE = re.compile(r"\s*[-+]?[\d.,]*\d_\d[\d_.,]*\s*")
+_DIGITS_OF_BIGINT = 18
+_DIGITS_OF_DOUBLE = 15
+_DIGITS_OF_DECIMAL = 38
+
+
+def seed_path(node: Mapping[str, Any], project: Any) -> Path:
+    """The CSV file of a seed of the project or of a package, where dbt looks for it."""
+    package = node["package_name"]
+    inside = "." if package == project.project_name else os.path.join(project.packages_install_path, package)
+    path = Path(project.project_root, inside, node["original_file_path"])
+    return path if path.exists() else Path(node["root_path"], node["original_file_path"])
+
+
+def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, str]) -> dict[str, str]:
+    """The types of columns by their names in the file: those that are declared, in whatever case, and text
+    where a number has an underscore.
+
+    :raises ConfigError: a type is declared for a column that the file does not have.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file, delimiter=delimiter or ",")
+        header = next(rows, [])
+        underscored = {
+            at for row in rows for at, value in enumerate(row) if _NUMBER_WITH_UNDERSCORE.fullmatch(value)
+        }
+    by_lower = {name.strip().lower(): name for name in header}
+    unknown = [name for name in declared if name.lower() not in by_lower]
+    if unknown:
+        raise ConfigError(
+            f"column_types names {', '.join(unknown)}, which the file does not have",
+            where=f"{seed}: {path.name}",
+            why=f"its columns are: {', '.join(header)}",
+            fix="correct the name in column_types, or remove it",
+        )
+    kept = {header[at]: "string" for at in underscored if at < len(header)}
+    return kept | {by_lower[name.lower()]: type_ for name, type_ in declared.items()}
+
+
+def number_type(seed: str, column: str, values: Iterable[Decimal | None]) -> str:
+    """The type that holds every number of a column exactly: ``bigint``, ``double`` or ``decimal``.
+
+    >>> number_type("s", "c", [Decimal("0.1"), None]), number_type("s", "c", [Decimal(10**19)])
+    ('double', 'decimal(20,0)')
+
+    :raises ConfigError: there is none.
+    """
+    found = [value for value in values if value is not None]
+    finite = [value.normalize() for value in found if value.is_finite()]
+    scale = max((_scale(value) for value in finite), default=0)
+    whole = max((_digits(value) - _scale(value) for value in finite), default=1)
+    exact = max((_digits(value) for value in finite), default=1)
+    if len(finite) < len(found):
+        if exact <= _DIGITS_OF_DOUBLE:
+            return "double"
+    elif not scale and whole <= _DIGITS_OF_BIGINT:
+        return "bigint"
+    elif scale and exact <= _DIGITS_OF_DOUBLE:
+        return "double"
+    elif whole + scale <= _DIGITS_OF_DECIMAL:
+        return f"decimal({whole + scale},{scale})"
+    raise ConfigError(
+        f"no type of numbers holds every value of the column {column}",
+        where=seed,
+        why=f"they have up to {whole} digits before the point and {scale} behind it",
+        fix=f"keep it as text: column_types: {{{column}: string}}",
+    )
+
+
+def _scale(value: Decimal) -> int:
+    return max(0, -int(value.as_tuple().exponent))
+
+
+def _digits(value: Decimal) -> int:
+    """Digits of a number as it is written without an exponent."""
+    parts = value.as_tuple()
+    return max(len(parts.digits) + max(0, int(parts.exponent)), _scale(value) + 1)
+
+
+def file_of(agate_table: Any) -> str:
+    """The file that dbt has read a table from."""
+    return str(getattr(agate_table, "original_abspath", "a seed"))
+
+
+def seed_text(value: Any) -> str | None:
+    """A value of a CSV file, as agate read it, in the spelling that Spark casts from.
+
+    >>> seed_text(Decimal("1E+3")), seed_text(Decimal("10.00")), seed_text(True), seed_text(None)
+    ('1000', '10', 'true', None)
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Decimal):
+        # To agate 10.00 is a whole number, and Spark casts no text with a point to one.
+        is_whole = value.is_finite() and value == value.to_integral_value()
+        return f"{value.to_integral_value() if is_whole else value:f}"
+    if isinstance(value, (dt.date, dt.datetime)):
+        return value.isoformat()
+    return str(value)

@@ -1,0 +1,100 @@
+"""Corners of dbt where a slip once went unnoticed: hooks, seeds, names, artifacts, first schemas."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dbt_arctic.cli.main import main
+from dbt_arctic.engine.settings import SparkSettings
+from dbt_arctic.engine.warehouse import prepare_warehouse
+from tests.dbt.keyed.conftest import Shop
+
+
+def test_a_hook_may_hold_several_statements_and_one_that_says_nothing_is_none(shop: Shop) -> None:
+    shop.model(
+        "noted",
+        """{{ config(materialized='table', pre_hook="set shop.region=EU; set shop.day=2024-01-01",
+             post_hook=["delete from {{ this }} where id = 1; insert into {{ this }} values (9, 'a;b'); -- ;",
+                        "  ", "-- nothing to do;", "delete from {{ this }} where note = ';';"]) }}
+select 1 as id, 'x' as note union all select 2, 'y' union all select 3, ';'""",
+    )
+    shop.dbt("run")
+    assert shop.rows("noted") == [(2, "y"), (9, "a;b")]
+    assert not [sql for sql in shop.script.ran if sql.strip() in ("", "-- nothing to do;")]
+
+
+def test_a_hook_that_fails_is_named_before_the_next_statement_runs(shop: Shop) -> None:
+    shop.model(
+        "noted",
+        "{{ config(materialized='table', pre_hook='select nope; create table {{ this.schema }}.t (a int)') }}"
+        "select 1 as id",
+    )
+    assert "nope" in shop.fail("run")
+    assert shop.catalog.list_relations(shop.schema) == []
+
+
+def test_seeds_keep_every_value_as_it_stands(shop: Shop) -> None:
+    shop.file("seeds/zips.csv", "id,Zip,When\n1,00501,2024-01-01\n2,01234,2024-02-30\n")
+    shop.file("seeds/codes.csv", "id,code\n1,29051_00040\n2,29051_00041\n")
+    shop.file("seeds/nan.csv", "id,n\n1,1\n2,NaN\n")
+    shop.file("seeds/big.csv", "id,big,small\n1,12345678901234567890,0.1234567890123456789\n2,1,0.1\n")
+    shop.file("seeds/seeds.yml", "seeds: [{name: zips, config: {column_types: {zip: string}}}]")
+    shop.dbt("seed")
+    assert shop.rows("zips", "id, Zip, When") == [(1, "00501", "2024-01-01"), (2, "01234", "2024-02-30")]
+    assert shop.rows("codes") == [(1, "29051_00040"), (2, "29051_00041")]
+    assert shop.rows("nan", "id, CAST(n AS STRING)") == [(1, "1.0"), (2, "NaN")]
+    assert shop.rows("big", "id, CAST(big AS STRING), CAST(small AS STRING)") == [
+        (1, "12345678901234567890", "0.1234567890123456789"),
+        (2, "1", "0.1000000000000000000"),
+    ]
+
+
+def test_a_type_for_a_column_that_a_seed_does_not_have_is_an_error(shop: Shop) -> None:
+    shop.file("seeds/zips.csv", "id,zip\n1,00501\n")
+    shop.file("seeds/seeds.yml", "seeds: [{name: zips, config: {column_types: {zipcode: string}}}]")
+    assert "column_types names zipcode" in shop.fail("seed")
+
+
+@pytest.mark.parametrize("name", ["side__change_1", "side__base_1"])
+@pytest.mark.parametrize("form", ["table", "view", "incremental"])
+def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop, name: str, form: str) -> None:
+    shop.model("side", "{{ config(materialized='incremental', unique_key='id', buckets=1) }} select 1 as id")
+    shop.dbt("run")
+    shop.model(name, f"{{{{ config(materialized='{form}') }}}} select 2 as id")
+    told = shop.fail("run", "--select", name)
+    assert f"{name} is the name of a part of the keyed table side" in told
+    assert shop.rows("side") == [(1,)]
+
+
+def test_a_plan_leaves_what_dbt_wrote_of_its_last_run(shop: Shop) -> None:
+    shop.model("broken", "select nope")
+    shop.model(
+        "counted",
+        "{{ config(materialized='incremental', incremental_strategy='auto', unique_key='id', buckets=1) }}\n"
+        "select 1 as id, count(*) as n from range(3)",
+    )
+    shop.fail("run")
+    artifacts = [Path(shop.folder, "target", name) for name in ("run_results.json", "manifest.json")]
+    before = [path.read_bytes() for path in artifacts]
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    done = CliRunner().invoke(main, ["plan", *folders])
+    assert done.exit_code == 0, done.output
+    assert [path.read_bytes() for path in artifacts] == before
+    results = json.loads(before[0])["results"]
+    assert {one["unique_id"]: one["status"] for one in results}["model.shop.broken"] == "error"
+    assert not shop.try_dbt("retry").success, "it has something to do"
+
+
+def test_sessions_that_use_a_new_catalog_at_once_find_its_tables(tmp_path: Path) -> None:
+    from dbt_arctic.catalog.embedded import EmbeddedCatalog
+
+    settings = SparkSettings("lake", str(tmp_path / "lake"))
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda _: prepare_warehouse(settings), range(16)):
+            pass
+    assert EmbeddedCatalog("lake", tmp_path / "lake").list_schemas() == []
