@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dbt.adapters.base.meta import available
 
-from dbt_arctic.adapter.column import columns_to_type, stored_values
+from dbt_arctic.adapter.column import ArcticColumn, columns_to_type, stored_values
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
+from dbt_arctic.adapter.snapshots import checked_columns, has_changed, is_newer, key_expression
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.create import add_columns, drop_columns
 from dbt_arctic.refresh.plain import stage
@@ -61,17 +62,22 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: {})
     def stored_values(
-        self, source: ArcticRelation, target: ArcticRelation, model: dict[str, Any], fill: bool = False
+        self,
+        produced: Sequence[ArcticColumn],
+        target: ArcticRelation,
+        model: Mapping[str, Any],
+        fill: bool = False,
     ) -> dict[str, str]:
         """SQL of a batch's columns as a plain table stores them: name in small letters to SQL.
 
         A column that held nothing but NULL so far gets its type.
 
+        :param produced: the columns of the batch.
         :param fill: whether a field inside a struct that the batch lacks becomes NULL.
         """
         with as_dbt_errors():
             columns_of = cast(Any, self).get_columns_in_relation
-            produced, stored = columns_of(source), columns_of(target)
+            stored = columns_of(target)
             if typed := columns_to_type(produced, stored):
                 # Iceberg gives an untyped column no type in place; there is no value in it to lose.
                 name, edge = target.name_parts, self.edge()
@@ -95,3 +101,33 @@ class PlainApi(KeyedApi):
         rows = [[seed_text(value) for value in row] for row in agate_table.rows]
         with as_dbt_errors():
             self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
+
+    # Snapshots
+
+    @available.parse(lambda *a, **k: {})
+    def snapshot_strategy(
+        self,
+        strategy: Mapping[str, Any],
+        model: Mapping[str, Any],
+        columns: Mapping[str, str],
+        queried: Sequence[ArcticColumn],
+        target: ArcticRelation | None,
+    ) -> dict[str, Any]:
+        """dbt's strategy, with a key and a comparison that hold for NULLs and for every type.
+
+        :param columns: the names of the snapshot's own columns, by dbt's names.
+        :param queried: the columns of the snapshot's query.
+        :param target: ``None`` where the snapshot does not exist yet.
+        """
+        settings, names = model["config"], [column.name for column in queried]
+        with as_dbt_errors():
+            changed = strategy["row_changed"]
+            if settings.get("strategy") == "check":
+                checked = checked_columns(model["name"], settings.get("check_cols") or (), names)
+                if target is not None:
+                    stored = cast(Any, self).get_columns_in_relation(target)
+                    changed = has_changed(checked, queried, stored)
+            elif settings.get("strategy") == "timestamp":
+                changed = is_newer(columns["dbt_valid_from"], strategy["updated_at"])
+            key = key_expression(strategy["unique_key"], names)
+            return {**strategy, "row_changed": changed, "unique_key": key}

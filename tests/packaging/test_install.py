@@ -23,6 +23,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.extent import first
+
 ROOT = Path(__file__).parents[2]
 SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 SOURCES = ["dbt_arctic", "macros", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"]
@@ -220,6 +222,7 @@ def test_the_command_tells_the_version(installed: Environment, wheel: Path) -> N
     assert succeed([installed.program("dbt-arctic"), "--version"], installed.home).strip().endswith(version)
 
 
+@pytest.mark.parametrize("installed", first(1, ["wheel", "editable"]), indirect=True)
 def test_dbt_init_offers_arctic_and_writes_a_profile_that_dbt_accepts(
     installed: Environment, tmp_path: Path
 ) -> None:

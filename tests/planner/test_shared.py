@@ -27,6 +27,7 @@ from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.reading import Reading
 from dbt_arctic.refresh.shared_rows import SharedRows
 from dbt_arctic.refresh.upstreams import Upstream, signed
+from tests.extent import extent
 from tests.planner.oracle import to_duckdb
 
 Row = tuple[int | None, ...]
@@ -41,7 +42,7 @@ SCHEMAS = {
 KEYS = {"o": ("id",), "l": ("oid", "ln"), "p": ("pid",)}
 ROWS = {"o": 1000, "l": 4000, "p": 500}
 LINKS = ("id", "oid", "pid", "ref", "prev", "cust")
-SEEDS = 40
+SEEDS = extent(24, 40)
 
 
 @dataclass(frozen=True)

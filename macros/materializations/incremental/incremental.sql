@@ -120,7 +120,7 @@
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
   {%- endif -%}
-  {%- set values = adapter.stored_values(source_relation, target_relation, model,
+  {%- set values = adapter.stored_values(adapter.get_columns_in_relation(source_relation), target_relation, model,
       fill=on_schema_change in ('append_new_columns', 'sync_all_columns')) -%}
   {%- if strategy == 'microbatch' -%}
     {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns, values)) }}

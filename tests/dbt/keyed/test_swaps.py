@@ -18,7 +18,7 @@ FORMS = {
     "select 1L as id, 'TEXT' as name",
 }
 ROUND = [("table", "view"), ("view", "keyed"), ("keyed", "table")]
-CHANGES = extent(ROUND[1:], [*ROUND, *((after, before) for before, after in ROUND)])
+CHANGES = extent(ROUND[1:2], [*ROUND, *((after, before) for before, after in ROUND)])
 
 
 def entries(shop: Shop) -> set[str]:

@@ -15,7 +15,7 @@ from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Tables, draw_tables, literal
 from tests.spark.keyed.auto import Model
 
-MODELS = extent(3, 8)
+MODELS = extent(2, 8)
 ROUNDS = 2
 SEED = "spark/4"
 

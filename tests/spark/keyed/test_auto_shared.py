@@ -68,6 +68,9 @@ class Shop:
             ),
         }
 
+        for name in extent(("large", "lonely"), ()):
+            del self.models[name]
+
     def order(self, number: int) -> dict[str, Any]:
         day = f"2024-01-{self.chance.randrange(1, 6):02}"
         return {"id": number, "customer": self.chance.randrange(5), "day": day}
@@ -122,7 +125,7 @@ def test_what_several_models_read_is_read_once_and_they_are_their_queries(made: 
     made.change()
     kept = [made.refresh(model) for model in made.models]
     # The lines for the second model that asks for them, the orders with them; then all is there.
-    assert kept == [[], ["share_rows", "share_rows"], [], [], [], []]
+    assert kept == [[], ["share_rows", "share_rows"], *([[]] * (len(kept) - 2))]
     ran = made.orders.session.statements.ran
     read = [one.sql for one in ran if one.step in ("refresh", "stage_keys", "stage_rows")]
     assert read
@@ -158,11 +161,11 @@ def test_what_others_will_ask_for_is_kept_and_right_in_any_order_and_after_a_mod
     together.change()
     kept = [together.refresh(model) for model in together.models]
     # The lines that changed orders meet among them, though the first model does not read orders.
-    assert kept == [["share_rows"], ["share_rows"], [], [], [], []]
+    assert kept == [["share_rows"], ["share_rows"], *([[]] * (len(kept) - 2))]
     for number in range(1, 2 * ROUNDS + 1):
         together.change()
         order = list(together.models)
         together.chance.shuffle(order)
         # Every other time some are not run: they need the changes of two rounds next time.
-        for model in order[3 * (number % 2) :]:
+        for model in order[2 * (number % 2) :]:
             together.refresh(model)

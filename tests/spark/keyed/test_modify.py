@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from dbt_arctic.errors import ConfigError, ConstraintBroken, DuplicateKey, NoSequence, NullKey, StatementError
 from dbt_arctic.planner.modification import parse_modification
 from dbt_arctic.refresh.modify import Modified, explain, modify
+from tests.extent import in_turn
 
 TYPES = {"id": "bigint", "status": "string", "amount": "int"}
 ROWS = [{"id": number, "status": "new", "amount": number} for number in range(1, 6)]
@@ -222,12 +223,14 @@ def test_what_others_commit_meanwhile_is_seen(shop: Any, orders: Any, other: str
     assert kept(orders) == merged(model)
 
 
-@pytest.mark.parametrize("way", ["die", "lose_the_answer"])
-def test_cut_off_anywhere_it_is_all_or_nothing(shop: Any, orders: Any, cut_off: Any, way: str) -> None:
+@in_turn("die", "lose_the_answer")
+def test_cut_off_anywhere_it_is_all_or_nothing(
+    shop: Any, orders: Any, cut_off: Any, ways: Sequence[str]
+) -> None:
     model = dict(BEFORE)
     for at in range(20):
         process, ended = shop.session(), False
-        getattr(process.statements, way)(at)
+        getattr(process.statements, ways[at % len(ways)])(at)
         after = merged(model)
         try:
             run(orders, MERGE, process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from dbt_arctic.keyed.checks import Check
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.upsert import computed_upsert
+from tests.extent import in_turn
 
 TYPES = {"id": "bigint", "amount": "int", "note": "string"}
 ROWS = [{"id": number, "amount": number, "note": f"n{number}"} for number in range(4)]
@@ -117,12 +119,14 @@ def test_two_writers_of_different_columns_lose_nothing(shop: Any, orders: Any, b
     assert amounts_and_notes(orders) == expected
 
 
-@pytest.mark.parametrize("way", ["die", "lose_the_answer"])
-def test_cut_off_anywhere_it_is_all_or_nothing(shop: Any, orders: Any, cut_off: Any, way: str) -> None:
+@in_turn("die", "lose_the_answer")
+def test_cut_off_anywhere_it_is_all_or_nothing(
+    shop: Any, orders: Any, cut_off: Any, ways: Sequence[str]
+) -> None:
     model = amounts_and_notes(orders)
     for at in range(20):
         process = shop.session()
-        getattr(process.statements, way)(at)
+        getattr(process.statements, ways[at % len(ways)])(at)
         batch, ended = [{"id": 1, "amount": 100 + at}, {"id": 20 + at, "amount": 1}], False
         try:
             only(orders.on(process), "amount").upsert(batch)

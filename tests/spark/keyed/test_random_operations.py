@@ -78,7 +78,7 @@ SCENARIOS: dict[str, tuple[dict[str, str], Callable[[int], Row], dict[str, Any]]
 }
 
 
-KEYS_OF_MANY_TYPES = ("string and date", "decimal", "binary", "timestamp", "integer")
+KEYS_OF_MANY_TYPES = ("string and date", "decimal", "binary", "timestamp", "integer", "strings beyond ASCII")
 """Each type is a key in ``test_types.py``, too."""
 
 

@@ -1,0 +1,88 @@
+"""The SQL by which a snapshot knows a row again and sees that it has changed. Pure functions over columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from dbt_arctic.adapter.column import ArcticColumn
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.assignment import stored_value
+from dbt_arctic.keyed.compare import comparable
+from dbt_arctic.keyed.names import quote
+
+STORED, QUERIED = "snapshotted_data", "source_data"
+"""How dbt's staging query calls the rows of the snapshot and those of the model."""
+
+
+def key_expression(unique_key: str | Sequence[str], columns: Sequence[str]) -> str:
+    """One value that is never NULL for the key of a row: keys with NULL in a part are keys like others.
+
+    :param unique_key: columns, or SQL expressions over them.
+
+    >>> key_expression(["shop", "a - b"], ["Shop", "a", "b"])
+    "named_struct('k1', `Shop`, 'k2', a - b)"
+    """
+    known = {column.lower(): column for column in columns}
+    parts = [unique_key] if isinstance(unique_key, str) else list(unique_key)
+    listed = ", ".join(
+        f"'k{number}', {quote(known[part.lower()]) if part.lower() in known else part}"
+        for number, part in enumerate(parts, 1)
+    )
+    return f"named_struct({listed})"
+
+
+def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns that are compared, in the spelling of the query.
+
+    :raises ConfigError: one that is named is none of the query's.
+    """
+    if check_cols == "all":
+        return list(columns)
+    known = {column.lower(): column for column in columns}
+    names = [check_cols] if isinstance(check_cols, str) else list(check_cols)
+    if not names:
+        raise ConfigError("check_cols is empty", where=model, fix="check_cols='all', or a list of columns")
+    wrong = [name for name in names if _plain(name) not in known]
+    if wrong:
+        meant = difflib.get_close_matches(wrong[0].lower(), known, n=1)
+        raise ConfigError(
+            f"check_cols names {wrong[0]}, which is no column of the snapshot's query",
+            where=model,
+            why=f"its columns are: {', '.join(columns)}",
+            fix=f"did you mean {known[meant[0]]}?"
+            if meant
+            else "name a column; for an expression, select it under a name of its own and check that",
+        )
+    return [known[_plain(name)] for name in names]
+
+
+def has_changed(
+    checked: Sequence[str], queried: Sequence[ArcticColumn], stored: Sequence[ArcticColumn]
+) -> str:
+    """SQL that is true where a row of the query differs from the current one of the snapshot in a column that
+    is checked, of whatever type. NULL is like NULL. A column that the snapshot lacks so far has changed in
+    each row.
+    """
+    there: Mapping[str, ArcticColumn] = {column.name.lower(): column for column in stored}
+    types = {column.name: column.dtype for column in queried}
+    if any(name.lower() not in there for name in checked):
+        return "(true)"  # dbt appends to it without a space
+    differing = []
+    for name in checked:
+        column = there[name.lower()]
+        old = comparable(f"{STORED}.{column.quoted}", column.dtype)
+        new = stored_value(f"{QUERIED}.{quote(name)}", types[name], column.dtype)
+        new = comparable(new, column.dtype if new != f"{QUERIED}.{quote(name)}" else types[name])
+        differing.append(f"not ({old} <=> {new})")
+    return "(" + "\n  or ".join(differing) + ")"
+
+
+def is_newer(valid_from: str, updated_at: str) -> str:
+    """SQL that is true where a row was updated after the current one. Any time is after none (NULL)."""
+    old, new = f"{STORED}.{valid_from}", f"{QUERIED}.{updated_at}"
+    return f"({old} < {new} or ({old} is null and {new} is not null))"
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip("`").lower()

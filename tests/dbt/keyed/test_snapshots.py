@@ -1,0 +1,195 @@
+"""Snapshots: the intervals of random histories are those that an oracle in plain Python says."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.dbt.keyed.conftest import Shop
+from tests.extent import extent
+
+MODES = ("ignore", "invalidate", "new_record")
+KEYS = {"single": "id", "parts": ["shop", "line"]}
+ROUNDS = extent(4, 8)
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A row of the source. ``at``: day of 2024 when it was updated, or NULL."""
+
+    key: Key
+    value: int | None
+    at: int | None
+
+
+@dataclass
+class Snapshot:
+    """What a snapshot holds: rows that ended, and the current row of each key."""
+
+    strategy: str
+    mode: str
+    ended: list[tuple[Key, Any, bool]] = field(default_factory=list)
+    current: dict[Key, tuple[Source, bool]] = field(default_factory=dict)
+
+    def take(self, rows: list[Source]) -> None:
+        found = {row.key: row for row in rows}
+        for key, row in found.items():
+            if key in self.current:
+                old, is_deleted = self.current[key]
+                if not (is_deleted or self.has_changed(old, row)):
+                    continue
+                self.ended.append((key, old.value, is_deleted))
+            self.current[key] = (row, False)
+        for key in [key for key in self.current if key not in found]:
+            old, is_deleted = self.current[key]
+            if self.mode == "ignore" or is_deleted:
+                continue
+            self.ended.append((key, old.value, False))
+            del self.current[key]
+            if self.mode == "new_record":
+                # From now on, whatever the time of the row itself.
+                self.current[key] = (Source(key, old.value, None), True)
+
+    def has_changed(self, old: Source, new: Source) -> bool:
+        if self.strategy == "check":
+            return old.value != new.value
+        return new.at is not None and (old.at is None or old.at < new.at)
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        ended = [(*key, value, deleted, False) for key, value, deleted in self.ended]
+        current = [(*key, row.value, deleted, True) for key, (row, deleted) in self.current.items()]
+        return sorted([*ended, *current], key=repr)
+
+
+def day(number: int | None) -> str:
+    return "NULL" if number is None else f"date_add(date'2024-01-01', {number})"
+
+
+def sql_of(rows: list[Source]) -> str:
+    def shown(value: Any) -> str:
+        return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+
+    values = ", ".join(
+        f"({', '.join(map(shown, (row.key[0], *row.key, row.value)))}, {day(row.at)})" for row in rows
+    )
+    return (
+        "SELECT CAST(id AS STRING) AS id, CAST(shop AS STRING) AS shop, CAST(line AS STRING) AS line, "
+        "CAST(value AS INT) AS value, CAST(at AS TIMESTAMP) AS at, map('v', CAST(value AS INT)) AS nested "
+        f"FROM VALUES {values} AS t(id, shop, line, value, at)"
+    )
+
+
+def snapshot_sql(name: str, strategy: str, mode: str, key: Any) -> str:
+    how = "updated_at='at'" if strategy == "timestamp" else "check_cols=['value', 'NESTED']"
+    return (
+        f"{{% snapshot {name} %}}\n{{{{ config(unique_key={key!r}, strategy='{strategy}', {how}, "
+        f"hard_deletes='{mode}', target_schema=target.schema) }}}}\n"
+        "select * from {{ source('raw', 'raw_rows') }}\n{% endsnapshot %}"
+    )
+
+
+@pytest.fixture
+def sourced(shop: Shop) -> Shop:
+    shop.file(
+        "models/sources.yml",
+        f"sources: [{{name: raw, schema: {shop.schema}, tables: [{{name: raw_rows}}, {{name: raw_other}}]}}]",
+    )
+    return shop
+
+
+@pytest.mark.parametrize("form", KEYS)
+def test_the_intervals_of_random_histories_are_those_of_the_oracle(sourced: Shop, form: str) -> None:
+    chance = random.Random(form)
+    keys: list[Key] = (
+        [(name,) for name in ("a", "b", "c", None, "d")]
+        if form == "single"
+        else [("a", "1"), ("a", None), (None, "1"), ("a|b", "c"), ("a", "b|c"), ("", "1"), (None, None)]
+    )
+    oracles = {}
+    for strategy in ("check", "timestamp"):
+        for mode in MODES:
+            name = f"{strategy}_{mode}"
+            oracles[name] = Snapshot(strategy, mode)
+            sourced.file(f"snapshots/{name}.sql", snapshot_sql(name, strategy, mode, KEYS[form]))
+    columns = "id" if form == "single" else "shop, line"
+    state: dict[Key, Source] = {}
+    for number in range(ROUNDS):
+        if number != 2:  # the third run finds the same rows as the second
+            for key in chance.sample(keys, len(keys) if not number else 3):
+                was = state.get(key)
+                if was is not None and chance.random() < 0.4:
+                    del state[key]
+                    continue
+                later = None if was is None and chance.random() < 0.3 else number
+                state[key] = Source(key, chance.choice([None, 1, 2]), later)
+        rows = list(state.values())
+        padded = [Source((*row.key, None)[:2], row.value, row.at) for row in rows]
+        sourced.source("raw_rows", sql_of(padded))
+        sourced.dbt("snapshot")
+        for name, oracle in oracles.items():
+            oracle.take(rows)
+            deleted = "dbt_is_deleted = 'True'" if oracle.mode == "new_record" else "false"
+            found = sourced.rows(name, f"{columns}, value, {deleted}, dbt_valid_to IS NULL")
+            assert found == oracle.rows, f"{name}, run {number}"
+
+
+def test_what_cannot_be_checked_is_found_at_the_first_run(sourced: Shop) -> None:
+    sourced.source("raw_rows", sql_of([Source(("a", None), 1, 1)]))
+    text = snapshot_sql("kept", "check", "ignore", "id")
+    for wrong, says in (("lower(id)", "select it under a name of its own"), ("valeu", "did you mean value?")):
+        sourced.file("snapshots/kept.sql", text.replace("'NESTED'", f"'{wrong}'"))
+        told = sourced.fail("snapshot")
+        assert f"check_cols names {wrong}" in told
+        assert says in told
+    assert not [one for one in sourced.catalog.list_relations(sourced.schema) if one.name == "kept"]
+
+
+DEEP = {
+    "m": "map('n', n)",
+    "s": "named_struct('m', array(map('n', n)), 'z', 1)",
+    "v": "parse_json(concat('[', n, ']'))",
+    "f": "CAST('NaN' AS DOUBLE)",
+}
+
+
+def test_columns_of_every_type_can_be_checked(sourced: Shop) -> None:
+    def write(name: str, sql: str) -> None:
+        sourced.file(
+            f"snapshots/of_{name}.sql",
+            f"{{% snapshot of_{name} %}}{{{{ config(unique_key='id', strategy='check', "
+            f"check_cols=['{name}'], target_schema=target.schema) }}}} select id, {sql} as {name} "
+            "from {{ source('raw', 'raw_other') }}{% endsnapshot %}",
+        )
+
+    for name, sql in DEEP.items():
+        write(name, sql)
+    for number, expected in ((5, 1), (5, 1), (7, 2), (7, 2)):
+        sourced.source("raw_other", f"SELECT 1 AS id, {number} AS n")
+        sourced.dbt("snapshot")
+        counts = {name: len(sourced.rows(f"of_{name}", "id")) for name in DEEP}
+        assert counts == {**dict.fromkeys(DEEP, expected), "f": 1}, number
+        if expected == 2:
+            write("s", "named_struct('z', 1, 'm', array(map('n', n)))")
+
+
+def test_the_hour_that_comes_twice_is_two_times(sourced: Shop) -> None:
+    # In New York 01:30 of 3 November 2024 is at 05:30 and at 06:30 UTC.
+    profile = sourced.folder / "profiles.yml"
+    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    conf = target["shop"]["outputs"]["dev"].setdefault("spark_conf", {})
+    conf["spark.sql.session.timeZone"] = "America/New_York"
+    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+    sourced.file("snapshots/kept.sql", snapshot_sql("kept", "timestamp", "ignore", "id"))
+    for hour in ("05", "06", "06"):
+        sourced.source(
+            "raw_rows",
+            f"SELECT 'a' AS id, {int(hour)} AS value, timestamp'2024-11-03 {hour}:30:00Z' AS at",
+        )
+        sourced.dbt("snapshot")
+    assert sourced.rows("kept", "value, dbt_valid_to IS NULL") == [(5, False), (6, True)]
