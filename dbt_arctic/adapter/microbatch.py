@@ -5,10 +5,13 @@ Which batches there are, and which of them run at once, is dbt's business.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.base.meta import AdapterMeta, available
+from dbt.artifacts.resources.types import BatchSize
+from dbt.materializations.incremental.microbatch import MicrobatchBuilder
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticResponse
@@ -17,7 +20,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh import microbatch
 from dbt_arctic.refresh.config import writes_keyed
-from dbt_arctic.refresh.interval import batch_interval
+from dbt_arctic.refresh.interval import batch_interval, filtered_upstreams, refuse_local_time
 from dbt_arctic.refresh.plain import PlainWrite
 
 if TYPE_CHECKING:
@@ -33,11 +36,37 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
         with as_dbt_errors():
             return writes_keyed(model["name"], model["config"])
 
+    @available.parse(lambda *a, **k: False)
+    def is_later_batch(self, model: Mapping[str, Any], first_day: dt.datetime | None) -> bool:
+        """Whether a batch is not the first of its run. dbt takes the first that ``dbt retry`` runs for it,
+        and with ``--full-refresh`` the batches before that would be lost.
+
+        :param first_day: ``--event-time-start`` or the start of ``--sample``; ``None`` for ``begin``.
+        """
+        with as_dbt_errors():
+            interval = batch_interval(model)
+            if interval is None:
+                return False
+            size, begin = BatchSize(model["config"]["batch_size"]), first_day or model["config"]["begin"]
+            if isinstance(begin, str):
+                begin = dt.datetime.fromisoformat(begin)
+            if begin.tzinfo is None:
+                begin = begin.replace(tzinfo=dt.timezone.utc)
+            return interval.start > MicrobatchBuilder.truncate_timestamp(begin, size)
+
     @available.parse(lambda *a, **k: "")
-    def batch_sql(self, model: Mapping[str, Any], sql: str, kind: str | None, full_refresh: bool) -> str:
+    def batch_sql(
+        self,
+        model: Mapping[str, Any],
+        sql: str,
+        kind: str | None,
+        full_refresh: bool,
+        graph: Mapping[str, Any],
+    ) -> str:
         """A model's SQL, of a microbatch model its batch's rows only.
 
         :param kind: what is stored under the model's name now.
+        :param graph: dbt's, with the event time of what the model reads.
         """
         with as_dbt_errors():
             interval = batch_interval(model)
@@ -51,7 +80,11 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
                     why="only the latest batches would be in the new one",
                     fix=f"build it from all batches: dbt run --full-refresh --select {model['name']}",
                 )
-            columns = self.edge().query_schema(sql)
+            edge = self.edge()
+            columns = edge.query_schema(sql)
+            if interval.is_local(columns) and (filtered := filtered_upstreams(model, graph)):
+                ((zone,),) = edge.query("SELECT current_timezone()")
+                refuse_local_time(model["name"], interval.event_time, str(zone), filtered)
             return interval.restrict(sql, interval.condition(model["name"], columns))
 
     @available.parse(lambda *a, **k: "")

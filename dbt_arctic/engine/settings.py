@@ -48,9 +48,13 @@ SESSION_DEFAULTS: Mapping[str, str] = {
 }
 """What every session of ours is set to, whichever Spark it is a session of."""
 
-_STATEMENTS_KEPT = "spark.sql.ui.retainedExecutions"
-"""Spark keeps plans and metrics of a thousand statements for its UI, where nobody can look at them: half a
-gigabyte after a few hundred refreshes. What a refresh has read is told by the newest of them."""
+_WITHOUT_UI = {
+    # Spark keeps plans and metrics of a thousand statements for its UI, where nobody can look at them: half a
+    # gigabyte after a few hundred refreshes. What a refresh has read is told by the newest of them.
+    "spark.sql.ui.retainedExecutions": "300",
+    # Nor does anybody look at a task before it ends.
+    "spark.ui.liveUpdate.period": "-1",
+}
 
 _RAW_STRINGS = "spark.sql.parser.escapedStringLiterals"
 
@@ -245,4 +249,4 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
             conf["spark.driver.extraJavaOptions"] = COLLECTOR
     conf |= {f"{prefix}.{key}": value for key, value in catalog_conf(settings).items()}
     conf |= dict(settings.spark_conf)
-    return conf if conf["spark.ui.enabled"] == "true" else {_STATEMENTS_KEPT: "300", **conf}
+    return conf if conf["spark.ui.enabled"] == "true" else {**_WITHOUT_UI, **conf}

@@ -21,6 +21,9 @@ _LITERALS: Mapping[str, Callable[[datetime], str]] = {
 }
 
 
+_UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "+00:00", "UTC+00:00"})
+
+
 @dataclass(frozen=True)
 class Interval:
     """From ``start`` up to, and without, ``end``; both in UTC."""
@@ -66,6 +69,11 @@ class Interval:
         written = _LITERALS[type_]
         return f"{quote(name)} >= {written(self.start)} AND {quote(name)} < {written(self.end)}"
 
+    def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
+        """Whether the column of the event time has no time zone, so that the session decides its instant."""
+        types = {name.lower(): type_ for name, type_ in columns}
+        return types.get(self.event_time.lower()) in ("date", "timestamp_ntz")
+
     def restrict(self, sql: str, condition: str) -> str:
         """A query's rows of the interval only: another batch's rows are that batch's to write."""
         return f"SELECT *\nFROM (\n{sql}\n)\nWHERE {condition}"
@@ -87,6 +95,32 @@ def batch_interval(model: Mapping[str, Any]) -> Interval | None:
             fix="use one of them",
         )
     return Interval.of(model["config"]["event_time"], batch["event_time_start"], batch["event_time_end"])
+
+
+def filtered_upstreams(model: Mapping[str, Any], graph: Mapping[str, Any]) -> list[str]:
+    """What a model reads and dbt filters by the batch: the names of its upstreams with an ``event_time``.
+
+    :param graph: dbt's ``graph``: ``nodes`` and ``sources`` by their unique ids.
+    """
+    known = {**graph.get("nodes", {}), **graph.get("sources", {})}
+    read = [known[one] for one in model["depends_on"]["nodes"] if one in known]
+    return [node["name"] for node in read if (node.get("config") or {}).get("event_time")]
+
+
+def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence[str]) -> None:
+    """:raises ConfigError: upstreams would be filtered by instants and the model's rows by local times, and
+    rows between the two belong to no batch.
+    """
+    if zone in _UTC_ZONES:
+        return
+    raise ConfigError(
+        f"event_time names {event_time}, a column without a time zone, and the session's is {zone}",
+        where=model,
+        why=f"a batch is an interval in UTC: {', '.join(filtered)} would be filtered by UTC, the model's own "
+        f"rows by the time in {zone}, and rows between the two would be in no batch",
+        fix="make it a TIMESTAMP column, or set spark.sql.session.timeZone to UTC; or read the upstream with "
+        ".render(), which is not filtered",
+    )
 
 
 def refuse_pull(model: Mapping[str, Any]) -> None:

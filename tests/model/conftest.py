@@ -20,7 +20,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def engine(warehouse: Path) -> Iterator[SessionEngine]:
-    settings = SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="1g")
+    settings = SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="2g")
     made = SessionEngine(settings)
     yield made
     made.close()

@@ -24,7 +24,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark_settings(warehouse: Path) -> SparkSettings:
     """What every test's Spark is started with; a test may replace what a session can set for itself."""
-    return SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="1g")
+    return SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="2g")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,10 @@
   {%- do recover_swap(this) -%}
   {%- set kind = adapter.relation_kind(this) -%}
   {%- do adapter.require_form(model, kind, keyed) -%}
-  {%- set rebuild = should_full_refresh() or kind not in ('keyed' if keyed else 'table', 'clone') -%}
+  {%- set sample = invocation_args_dict.get('sample') -%}
+  {%- set full_refresh = should_full_refresh()
+      and not adapter.is_later_batch(model, sample.start if sample else flags.EVENT_TIME_START) -%}
+  {%- set rebuild = full_refresh or kind not in ('keyed' if keyed else 'table', 'clone') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -41,7 +44,7 @@
     {#- the interval is compared with a column of the model's SQL, which may need what its header makes -#}
     {%- do arctic__run_sql_header() -%}
   {%- endif -%}
-  {%- set model_sql = adapter.batch_sql(model, model_sql, kind, should_full_refresh()) -%}
+  {%- set model_sql = adapter.batch_sql(model, model_sql, kind, full_refresh, graph) -%}
 
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}

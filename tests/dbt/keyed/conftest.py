@@ -25,7 +25,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh import auto_model
 from dbt_arctic.refresh.state import load_keyed
 
-SETTINGS = {"master": "local[2]", "driver_memory": "1g"}
+SETTINGS = {"master": "local[2]", "driver_memory": "2g"}
 SPARK_CONF = {
     # A handful of rows, hundreds of statements: what costs is to plan and to compile.
     "spark.sql.shuffle.partitions": "2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from tests.dbt.keyed.conftest import Shop
 
@@ -84,6 +85,40 @@ def test_a_batch_that_failed_is_run_again_by_dbt_retry(batches: Shop, more: str)
     events(batches, "(1L, 1, 1), (2L, 2, 1), (3L, 3, 1), (4L, 4, 1)")
     batches.dbt("retry")
     assert days(batches) == [(1, 1, 10), (2, 2, 5), (3, 3, 100), (4, 4, 2)]
+
+
+@pytest.mark.parametrize("more", [KEYED, PLAIN])
+def test_a_full_refresh_of_which_a_batch_failed_is_completed_by_dbt_retry(batches: Shop, more: str) -> None:
+    batches.model("m", MODEL.format(more=more).replace("id, at, amount", "id, at, 100 div amount as amount"))
+    batches.dbt("run", *FOUR_DAYS)
+    events(batches, "(1L, 1, 10), (2L, 2, 20), (3L, 3, 0), (4L, 4, 50)")
+    assert "PARTIAL SUCCESS (3/4)" in batches.fail("run", "--full-refresh", *FOUR_DAYS)
+    events(batches, "(1L, 1, 1), (2L, 2, 1), (3L, 3, 1), (4L, 4, 1)")
+    batches.dbt("retry")
+    assert days(batches) == [(1, 1, 10), (2, 2, 5), (3, 3, 100), (4, 4, 2)]
+    batches.dbt("run", "--full-refresh", *FOUR_DAYS)
+    assert [amount for _, _, amount in days(batches)] == [100] * 4
+
+
+@pytest.mark.parametrize("cast", ["date", "timestamp_ntz"])
+def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(
+    batches: Shop, cast: str
+) -> None:
+    profile = batches.folder / "profiles.yml"
+    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    target["shop"]["outputs"]["dev"]["spark_conf"]["spark.sql.session.timeZone"] = "America/New_York"
+    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+    local = MODEL.format(more=PLAIN).replace("id, at, amount", f"id, cast(at as {cast}) as at, amount")
+    batches.model("m", local)
+    batches.fail("run", *FOUR_DAYS)
+    told = (batches.folder / "logs" / "dbt.log").read_text(encoding="utf-8")
+    assert "a column without a time zone, and the session's is America/New_York" in told
+    batches.model("m", MODEL.format(more=PLAIN))
+    batches.dbt("run", *FOUR_DAYS)
+    assert len(batches.rows("m")) == 5
+    batches.model("m", local.replace("raw_events') }}", "raw_events').render() }}"))
+    batches.dbt("run", "--full-refresh", *FOUR_DAYS)
+    assert len(batches.rows("m")) == 5
 
 
 def test_a_table_of_the_other_kind_is_not_replaced_by_its_latest_batches(batches: Shop) -> None:

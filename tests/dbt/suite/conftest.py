@@ -50,7 +50,7 @@ def profile_target(warehouse: Path) -> dict[str, Any]:
         "catalog": "lake",
         "warehouse": str(warehouse),
         "master": "local[2]",
-        "driver_memory": "1g",
+        "driver_memory": "2g",
         "threads": 2,
         # The tables have a few rows: what costs is to plan, to compile and to start tasks.
         "spark_conf": {
