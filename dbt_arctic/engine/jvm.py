@@ -22,7 +22,7 @@ from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.jars import fetching
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.launch import launch_conf
-from dbt_arctic.engine.local_files import prepare_local_files
+from dbt_arctic.engine.local_hadoop import needs_defaults, prepare_files, unset_defaults
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
 from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import (
@@ -229,7 +229,9 @@ def _started(settings: SparkSettings) -> SparkProcess:
         blank_secrets(log_path)
         root = SparkSession.builder.getOrCreate()
         if context._jsc.isLocal():
-            prepare_local_files(context)
+            prepare_files(context)
+            if not needs_defaults(settings, os.environ):
+                unset_defaults(context)
     except PySparkRuntimeError as error:
         _forget()
         blank_secrets(log_path)

@@ -28,15 +28,14 @@ from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError, ServerError
-from tests.connect.conftest import ends_with_this_process
+from tests.connect.conftest import SPARK_CONF, ends_with_this_process
 
 TARGET = {"type": "arctic", "schema": "dev", "master": "local[2]", "driver_memory": "1g", "threads": 2}
 
 
 def write_project(folder: Path, warehouse: Path, **changes: Any) -> None:
     """A dbt project of one model whose profile means the same Spark as the server's settings."""
-    conf = {"spark.sql.shuffle.partitions": 2}
-    target = {**TARGET, "warehouse": str(warehouse), "spark_conf": conf, **changes}
+    target = {**TARGET, "warehouse": str(warehouse), "spark_conf": SPARK_CONF, **changes}
     (folder / "models").mkdir(exist_ok=True)
     (folder / "models" / "numbers.sql").write_text(
         "{{ config(materialized='incremental', unique_key='id', buckets=2) }} select id from range(3)"
@@ -59,7 +58,7 @@ def credentials(warehouse: Path, **changes: Any) -> ArcticCredentials:
         "master": "local[2]",
         "driver_memory": "1g",
         "warehouse": str(warehouse),
-        "spark_conf": {"spark.sql.shuffle.partitions": 2},
+        "spark_conf": SPARK_CONF,
     }
     return ArcticCredentials.from_dict({**settings, **changes})
 

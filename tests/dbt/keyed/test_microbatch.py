@@ -116,7 +116,9 @@ def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(
     batches.model("m", MODEL.format(more=PLAIN))
     batches.dbt("run", *FOUR_DAYS)
     assert len(batches.rows("m")) == 5
-    batches.model("m", local.replace("raw_events') }}", "raw_events').render() }}"))
+    batches.model("m", local)
+    unfiltered = SOURCES.replace("config: {{event_time: at}}", "description: all of it")
+    batches.file("models/sources.yml", unfiltered.format(schema=batches.schema))
     batches.dbt("run", "--full-refresh", *FOUR_DAYS)
     assert len(batches.rows("m")) == 5
 

@@ -250,7 +250,8 @@ def test_an_end_that_is_not_shown_is_unknown_or_right(shop: Any, shown: str, spa
     assert not any(choice.startswith("FULL") for choice in found if choice != "FULL (build)"), found
 
 
-@pytest.mark.parametrize(("shown", "spare"), first(1, ENDS))
+@pytest.mark.long
+@pytest.mark.parametrize(("shown", "spare"), ENDS)
 def test_an_end_that_is_not_shown_ends_no_refresh(
     shop: Any, asked: list[None], shown: str, spare: str
 ) -> None:

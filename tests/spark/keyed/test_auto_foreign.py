@@ -339,6 +339,7 @@ def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: st
     assert found.reason.code == code
 
 
+@pytest.mark.long  # over one: test_auto_inside.py
 def test_a_subquery_in_a_select_list_over_two_states(orders: Orders) -> None:
     """On which Spark fails, where it moves the list below the UNION of both states."""
     history, rules = orders.name.sibling("history"), "spark.sql.optimizer.excludedRules"

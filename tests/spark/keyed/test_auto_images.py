@@ -108,7 +108,7 @@ def test_random_rounds(chain: Chain, seed: int) -> None:
     """Several commits of one key between two looks; keys that go and come back; compaction and trims."""
     drawn = random.Random(seed)
     looked_up = 0
-    for _ in range(extent(5, 12)):
+    for _ in range(extent(4, 12)):
         keys = drawn.sample(range(50), 6)
         gone = keys[: drawn.randint(0, 3)]
         chain.orders.apply(

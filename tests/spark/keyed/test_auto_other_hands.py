@@ -15,6 +15,7 @@ from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.planner.modification import parse_modification
 from dbt_arctic.refresh.modify import modify
 from dbt_arctic.refresh.state import current_version, load_change, load_keyed
+from tests.extent import first
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -31,7 +32,7 @@ def orders(shop: Any) -> Orders:
     return made
 
 
-@pytest.fixture(params=list(QUERIES))
+@pytest.fixture(params=first(1, QUERIES))
 def model(orders: Orders, request: pytest.FixtureRequest) -> Model:
     key, sql = QUERIES[request.param]
     made = Model(orders, key, sql.format(orders.name.sql))

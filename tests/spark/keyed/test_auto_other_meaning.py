@@ -8,6 +8,7 @@ import pytest
 
 from dbt_arctic.errors import DuplicateKey
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from tests.extent import first
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -23,12 +24,15 @@ def orders(shop: Any) -> Orders:
 
 @pytest.mark.parametrize(
     "changed",
-    [
-        BY_PART.replace("{1}", " HAVING sum(amount) > 60"),
-        BY_PART.replace("sum(amount)", "sum(amount) * 100"),
-        BY_PART.replace("sum(amount) AS amount", "sum(amount) AS total"),
-        BY_PART.replace("{1}", " ORDER BY part LIMIT 2"),
-    ],
+    first(
+        2,
+        [
+            BY_PART.replace("{1}", " HAVING sum(amount) > 60"),
+            BY_PART.replace("sum(amount)", "sum(amount) * 100"),
+            BY_PART.replace("sum(amount) AS amount", "sum(amount) AS total"),
+            BY_PART.replace("{1}", " ORDER BY part LIMIT 2"),
+        ],
+    ),
     ids=["having", "value", "name", "limit"],
 )
 def test_a_model_over_a_state_follows_its_sql(orders: Orders, changed: str) -> None:

@@ -153,6 +153,7 @@ def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return made
 
 
+@pytest.mark.long  # tests/planner/test_shared.py has it for random models
 def test_what_others_will_ask_for_is_kept_and_right_in_any_order_and_after_a_model_fell_behind(
     together: Shop,
 ) -> None:

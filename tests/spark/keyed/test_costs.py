@@ -58,7 +58,7 @@ def test_a_compaction_is_one_merge_and_one_trim(shop: Any) -> None:
     assert set(jobs.values()) == {0}, "a trim drops files by metadata alone"
 
 
-@pytest.mark.parametrize("partition_by", [(), ("line",)])
+@pytest.mark.parametrize("partition_by", [(), pytest.param(("line",), marks=pytest.mark.long)])
 def test_a_compaction_reads_the_buckets_that_were_touched_and_no_other(shop: Any, partition_by: Any) -> None:
     types = {"id": "bigint", "line": "int"}
     orders = shop.table("orders", types, buckets=16, partition_by=list(partition_by))

@@ -23,7 +23,7 @@ from dbt_arctic.planner.functions import kind_of
 from dbt_arctic.planner.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.types import NAMED, sort_of_type, sorts
-from tests.extent import extent
+from tests.extent import extent, first
 from tests.planner.oracle import InDuckDB
 
 _EXAMPLE = re.compile(r"^\s*> (SELECT .*?);\s*$", re.MULTILINE | re.DOTALL)
@@ -343,10 +343,10 @@ NOT_COMPARED = {
 def given(connection: SessionConnection) -> SessionConnection:
     connection.session.conf.set("spark.sql.timeType.enabled", "true")
     optimised(connection, f"CREATE OR REPLACE TEMPORARY VIEW given AS {ROWS}")
-    for first, (name, columns) in enumerate(list(SCHEMA.items())[1:]):
+    for place, (name, columns) in enumerate(list(SCHEMA.items())[1:]):
         value = columns[1][0]
         text = (
-            f"SELECT CAST(id AS INT) AS id, CAST(id + 2 AS INT) AS {value} FROM range({first}, {first + 4})"
+            f"SELECT CAST(id AS INT) AS id, CAST(id + 2 AS INT) AS {value} FROM range({place}, {place + 4})"
         )
         optimised(connection, f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {text}")
     return connection
@@ -414,10 +414,13 @@ def test_expressions_mean_what_was_written(
 
 @pytest.mark.parametrize(
     ("operators", "form", "at_least"),
-    [
-        (OPERATORS, "SELECT x {} y {} 2 AS c, x FROM given", 90),
-        (TESTS, "SELECT x FROM given WHERE x > 1 {} y < 2 {} x = 1", 7),
-    ],
+    first(
+        1,
+        [
+            (OPERATORS, "SELECT x {} y {} 2 AS c, x FROM given", 90),
+            (TESTS, "SELECT x FROM given WHERE x > 1 {} y < 2 {} x = 1", 7),
+        ],
+    ),
     ids=["operators", "tests"],
 )
 def test_operators_bind_as_they_do_in_spark(

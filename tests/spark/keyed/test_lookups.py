@@ -10,6 +10,7 @@ import pytest
 
 from dbt_arctic.catalog.api import PlacedFile
 from dbt_arctic.refresh.state import head, load_base, load_change
+from tests.extent import first
 from tests.spark.keyed.test_costs import executions
 
 BUCKETS = 4
@@ -58,12 +59,15 @@ def expected(orders: Any, first: int, last: int, with_base: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("config", "with_base"),
-    [
-        ({"unique_key": "id"}, 1),
-        ({"unique_key": ["line", "id"], "bucket_by": "id"}, 1),
-        ({"unique_key": "id", "sequence_by": "amount"}, 2),
-    ],
-    ids=["single", "composite", "with a sequence"],
+    first(
+        1,
+        [
+            ({"unique_key": "id", "sequence_by": "amount"}, 2),
+            ({"unique_key": ["line", "id"], "bucket_by": "id"}, 1),
+            ({"unique_key": "id"}, 1),
+        ],
+    ),
+    ids=["with a sequence", "composite", "single"],
 )
 def test_a_key_costs_its_buckets_matching_files(shop: Any, config: dict[str, Any], with_base: int) -> None:
     orders = shop.table("orders", TYPES, buckets=BUCKETS, **config)
@@ -74,14 +78,14 @@ def test_a_key_costs_its_buckets_matching_files(shop: Any, config: dict[str, Any
     for state in ("pending", "merged, not trimmed", "compacted"):
         if state != "pending":
             orders.compact(grace=0 if state == "compacted" else 3600)
-        for first, last in ((35, 35), (N - 35, N - 35), (10, 40)):
-            condition = f"id = {first}" if first == last else f"id BETWEEN {first} AND {last}"
-            if first == last and "line" in config["unique_key"]:
-                condition += f" AND line = {first % 3}"
+        for low, high in ((35, 35), (N - 35, N - 35), (10, 40)):
+            condition = f"id = {low}" if low == high else f"id BETWEEN {low} AND {high}"
+            if low == high and "line" in config["unique_key"]:
+                condition += f" AND line = {low % 3}"
             query = f"SELECT amount FROM {orders.name.sql} WHERE {condition}"
-            assert sorted(shop.main.query(query)) == [(number,) for number in range(first, last + 1)]
-            wanted = expected(orders, first, last, with_base)
+            assert sorted(shop.main.query(query)) == [(number,) for number in range(low, high + 1)]
+            wanted = expected(orders, low, high, with_base)
             assert files_read(shop, query) == wanted, (state, condition)
-            if first == last and state == "pending":
+            if low == high and state == "pending":
                 # A base file; a marker and the file of one commit.
                 assert wanted == [1] * with_base + [2, 2]

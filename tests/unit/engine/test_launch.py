@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.java import Java
 from dbt_arctic.engine.launch import CLASS_PATH, JAVA_OPTIONS, launch_conf
+from dbt_arctic.engine.local_hadoop import needs_defaults
 from dbt_arctic.engine.settings import COLLECTOR, SparkSettings, session_conf
 
 JAVA = Java("/java", "17.0.1", "vendor")
@@ -119,3 +121,23 @@ def test_archives_are_kept_in_the_cache_folder_of_the_user(tmp_path: Path) -> No
     assert class_archive.folder({"XDG_CACHE_HOME": "/x"}) == Path("/x/dbt-arctic")
     assert class_archive.folder({}) == Path.home() / ".cache" / "dbt-arctic"
     assert class_archive.folder({class_archive.CACHE_VARIABLE: "/y", "XDG_CACHE_HOME": "/x"}) == Path("/y")
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "expected"),
+    [
+        ({}, {}, False),
+        ({"packages": ("a.b:c:1",)}, {}, True),
+        ({"warehouse": "s3://bucket/lake", "catalog_properties": {"type": "rest"}}, {}, True),
+        ({"spark_conf": {"spark.hadoop.fs.file.impl": "a.B"}}, {}, True),
+        ({"spark_conf": {"spark.jars": "/mine.jar"}}, {}, True),
+        ({}, {"HADOOP_CONF_DIR": "/etc/hadoop"}, True),
+    ],
+)
+def test_hadoop_keeps_its_defaults_where_it_has_more_to_do_than_local_files(
+    settings: dict[str, Any], environ: dict[str, str], expected: bool
+) -> None:
+    assert (
+        needs_defaults(SparkSettings(**{"catalog": "lake", "warehouse": "/w", **settings}), environ)
+        == expected
+    )
