@@ -118,8 +118,8 @@ def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence
         where=model,
         why=f"a batch is an interval in UTC: {', '.join(filtered)} would be filtered by UTC, the model's own "
         f"rows by the time in {zone}, and rows between the two would be in no batch",
-        fix="make it a TIMESTAMP column, set spark.sql.session.timeZone to UTC, or remove event_time from what "
-        "the model reads",
+        fix="make it a TIMESTAMP column, set spark.sql.session.timeZone to UTC, or remove event_time from "
+        "what the model reads",
     )
 
 
