@@ -17,6 +17,7 @@ from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.connections import ArcticResponse
 from dbt_arctic.adapter.keyed_api import _response
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh import microbatch
 from dbt_arctic.refresh.config import writes_keyed
@@ -80,7 +81,7 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
                     why="only the latest batches would be in the new one",
                     fix=f"build it from all batches: dbt run --full-refresh --select {model['name']}",
                 )
-            edge = self.edge()
+            edge, sql = self.edge(), without_end(sql)
             columns = edge.query_schema(sql)
             if interval.is_local(columns) and (filtered := filtered_upstreams(model, graph)):
                 ((zone,),) = edge.query("SELECT current_timezone()")

@@ -23,7 +23,7 @@ from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.engine.lexer import Piece, pieces, without_comments
+from dbt_arctic.engine.lexer import Piece, pieces, without_comments, without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
@@ -74,7 +74,7 @@ class ModelApi(KeyedApi):
         """
         with as_dbt_errors():
             keyed = _is_keyed_model(model)
-            return contract_mismatch(self._schema(declared_sql), self._schema(sql), keyed)
+            return contract_mismatch(self._schema(declared_sql), self._schema(without_end(sql)), keyed)
 
     @available.parse(lambda *a, **k: "")
     def contracted_sql(self, model: Mapping[str, Any], sql: str, stored: Sequence[str] | None = None) -> str:
@@ -84,7 +84,7 @@ class ModelApi(KeyedApi):
             if contract is None:
                 return sql
             warn_of_ignored(contract, self.type())
-            return contracted_select(contract, model, sql, stored)
+            return contracted_select(contract, model, without_end(sql), stored)
 
     # Documentation
 
@@ -151,6 +151,12 @@ class ModelApi(KeyedApi):
             return [], rest
         ran.add(header)
         return statements, rest
+
+    @available
+    @classmethod
+    def without_end(cls, sql: str) -> str:
+        """A query without a semicolon at its end, to stand inside another statement."""
+        return without_end(sql)
 
     @available
     @classmethod

@@ -160,7 +160,8 @@ FROM (
             if self.images:
                 conditions.append(f"WHEN {quote(ACTION)} = '-U' THEN '-U'")
         if self.delete_when:
-            conditions.append(f"WHEN ({self.delete_when}) THEN 'D'")
+            end = "\n" if "--" in self.delete_when else ""  # it may end in a comment
+            conditions.append(f"WHEN ({self.delete_when}{end}) THEN 'D'")
         return f"CASE {' '.join(conditions)} ELSE 'U' END" if conditions else "'U'"
 
     def duplicates_in(self, base: Name, *, in_place: bool) -> str:

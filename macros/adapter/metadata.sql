@@ -41,13 +41,26 @@
     {{ select_sql_header }}
     {%- endif -%}
     select * from (
-        {{ select_sql }}
+        {{ adapter.without_end(select_sql) }}
     ) as __dbt_sbq
     where false
     limit 0
 {% endmacro %}
 
+{#- of `dbt show` -#}
+{% macro arctic__get_limit_sql(sql, limit) -%}
+  {{ return(default__get_limit_sql(adapter.without_end(sql), limit)) }}
+{%- endmacro %}
+
+{% macro arctic__get_unit_test_sql(main_sql, expected_fixture_sql, expected_column_names) -%}
+  {{ return(default__get_unit_test_sql(adapter.without_end(main_sql), expected_fixture_sql, expected_column_names)) }}
+{%- endmacro %}
+
+{% macro arctic__get_test_sql(main_sql, fail_calc, warn_if, error_if, limit) -%}
+  {{ return(default__get_test_sql(adapter.without_end(main_sql), fail_calc, warn_if, error_if, limit)) }}
+{%- endmacro %}
+
 {#- By analysis: dbt's own runs the query with no rows -#}
 {% macro arctic__get_columns_in_query(select_sql) -%}
-  {{ return(adapter.get_column_schema_from_query(select_sql) | map(attribute='name') | list) }}
+  {{ return(adapter.get_column_schema_from_query(adapter.without_end(select_sql)) | map(attribute='name') | list) }}
 {%- endmacro %}

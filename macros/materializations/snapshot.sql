@@ -19,21 +19,22 @@
     {%- do arctic__own_the_clone(target_relation, false) -%}
   {%- endif -%}
 
+  {%- set snapshot_sql = adapter.without_end(model['compiled_code']) -%}
   {#- what it sets or makes may be needed to look at the query -#}
   {%- do arctic__run_sql_header() -%}
   {%- set strategy_macro = strategy_dispatch(config.get('strategy')) -%}
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
-  {%- set queried = adapter.get_column_schema_from_query(model['compiled_code']) -%}
+  {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
   {%- set strategy = adapter.snapshot_strategy(strategy, model, columns, queried, none if kind is none else target_relation) -%}
   {%- if kind is none -%}
-    {%- set rows_sql = build_snapshot_table(strategy, model['compiled_code']) -%}
+    {%- set rows_sql = build_snapshot_table(strategy, snapshot_sql) -%}
     {%- do check_time_data_types(rows_sql) -%}
     {%- call statement('main') -%}
       {{ get_create_table_as_sql(False, target_relation, rows_sql) }}
     {%- endcall -%}
   {%- else -%}
-    {%- set response = arctic__merge_snapshot(strategy, target_relation, queried) -%}
+    {%- set response = arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
     {%- do store_result('main', response=response, agate_table=none) -%}
   {%- endif -%}
 
@@ -45,11 +46,11 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
-{% macro arctic__merge_snapshot(strategy, target_relation, queried) -%}
+{% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
   {%- do adapter.stored_values(queried, target_relation, model) -%}
-  {%- set source_sql = arctic__named_as_stored(model['compiled_code'], target_relation) -%}
+  {%- set source_sql = arctic__named_as_stored(snapshot_sql, target_relation) -%}
   {%- set rows_sql = snapshot_staging_table(strategy, source_sql, target_relation) -%}
   {%- do check_time_data_types(rows_sql) -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}

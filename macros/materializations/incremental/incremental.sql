@@ -85,7 +85,7 @@
 {% macro arctic__build_plain(target_relation, compiled_code, plain) -%}
   {%- if plain.named_columns -%}
     {%- do arctic__run_sql_header() -%}
-    {%- do adapter.check_plain_model(plain, '(\n' ~ compiled_code ~ '\n)') -%}
+    {%- do adapter.check_plain_model(plain, '(\n' ~ adapter.without_end(compiled_code) ~ '\n)') -%}
   {%- endif -%}
   {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
   {%- set built = target_relation -%}

@@ -98,3 +98,46 @@ def test_sessions_that_use_a_new_catalog_at_once_find_its_tables(tmp_path: Path)
         for _ in pool.map(lambda _: prepare_warehouse(settings), range(16)):
             pass
     assert EmbeddedCatalog("lake", tmp_path / "lake").list_schemas() == []
+
+
+ENDED = "select id, name, at from {{ source('raw', 'raw_rows') }} -- all; of it\n;\n-- the end;"
+
+
+def test_a_query_may_end_in_a_semicolon_wherever_dbt_puts_it(shop: Shop) -> None:
+    shop.source("raw_rows", "SELECT 1 AS id, 'a' AS name, timestamp'2024-01-01 10:00:00' AS at")
+    forms = {
+        "a_table": "materialized='table'",
+        "a_view": "materialized='view'",
+        "appended": "materialized='incremental'",
+        "merged": "materialized='incremental', incremental_strategy='merge', unique_key='id'",
+        "keyed": "materialized='incremental', unique_key='id', delete_when=\"name = 'z' -- gone\"",
+        "batched": "materialized='incremental', incremental_strategy='microbatch', event_time='at', "
+        "batch_size='day', begin='2024-01-01'",
+        "agreed": "materialized='table', contract={'enforced': true}",
+    }
+    for name, config in forms.items():
+        shop.model(name, f"{{{{ config({config}) }}}}\n{ENDED}")
+    shop.file(
+        "models/all.yml",
+        "sources: [{name: raw, schema: "
+        + shop.schema
+        + ", tables: [{name: raw_rows}]}]\n"
+        + "models: [{name: agreed, columns: [{name: id, data_type: int}, {name: name, data_type: string}, "
+        "{name: at, data_type: timestamp}]}]\n"
+        "unit_tests: [{name: one_row, model: a_table, given: [{input: \"source('raw', 'raw_rows')\", "
+        "rows: [{id: 5}]}], expect: {rows: [{id: 5}]}}]\n",
+    )
+    (shop.folder / "models" / "sources.yml").unlink()
+    shop.file(
+        "snapshots/kept.sql",
+        "{% snapshot kept %}{{ config(unique_key='id', strategy='timestamp', updated_at='at', "
+        "hard_deletes='new_record', target_schema=target.schema) }}\n" + ENDED + "\n{% endsnapshot %}",
+    )
+    shop.file("tests/none.sql", "select * from {{ ref('a_table') }} where id > 1;")
+    days = ("--event-time-start", "2024-01-01", "--event-time-end", "2024-01-02")
+    for _ in range(2):
+        shop.dbt("build", *days)
+    for name in (*forms, "kept"):
+        expected = 2 if name == "appended" else 1
+        assert len(shop.rows(name, "id")) == expected, name
+    shop.dbt("show", "--select", "a_table", "--limit", "1")
