@@ -40,18 +40,10 @@ from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.refresh.properties import TABLE_DEFAULTS, given
 
 if TYPE_CHECKING:
     import agate
-
-
-TABLE_DEFAULTS = {
-    "format-version": "3",
-    # Updates write deletion vectors instead of rewriting the files that they touch.
-    "write.delete.mode": "merge-on-read",
-    "write.merge.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-}
 
 
 @dataclass
@@ -186,7 +178,8 @@ class ArcticAdapter(
     @classmethod
     def table_properties(cls, properties: dict[str, object] | None) -> dict[str, str]:
         """Properties of a plain table: ours, then the model's."""
-        return {**TABLE_DEFAULTS, **{name: str(value) for name, value in (properties or {}).items()}}
+        chosen = {name: str(value) for name, value in (properties or {}).items()}
+        return {**TABLE_DEFAULTS, **chosen, **given(chosen)}
 
     @available.parse(lambda *a, **k: None)
     def refuse_function(self, model: Mapping[str, Any]) -> None:

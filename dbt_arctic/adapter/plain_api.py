@@ -13,7 +13,7 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
 from dbt_arctic.adapter.snapshots import checked_columns, has_changed, is_newer, key_expression
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.keyed.create import add_columns, drop_columns
+from dbt_arctic.keyed.create import BASE_DEFAULTS, add_columns, drop_columns
 from dbt_arctic.refresh.plain import stage
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
@@ -21,6 +21,8 @@ from dbt_arctic.refresh.plain_config import (
     check_partitions,
     parse_plain,
 )
+from dbt_arctic.refresh.properties import TABLE_DEFAULTS, apply_properties
+from dbt_arctic.refresh.state import find_keyed
 
 
 class PlainApi(KeyedApi):
@@ -101,6 +103,24 @@ class PlainApi(KeyedApi):
         rows = [[seed_text(value) for value in row] for row in agate_table.rows]
         with as_dbt_errors():
             self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
+
+    # Properties
+
+    @available.parse(lambda *a, **k: None)
+    def apply_properties(self, relation: ArcticRelation, model: Mapping[str, Any], kind: str | None) -> None:
+        """Give a table that exists the ``tblproperties`` of its model, before it is written to.
+
+        :param kind: what stands under its name, as ``relation_kind`` tells.
+        """
+        if kind not in ("table", "keyed"):
+            return
+        with as_dbt_errors():
+            wanted = {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
+            name, edge = relation.name_parts, self.edge()
+            if kind == "table":
+                apply_properties(edge, name, wanted, TABLE_DEFAULTS)
+            elif (table := find_keyed(self.catalog, name)) is not None:
+                apply_properties(edge, table.base, wanted, BASE_DEFAULTS)
 
     # Snapshots
 

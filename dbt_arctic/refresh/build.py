@@ -42,6 +42,7 @@ from dbt_arctic.refresh.lease import (
     was_cut_off,
 )
 from dbt_arctic.refresh.leftovers import is_abandoned_generation
+from dbt_arctic.refresh.properties import given
 from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
 from dbt_arctic.refresh.rows import rows_written
 from dbt_arctic.refresh.state import find_keyed, laid_out, load_base
@@ -188,7 +189,7 @@ def _plan_layout(
 
 def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str) -> None:
     """Take the lease: of two builds that come this far, one creates the table."""
-    properties = {**config.tblproperties, **lease.to_properties()}
+    properties = {**config.tblproperties, **given(config.tblproperties), **lease.to_properties()}
     try:
         edge.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
     except StatementError as error:

@@ -17,7 +17,9 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
-  {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
+  {%- set kind = adapter.relation_kind(this) -%}
+  {%- set in_the_way = kind not in ('table', none) -%}
+  {%- do adapter.apply_properties(this, model, kind) -%}
   {%- set built = target_relation -%}
   {%- if in_the_way -%}
     {%- set built = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}

@@ -18,6 +18,7 @@
   {%- if kind == 'clone' -%}
     {%- do arctic__own_the_clone(target_relation, false) -%}
   {%- endif -%}
+  {%- do adapter.apply_properties(this, model, kind) -%}
 
   {%- set snapshot_sql = adapter.without_end(model['compiled_code']) -%}
   {#- what it sets or makes may be needed to look at the query -#}

@@ -12,7 +12,10 @@
   {%- endif -%}
   {%- set model_sql = adapter.python_model_sql(model) if model.language == 'python' else compiled_code -%}
 
-  {%- set in_the_way = adapter.relation_kind(this) not in ('table', none) -%}
+  {%- set kind = adapter.relation_kind(this) -%}
+  {%- set in_the_way = kind not in ('table', none) -%}
+  {#- `create or replace` keeps the properties of the table before -#}
+  {%- do adapter.apply_properties(this, model, kind) -%}
   {%- if in_the_way -%}
     {#- built first, so that the name is without a table for two renames and not for the whole build -#}
     {%- set new_relation = target_relation.incorporate(path={'identifier': this.identifier ~ '__arctic_new_' ~ adapter.swap_suffix()}) -%}

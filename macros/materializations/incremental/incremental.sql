@@ -46,6 +46,9 @@
   {%- endif -%}
   {%- set model_sql = adapter.batch_sql(model, model_sql, kind, full_refresh, graph) -%}
 
+  {%- if not (keyed and rebuild) -%}
+    {%- do adapter.apply_properties(this, model, kind) -%}
+  {%- endif -%}
   {%- if keyed -%}
     {%- set response = arctic__refresh_keyed(target_relation, model_sql, rebuild) -%}
     {%- do adapter.trim_when_due(target_relation, model) -%}

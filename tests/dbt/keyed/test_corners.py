@@ -141,3 +141,45 @@ def test_a_query_may_end_in_a_semicolon_wherever_dbt_puts_it(shop: Shop) -> None
         expected = 2 if name == "appended" else 1
         assert len(shop.rows(name, "id")) == expected, name
     shop.dbt("show", "--select", "a_table", "--limit", "1")
+
+
+FIRST = {
+    "write.parquet.compression-codec": "zstd",
+    "shop.owner": "anna",
+    "write.delete.mode": "copy-on-write",
+}
+THEN = {"write.parquet.compression-codec": "snappy", "shop.note": "it's new"}
+
+
+def test_properties_that_are_changed_or_removed_are_so_on_the_table(shop: Shop) -> None:
+    forms = {
+        "a_table": "materialized='table'",
+        "appended": "materialized='incremental'",
+        "keyed": "materialized='incremental', unique_key='id', buckets=1",
+    }
+
+    def run(properties: dict[str, str]) -> None:
+        for name, config in forms.items():
+            shop.model(name, f"{{{{ config({config}, tblproperties={properties!r}) }}}} select 1 as id")
+        shop.dbt("run")
+
+    def properties_of(name: str) -> dict[str, str]:
+        table = f"{name}__base_1" if name == "keyed" else name
+        return dict(shop.sql(f"SHOW TBLPROPERTIES {{s}}.{table}"))  # type: ignore[arg-type]
+
+    run(FIRST)
+    shop.sql("ALTER TABLE {s}.appended SET TBLPROPERTIES ('by.hand' = 'kept')")
+    run(THEN)
+    for name in forms:
+        found = properties_of(name)
+        assert {key: found.get(key) for key in THEN} == THEN, name
+        assert "shop.owner" not in found, name
+        assert found.get("write.delete.mode") != "copy-on-write", name
+    assert properties_of("appended")["by.hand"] == "kept"
+    shop.dbt("run", "--select", "appended", "keyed")
+    assert not [sql for sql in shop.script.ran if "TBLPROPERTIES" in sql and "ALTER" in sql], (
+        "nothing to change"
+    )
+    run({})
+    for name in forms:
+        assert not {"shop.note", "arctic.given-properties"} & set(properties_of(name)), name
