@@ -24,6 +24,7 @@ from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import Piece, pieces, without_comments, without_end
+from dbt_arctic.engine.shown import shown_columns
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
@@ -32,16 +33,25 @@ from dbt_arctic.refresh.docs import describe
 
 class ModelApi(KeyedApi):
     def execute_macro(self, macro_name: str, *arguments: Any, **options: Any) -> Any:
-        """As dbt's own. ``dbt show`` puts a ``sql_header`` before its query: statements of it are run before,
-        as by a materialization.
+        """As dbt's own, but for ``dbt show``: statements of a ``sql_header`` are run before, as by a
+        materialization, and values are shown as text where dbt has no form for their type.
         """
-        shown = options.get("kwargs") or {}
-        if macro_name == "get_show_sql" and shown.get("sql_header"):
-            statements, rest = self.split_header(shown["sql_header"])
-            for statement in statements:
-                self.execute(statement)
-            options = {**options, "kwargs": {**shown, "sql_header": rest or None}}
+        if macro_name == "get_show_sql":
+            options = {**options, "kwargs": self._to_show(**options["kwargs"])}
         return super().execute_macro(macro_name, *arguments, **options)
+
+    def _to_show(self, compiled_code: str, sql_header: str | None, limit: int | None) -> dict[str, Any]:
+        """The arguments of ``get_show_sql``."""
+        statements, rest = self.split_header(sql_header)
+        for statement in statements:
+            self.execute(statement)
+        sql = without_end(compiled_code)
+        if not rest:  # what begins the statement may define what the query reads
+            with as_dbt_errors():
+                shown = shown_columns(self._schema(sql))
+            if shown is not None:
+                sql = f"select {', '.join(shown)}\nfrom (\n{sql}\n) as arctic_shown"
+        return {"compiled_code": sql, "sql_header": rest or None, "limit": limit}
 
     @available.parse(lambda *a, **k: None)
     def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:

@@ -47,11 +47,6 @@
     limit 0
 {% endmacro %}
 
-{#- of `dbt show` -#}
-{% macro arctic__get_limit_sql(sql, limit) -%}
-  {{ return(default__get_limit_sql(adapter.without_end(sql), limit)) }}
-{%- endmacro %}
-
 {% macro arctic__get_unit_test_sql(main_sql, expected_fixture_sql, expected_column_names) -%}
   {{ return(default__get_unit_test_sql(adapter.without_end(main_sql), expected_fixture_sql, expected_column_names)) }}
 {%- endmacro %}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from dbt.cli.main import dbtRunner
 
 from dbt_arctic.cli.main import main
 from dbt_arctic.engine.settings import SparkSettings
@@ -183,3 +184,44 @@ def test_properties_that_are_changed_or_removed_are_so_on_the_table(shop: Shop) 
     run({})
     for name in forms:
         assert not {"shop.note", "arctic.given-properties"} & set(properties_of(name)), name
+
+
+VALUES = {
+    "map(date'2024-01-01', 1)": "{2024-01-01 -> 1}",
+    "map(1.50bd, 'x')": "{1.50 -> x}",
+    "map(named_struct('a', 1), 'x')": None,
+    "map(array(1, 2), 'x')": None,
+    "array(named_struct('d', 1.10bd, 't', timestamp'2024-01-01 10:00:00', 'n', null))": None,
+    "parse_json('{\"a\": [1, 2]}')": '{"a":[1,2]}',
+    "make_ym_interval(1, 2)": None,
+    "interval '1 02:03:04' day to second": None,
+    "array(cast('NaN' as double), cast('Infinity' as double))": '["NaN","Infinity"]',
+    "cast('NaN' as double)": "NaN",
+    "named_struct('a', 1, 'a', 2)": '{"a":1,"a":2}',
+    "date'+10000-01-01'": "+10000-01-01",
+    "date'0001-01-01'": "0001-01-01",
+    "12345678901234567890123456789012345678bd": "12345678901234567890123456789012345678",
+    "cast(0.1 as float)": "0.1",
+    "X'4142'": "AB",
+    "array()": "[]",
+    "null": None,
+}
+
+
+def test_values_of_every_type_are_shown_in_text_and_in_json(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = ", ".join(f"{sql} as v{number}" for number, sql in enumerate(VALUES))
+    query = f"select {listed}".replace("{", "{{ '{' }}")
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    for form in ("text", "json"):
+        outcome = dbtRunner().invoke(["--quiet", "show", "--inline", query, "--output", form, *folders])
+        assert outcome.success, outcome.exception
+    (shown,) = outcome.result.results[0].agate_table.rows
+    for number, (sql, expected) in enumerate(VALUES.items()):
+        if expected is not None:
+            assert str(shown[f"v{number}"]) == expected, sql
+    printed = capsys.readouterr().out
+    start = printed.rindex('"show": [') + len('"show": ')
+    decoded, _ = json.JSONDecoder(parse_constant=pytest.fail).raw_decode(printed[start:])
+    assert len(decoded[0]) == len(VALUES)
