@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from check.compare import Comparison, compare
@@ -36,7 +37,7 @@ class Walkthrough:
         """Start over: an empty folder, the shop at this scale, and its rounds of changes."""
         if self.work.exists():
             shutil.rmtree(self.work)
-        with self._console.status(f"Generating the shop at scale {scale} and {rounds} rounds of changes"):
+        with self._doing(f"Generating the shop at scale {scale} and {rounds} rounds of changes"):
             write_feed(self.feed, scale=scale, rounds=rounds)
 
     def load(self) -> None:
@@ -76,6 +77,8 @@ class Walkthrough:
             TimeElapsedColumn(),
         )
         shown = self._console.is_terminal
+        if not shown:
+            self._console.print(f"{stage.name}: dbt {' '.join(command)}", highlight=False)
         with Progress(*columns, console=self._console, transient=True, disable=not shown) as progress:
             self._progress = progress
             progress.add_task(f"{stage.name}: dbt {' '.join(command)}", total=None, node="")
@@ -90,7 +93,7 @@ class Walkthrough:
         if stage.feed_rows:
             told += f", {stage.feed_rows:,} rows of the feed"
         if comparing and self._comparing:
-            with self._console.status(f"{stage.name}: comparing every model with a full rebuild"):
+            with self._doing(f"{stage.name}: comparing every model with a full rebuild"):
                 stage.comparisons = self._compare()
             told += f", {len(stage.comparisons)} models compared, {stage.differences} differences"
         self.stages.append(stage)
@@ -106,7 +109,16 @@ class Walkthrough:
         self._rebuild.build(last_landed_round(self._dbt.warehouse))
         return compare(self._rebuild, exported)
 
+    def _doing(self, what: str) -> AbstractContextManager[object]:
+        """What is at work now: a spinner on a terminal, else a line."""
+        if self._console.is_terminal:
+            return self._console.status(what)
+        self._console.print(what, highlight=False)
+        return nullcontext()
+
     def _show_node(self, name: str, place: int, total: int) -> None:
-        if self._progress is not None:
+        if not self._console.is_terminal:
+            self._console.print(f"  {place} of {total}: {name}", highlight=False)
+        elif self._progress is not None:
             for task in self._progress.task_ids:
                 self._progress.update(task, completed=place, total=total, node=name)

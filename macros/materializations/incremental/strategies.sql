@@ -18,7 +18,7 @@
 {#- The columns of the batch as the table stores them: Spark fills the fields of a struct by their places -#}
 {% macro arctic__stored_columns(arguments) -%}
   {%- for column in arguments['dest_columns'] -%}
-    {%- set value = arguments['values'].get(column.name | lower, column.quoted) -%}
+    {%- set value = (arguments.get('values') or {}).get(column.name | lower, column.quoted) -%}
     {{ value if value == column.quoted else value ~ ' as ' ~ column.quoted }}{{ ', ' if not loop.last }}
   {%- endfor -%}
 {%- endmacro %}
@@ -93,7 +93,7 @@
   insert into {{ arguments['target_relation'] }}
   replace where {{ arguments['condition'] }}
   select {% for column in arguments['target_columns'] -%}
-    {{ arguments['values'].get(column.name | lower, column.quoted) if column.name | lower in produced else 'cast(null as ' ~ column.data_type ~ ') as ' ~ column.quoted }}{{ ', ' if not loop.last }}
+    {{ (arguments.get('values') or {}).get(column.name | lower, column.quoted) if column.name | lower in produced else 'cast(null as ' ~ column.data_type ~ ') as ' ~ column.quoted }}{{ ', ' if not loop.last }}
   {%- endfor %}
   from {{ arguments['temp_relation'] }}
 {%- endmacro %}
