@@ -38,7 +38,7 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.known import is_of_same_query, keeps_its_columns, tells_columns_apart
-from dbt_arctic.refresh.reading import Until, read
+from dbt_arctic.refresh.reading import Until, read, unsupported_setting
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed, stored_rows
 from dbt_arctic.refresh.timings import note, timings
 from dbt_arctic.refresh.upsert import check_unchanged_config
@@ -82,6 +82,9 @@ def _planned(
     *,
     rebuild: bool,
 ) -> AutoPlan:
+    if unsupported_setting(terms.settings) is not None:
+        # Where Spark reads the text in another way, SQL that is written from it would mean something else.
+        return _plan(catalog, name, config, sql, schema, terms, rebuild=rebuild)
     kept = None if rebuild else find_state(catalog, name)
     if kept is not None and table is not None:
         reading = read(catalog, name, sql, {}, terms.until)

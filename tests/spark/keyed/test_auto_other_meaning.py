@@ -309,3 +309,30 @@ def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
             found.append(str(run_refresh(edge, model.name, model.config, plan, owner="model.test").choice))
             orders.delete([{"id": 20 + 2 * number}])
         assert found[-1] == f"INCREMENTAL ({told})"
+
+
+QUOTED = "SELECT {1}city{1} AS city, count(*) AS n FROM {0} GROUP BY {1}city{1}{2}"
+
+
+@pytest.mark.parametrize("having", ["", " HAVING count(*) > 1"], ids=["hidden sums", "state"])
+def test_where_spark_reads_names_in_double_quotes_nothing_is_written_from_another_reading(
+    shop: Any, having: str
+) -> None:
+    orders = shop.table(types={"id": "bigint", "city": "string"})
+    orders.build([{"id": number, "city": "ABC"[number % 3]} for number in range(9)])
+    model = Model(orders, "city", QUOTED.format(orders.name.sql, '"', having))
+    edge = orders.session.edge
+    orders.session.query("SET spark.sql.ansi.doubleQuotedIdentifiers = true")
+    for number in range(3):
+        plan = plan_refresh(
+            edge.catalog,
+            model.name,
+            model.config,
+            model.sql,
+            edge.query_schema,
+            settings="spark.sql.ansi.doubleQuotedIdentifiers=true",
+        )
+        outcome = run_refresh(edge, model.name, model.config, plan, owner="model.test")
+        assert str(outcome.choice).startswith("FULL"), outcome.choice
+        assert model.rows() == model.rows(model.sql)
+        orders.upsert([{"id": number, "city": "C"}])
