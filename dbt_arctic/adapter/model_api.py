@@ -22,9 +22,9 @@ from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.shown import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import Piece, pieces, without_comments, without_end
-from dbt_arctic.engine.shown import shown_columns
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.names import quote
 
 _AS_THEY_ARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean", "string", "void"})
 _KEY = re.compile(r"map<(\w+)")
@@ -23,7 +24,7 @@ def shown_columns(columns: Sequence[ColumnInfo]) -> list[str] | None:
     names = [column.name.lower() for column in columns]
     if len(set(names)) < len(names) or all(column.type in _AS_THEY_ARE for column in columns):
         return None
-    return [_shown(_quoted(column.name), column.type) for column in columns]
+    return [_shown(quote(column.name), column.type) for column in columns]
 
 
 def _shown(name: str, type_: str) -> str:
@@ -34,7 +35,3 @@ def _shown(name: str, type_: str) -> str:
     as_json = type_.startswith(_WITH_PARTS) and not has_other_keys
     text = f"to_json({name})" if as_json else f"cast({name} as string)"
     return f"{text} as {name}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
