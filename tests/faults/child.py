@@ -30,7 +30,7 @@ RUNS_EACH = 10
 
 
 def settings_for(warehouse: Path) -> SparkSettings:
-    return SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="1g")
+    return SparkSettings(catalog="lake", warehouse=str(warehouse), master="local[2]", driver_memory="2g")
 
 
 def encode(operations: list[Operation]) -> str:

@@ -145,7 +145,7 @@ def test_a_setting_that_needs_another_process_is_refused(
 ) -> None:
     connection.cursor().execute("SELECT 1")
     other = SessionEngine(dataclasses.replace(spark_settings, driver_memory="3g"))
-    with pytest.raises(SparkStartError, match=r"spark\.driver\.memory: 1g is running, 3g is wanted"):
+    with pytest.raises(SparkStartError, match=r"spark\.driver\.memory: 2g is running, 3g is wanted"):
         other.connect().cursor().execute("SELECT 1")
 
 
