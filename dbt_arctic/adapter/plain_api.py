@@ -80,13 +80,18 @@ class PlainApi(KeyedApi):
         with as_dbt_errors():
             columns_of = cast(Any, self).get_columns_in_relation
             stored = columns_of(target)
-            if typed := columns_to_type(produced, stored):
+            typed = columns_to_type(produced, stored)
+            types = {column.name: column.type for column in typed}
+            after = [ArcticColumn(one.name, types.get(one.name, one.dtype)) for one in stored]
+            values = stored_values(
+                model["name"], produced, after, fill=fill
+            )  # refuses before anything changes
+            if typed:
                 # Iceberg gives an untyped column no type in place; there is no value in it to lose.
                 name, edge = target.name_parts, self.edge()
                 edge.run("drop_columns", drop_columns(name, [column.name for column in typed]))
                 edge.run("add_columns", add_columns(name, typed))
-                stored = columns_of(target)
-            return stored_values(model["name"], produced, stored, fill=fill)
+            return values
 
     @available.parse(lambda *a, **k: None)
     def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:

@@ -50,7 +50,10 @@ class Map:
 
 @dataclass(frozen=True)
 class Struct:
-    """:param fields: names and types; names are as they were written."""
+    """A type with named fields.
+
+    :param fields: names and types; names are as they were written.
+    """
 
     fields: tuple[tuple[str, DataType], ...]
 

@@ -28,7 +28,11 @@ TABLE_DEFAULTS = {
 
 @dataclass(frozen=True)
 class PropertyChanges:
-    """:param changed: name to new value, and :param removed: names to unset."""
+    """What is to be changed on a table.
+
+    :param changed: name to new value.
+    :param removed: names to unset.
+    """
 
     changed: Mapping[str, str]
     removed: tuple[str, ...]
