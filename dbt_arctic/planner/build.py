@@ -29,7 +29,8 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.grouping import grouped
-from dbt_arctic.planner.parse import Schemas
+from dbt_arctic.planner.identifiers import Identifiers
+from dbt_arctic.planner.query import Built, Schemas
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.refused import (
     no_lateral,
@@ -42,7 +43,7 @@ from dbt_arctic.planner.refused import (
     refused,
 )
 from dbt_arctic.planner.scalars import as_operand, column
-from dbt_arctic.planner.scope import Built, Cte, Identifiers, Scope, picked
+from dbt_arctic.planner.scope import Cte, Scope, picked
 from dbt_arctic.planner.subqueries import in_subquery, null_blind, reference, subquery, with_nulls
 from dbt_arctic.planner.syntax import (
     alias_columns,

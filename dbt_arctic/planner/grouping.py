@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Aggregate, Node
+from dbt_arctic.planner.builder import QueryBuilder
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.syntax import as_list, core, has_aggregate, is_aggregate_call, unaliased, unwrapped
 
-if TYPE_CHECKING:
-    from dbt_arctic.planner.build import Builder
-
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
 
 
 def grouped(
-    builder: Builder, tree: exp.Select, node: Node, scope: Scope, parts: list[exp.Expression]
+    builder: QueryBuilder, tree: exp.Select, node: Node, scope: Scope, parts: list[exp.Expression]
 ) -> tuple[Node, Scope, list[exp.Expression]]:
     """The Aggregate, and the parts with group expressions and aggregates replaced by its output."""
     group = tree.args.get("group")

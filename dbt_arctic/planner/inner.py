@@ -32,7 +32,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.eager import below_joins
 from dbt_arctic.planner.functions import is_aggregate
 from dbt_arctic.planner.narrowed import split_narrowed
-from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.regrouped import regrouped
 from dbt_arctic.planner.scalars import column, columns_of, linked, or_zero, present
 from dbt_arctic.planner.split import ROWS, STATE, Split, sql_of, state_of_sums

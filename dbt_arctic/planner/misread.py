@@ -6,21 +6,17 @@ before names are resolved, since nothing of it is left to be seen after that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from dbt_arctic.planner.dialect import BOUND_OTHERWISE
 from dbt_arctic.planner.functions import SESSION, TIME, function_name, is_aggregate, kind_of
 from dbt_arctic.planner.moment import TIMES
+from dbt_arctic.planner.query import Schemas
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import as_operand, is_whole_number
 from dbt_arctic.planner.syntax import dotted, from_of, names_given, plain_columns
 from dbt_arctic.planner.who import refuse_who_runs_it
-
-if TYPE_CHECKING:
-    from dbt_arctic.planner.parse import Schemas
 
 Known = frozenset[str]
 """Names in lower case that may be of a column in the query, whatever else they are names of."""

@@ -26,7 +26,7 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.scalars import column, equalities, plain
 from dbt_arctic.planner.split import ROWS, STATE, RowsOfState, Split
 from dbt_arctic.planner.unique import unique_keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from sqlglot import exp
@@ -16,13 +16,11 @@ from dbt_arctic.planner.dialect import verbatim, with_signs, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
 from dbt_arctic.planner.quantifiers import tell_quantifiers
+from dbt_arctic.planner.query import Schemas
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.syntax import cte_of, dotted, is_bare
 from dbt_arctic.planner.tokens import refuse_words
-
-Schemas = Mapping[str, Sequence[tuple[str, str]]]
-"""Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
 
 _GENERATORS = frozenset(
     [

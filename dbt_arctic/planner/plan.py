@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -17,12 +17,12 @@ from dbt_arctic.planner.direct import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.moment import Time, with_moments
-from dbt_arctic.planner.parse import Schemas, named_columns, parse, qualified
+from dbt_arctic.planner.parse import named_columns, parse, qualified
+from dbt_arctic.planner.query import Built, Query, Schemas
 from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, first_line, mark_view, of_view
 from dbt_arctic.planner.render import Renderer, Sources, quoted
 from dbt_arctic.planner.restricted import restricted
 from dbt_arctic.planner.scalars import column
-from dbt_arctic.planner.scope import Built
 from dbt_arctic.planner.tidy import tidied
 from dbt_arctic.planner.touched import touched, union_of
 from dbt_arctic.planner.unions import refuse_mixed, with_typed_nulls
@@ -36,22 +36,6 @@ _LIST = "list the columns instead of *"
 
 LARGEST = 600
 """Operators of a statement that Spark still plans in a few seconds."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """A model's SQL, understood.
-
-    :param columns: output names as Spark gives them, with their identifiers.
-    :param types: the types of the columns of scans, by identifier.
-    :param is_named: whether its text says how each column but one is called, so that names tell them apart,
-        whatever order these came in.
-    """
-
-    node: Node
-    columns: tuple[tuple[str, str], ...]
-    types: Mapping[str, str] = field(default_factory=dict)
-    is_named: bool = True
 
 
 @dataclass(frozen=True)
@@ -310,7 +294,6 @@ __all__ = [
     "Guard",
     "Incremental",
     "Mapping",
-    "Query",
     "Reason",
     "affected_sql",
     "full_sql",

@@ -16,8 +16,8 @@ from dbt_arctic.planner.algebra import Aggregate, Filter, Node, Project, Scan, m
 from dbt_arctic.planner.columns import used_columns
 from dbt_arctic.planner.dialect import SameType, to_sql
 from dbt_arctic.planner.distinct import counted_once
+from dbt_arctic.planner.identifiers import Identifiers
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.scope import Identifiers
 from dbt_arctic.planner.split import ROWS, RowsOfState
 from dbt_arctic.planner.unique import has_small_groups
 

@@ -31,8 +31,8 @@ from dbt_arctic.planner.algebra import (
     Window,
 )
 from dbt_arctic.planner.dialect import to_sql
+from dbt_arctic.planner.identifiers import Identifiers
 from dbt_arctic.planner.scalars import substitute
-from dbt_arctic.planner.scope import Identifiers
 
 _MET: dict[State, State] = {"new": "met_new", "old": "met_old"}
 

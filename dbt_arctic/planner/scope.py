@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Node, Project
+from dbt_arctic.planner.query import Built
 from dbt_arctic.planner.scalars import column
-
-
-@dataclass(frozen=True)
-class Built:
-    """A query as operators. ``names``: output names in order, each with its identifier."""
-
-    node: Node
-    names: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -53,37 +45,6 @@ class Scope:
         for one in inside:
             one.linked.add(found)
         return found
-
-
-_OURS = re.compile(
-    r"_arctic_\w+|_(one|rows|sign|value)|_(count|distinct|max|min|sum)_\d+"
-    r"|_(action|last_updated_sequence_number|offset|row_id|txn)",
-    re.IGNORECASE,
-)
-"""Columns that operators of ours add beside those of a query, and those that no table of ours can have."""
-
-
-class Identifiers:
-    """Makes names of which no two are alike, whatever their case: as wished for, or with a number.
-
-    None is one that the planner gives a column of its own.
-
-    :param joint: what stands before the number.
-    """
-
-    def __init__(self, joint: str = "__") -> None:
-        self._joint = joint
-        self._used: dict[str, int] = {}
-
-    def __call__(self, wish: str) -> str:
-        if _OURS.fullmatch(wish):
-            wish = f"{wish}__"
-        made, stem = wish, wish.lower()
-        while made.lower() in self._used:
-            self._used[stem] += 1
-            made = f"{wish}{self._joint}{self._used[stem]}"
-        self._used[made.lower()] = 1
-        return made
 
 
 LIFTED = "\0lifted"

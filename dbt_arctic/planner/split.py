@@ -29,7 +29,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.dialect import SameType, expression, to_sql
 from dbt_arctic.planner.distinct import counted_once
-from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.scalars import column, plain
 from dbt_arctic.planner.types import Sort, is_ordered, sort_of, sorts

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Filter, Subquery, SubqueryRef
+from dbt_arctic.planner.builder import QueryBuilder
 from dbt_arctic.planner.functions import GENERATORS, function_name
 from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
 from dbt_arctic.planner.refused import refused
@@ -16,9 +16,6 @@ from dbt_arctic.planner.scalars import column
 from dbt_arctic.planner.scope import Cte, Scope, is_linked, picked
 from dbt_arctic.planner.syntax import has_aggregate, is_bare, unaliased
 from dbt_arctic.planner.tidy import conjuncts
-
-if TYPE_CHECKING:
-    from dbt_arctic.planner.build import Builder
 
 
 def reference(made: Subquery, subqueries: list[Subquery]) -> SubqueryRef:
@@ -28,7 +25,7 @@ def reference(made: Subquery, subqueries: list[Subquery]) -> SubqueryRef:
 
 
 def in_subquery(
-    builder: Builder,
+    builder: QueryBuilder,
     tree: exp.In,
     scope: Scope,
     ctes: Mapping[str, Cte],
@@ -45,7 +42,7 @@ def in_subquery(
 
 
 def subquery(
-    builder: Builder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
+    builder: QueryBuilder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
 ) -> Subquery:
     while isinstance(tree, exp.Subquery) and is_bare(tree):
         tree = tree.this
@@ -58,7 +55,7 @@ def subquery(
 
 
 def _linked(
-    builder: Builder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
+    builder: QueryBuilder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
 ) -> Subquery:
     """A correlated subquery: its relations, its own conditions, and those that link it."""
     plain_select = isinstance(tree, exp.Select) and not any(

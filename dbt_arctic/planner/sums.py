@@ -24,7 +24,8 @@ from dbt_arctic.planner.distinct import VALUE, counted_once, values_of_groups
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.gathered import Gathered, gather
 from dbt_arctic.planner.met import with_met_scans
-from dbt_arctic.planner.plan import LARGEST, Guard, Query, guards_of
+from dbt_arctic.planner.plan import LARGEST, Guard, guards_of
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.restricted import restricted

@@ -34,7 +34,7 @@ from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.determined import causes_in, first_rows_are_known, float_sum, ties
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name
-from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.scalars import columns_of
 from dbt_arctic.planner.texts import labels

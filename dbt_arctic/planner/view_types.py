@@ -16,9 +16,9 @@ from dbt_arctic.planner.algebra import Aggregate, Node, Project, SetOperation, U
 from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.dialect import verbatim
 from dbt_arctic.planner.nested_types import type_text
+from dbt_arctic.planner.query import Built
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.scope import Built
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")

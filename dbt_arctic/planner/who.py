@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
+from dbt_arctic.planner.query import Schemas
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.syntax import alias_columns, cte_of, dotted, from_of, names_given, plain_columns
-
-if TYPE_CHECKING:
-    from dbt_arctic.planner.parse import Schemas
 
 _WHO = frozenset(["current_user", "session_user", "user"])
 """Functions of the session that need no parentheses."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from dbt_arctic.planner.algebra import Node, Window
+from dbt_arctic.planner.builder import QueryBuilder
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.syntax import core
 
-if TYPE_CHECKING:
-    from dbt_arctic.planner.build import Builder
-
 
 def windows(
-    builder: Builder, node: Node, scope: Scope, values: list[exp.Expression], order: list[exp.Expression]
+    builder: QueryBuilder, node: Node, scope: Scope, values: list[exp.Expression], order: list[exp.Expression]
 ) -> tuple[Node, list[exp.Expression], list[exp.Expression]]:
     """A Window operator for each PARTITION BY; its functions replaced by their column."""
     found: dict[str, tuple[tuple[exp.Expression, ...], list[tuple[str, exp.Expression]]]] = {}

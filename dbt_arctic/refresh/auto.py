@@ -18,7 +18,8 @@ from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import Clock
-from dbt_arctic.planner.plan import Guard, Incremental, Query, plan_incremental
+from dbt_arctic.planner.plan import Guard, Incremental, plan_incremental
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import Split, outer_sql
 from dbt_arctic.planner.sums import Sums, plan_sums

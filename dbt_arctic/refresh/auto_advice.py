@@ -12,7 +12,8 @@ from dbt_arctic.planner.algebra import scans
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import DATE, Clock
-from dbt_arctic.planner.plan import Guard, Query, plan_incremental
+from dbt_arctic.planner.plan import Guard, plan_incremental
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import split
 from dbt_arctic.planner.sums import plan_sums

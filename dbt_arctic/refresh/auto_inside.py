@@ -16,7 +16,8 @@ from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.inner import split_inside
 from dbt_arctic.planner.parse import named, parse
-from dbt_arctic.planner.plan import Query, plan_incremental, understand
+from dbt_arctic.planner.plan import plan_incremental, understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import Split, rows_of_state_sql
 from dbt_arctic.refresh.auto import AutoPlan, StatePlan

@@ -22,7 +22,7 @@ from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import AsCalled
-from dbt_arctic.planner.plan import Query
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.stored import may_change_types

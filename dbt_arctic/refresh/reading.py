@@ -17,7 +17,8 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
 from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.parse import is_unseen, named, named_columns, named_relations, parse, spelled
-from dbt_arctic.planner.plan import Query, understand
+from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
 from dbt_arctic.planner.syntax import alias_columns
 from dbt_arctic.planner.text import with_relations

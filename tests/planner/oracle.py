@@ -18,15 +18,8 @@ from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.gathered import gather
 from dbt_arctic.planner.met import with_met_scans
-from dbt_arctic.planner.plan import (
-    Query,
-    affected_sql,
-    full_sql,
-    guard_sql,
-    plan_incremental,
-    rows_sql,
-    understand,
-)
+from dbt_arctic.planner.plan import affected_sql, full_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.signed import NotSigned, signed

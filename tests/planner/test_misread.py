@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.parse import Schemas
 from dbt_arctic.planner.plan import full_sql, understand
+from dbt_arctic.planner.query import Schemas
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import InDuckDB
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 import pytest
 from sqlglot import exp
 
-from dbt_arctic.planner.parse import Schemas, parse
+from dbt_arctic.planner.parse import parse
 from dbt_arctic.planner.plan import full_sql, understand
+from dbt_arctic.planner.query import Schemas
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.limited import judge_limited
 from tests.planner.oracle import Database, InDuckDB, Verdict, judge

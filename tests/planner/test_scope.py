@@ -6,7 +6,7 @@ import pytest
 
 from dbt_arctic.planner.algebra import SIGN_OF_ROW
 from dbt_arctic.planner.gathered import SIDE
-from dbt_arctic.planner.scope import Identifiers
+from dbt_arctic.planner.identifiers import Identifiers
 from dbt_arctic.planner.signed import SIGN
 from dbt_arctic.planner.split import ONE, ROWS
 

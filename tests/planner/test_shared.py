@@ -18,7 +18,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.plan import Query, affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.plan import affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.sums import changes_sql, plan_sums
 from dbt_arctic.refresh import sharing

@@ -7,7 +7,8 @@ import pytest
 from dbt_arctic.planner.algebra import Project, scans, walk
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.parse import named, parse
-from dbt_arctic.planner.plan import Query, understand
+from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.render import Renderer
 from dbt_arctic.planner.signed import Signed, signed
 from dbt_arctic.planner.sums import plan_sums

@@ -7,7 +7,8 @@ from decimal import ROUND_HALF_UP, Decimal, getcontext
 import pytest
 
 from dbt_arctic.planner.parse import named, parse
-from dbt_arctic.planner.plan import Query, understand
+from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.split import NoState, Split, beside, outer_sql, split, without_spare
 
 

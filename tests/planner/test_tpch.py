@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from dbt_arctic.planner.algebra import Join, scans, walk
-from dbt_arctic.planner.plan import Query, affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.plan import affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import equalities
 from dbt_arctic.planner.signed import SIGN

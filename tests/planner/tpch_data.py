@@ -10,7 +10,7 @@ import duckdb
 
 from dbt_arctic.planner.algebra import State
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.parse import Schemas
+from dbt_arctic.planner.query import Schemas
 
 QUERIES = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "tpch").glob("q*.sql"))}
 

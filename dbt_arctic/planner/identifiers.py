@@ -1,0 +1,35 @@
+"""Makes identifiers that are unique in a query."""
+
+from __future__ import annotations
+
+import re
+
+_OURS = re.compile(
+    r"_arctic_\w+|_(one|rows|sign|value)|_(count|distinct|max|min|sum)_\d+"
+    r"|_(action|last_updated_sequence_number|offset|row_id|txn)",
+    re.IGNORECASE,
+)
+"""Columns that operators of ours add beside those of a query, and those that no table of ours can have."""
+
+
+class Identifiers:
+    """Makes names of which no two are alike, whatever their case: as wished for, or with a number.
+
+    None is one that the planner gives a column of its own.
+
+    :param joint: what stands before the number.
+    """
+
+    def __init__(self, joint: str = "__") -> None:
+        self._joint = joint
+        self._used: dict[str, int] = {}
+
+    def __call__(self, wish: str) -> str:
+        if _OURS.fullmatch(wish):
+            wish = f"{wish}__"
+        made, stem = wish, wish.lower()
+        while made.lower() in self._used:
+            self._used[stem] += 1
+            made = f"{wish}{self._joint}{self._used[stem]}"
+        self._used[made.lower()] = 1
+        return made
