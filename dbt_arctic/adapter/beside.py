@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+from dbt.adapters.base import BaseAdapter
 
 from dbt_arctic.refresh.edge import RunStatement
 
-if TYPE_CHECKING:
-    from dbt_arctic.adapter.keyed_api import KeyedApi
-
 
 @contextmanager
-def connection_beside(adapter: KeyedApi) -> Iterator[RunStatement]:
-    """dbt keeps one connection a thread, and gives it back at the end."""
+def connection_beside(adapter: BaseAdapter, run: RunStatement) -> Iterator[RunStatement]:
+    """Run statements on a connection of this thread, which goes back to dbt at the end.
+
+    :param run: runs a statement on the adapter's connection of the current thread.
+    """
     with adapter.connection_named("beside"):
-        yield adapter._run
+        yield run

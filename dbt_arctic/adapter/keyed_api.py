@@ -83,7 +83,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             self._schema,
             self._rows,
             run_id,
-            beside=partial(connection_beside, self),
+            beside=partial(connection_beside, self, self._run),
             shared=self._shared_rows(),
             tuned=lambda conf: tuned(self._handle(), conf),
             cores=cores_of(self.config.credentials),

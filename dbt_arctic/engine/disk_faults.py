@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from dbt_arctic.engine.cause import Cause
 from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
-
-if TYPE_CHECKING:
-    from dbt_arctic.engine.faults import Cause
 
 
 class _Trouble(NamedTuple):

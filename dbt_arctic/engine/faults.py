@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from dbt_arctic import errors
+from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.disk_faults import disk_error
 from dbt_arctic.engine.lexer import first_word
 from dbt_arctic.errors import (
@@ -21,17 +22,6 @@ from dbt_arctic.errors import (
     StatementCancelled,
     StatementError,
 )
-
-
-class Cause(NamedTuple):
-    """One link of a chain of Java causes, the outermost first: full class name and message."""
-
-    java_class: str
-    message: str
-
-    @property
-    def name(self) -> str:
-        return self.java_class.rsplit(".", 1)[-1].rsplit("$", 1)[-1]
 
 
 class Reaction(Enum):

@@ -8,13 +8,13 @@ left to Spark: it is put in parentheses, so that no rule takes it for one of two
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.comparison import are_alike, family
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
@@ -49,56 +49,11 @@ from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.nested_types import of_element, of_field, type_text
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
-from dbt_arctic.planner.types import NAMED, WHOLES, Sort, sort_of, sort_of_type, sorts
+from dbt_arctic.planner.types import NAMED, WHOLES, sort_of, sorts
 
-_DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
-"""Digits of numbers that Spark compares as decimals, where their type does not tell."""
-_DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
-_FLOATS = frozenset(["float", "real", "double"])
 _WHOLE = frozenset(["tinyint", "smallint", "int"])
 _MOVED = (exp.Add, exp.Sub)
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
-_STRINGS = frozenset(["string", "varchar", "char"])
-
-
-def family(type_: str) -> str:
-    """Types of one family are compared without losing a difference, digits permitting.
-
-    >>> family("decimal(10,2)"), family("BIGINT"), family("varchar(3)"), family("date")
-    ('number', 'number', 'string', 'date')
-    """
-    # A collation follows the name of a type, and is a part of what equal means.
-    bare = type_.lower().split("(")[0].strip()
-    if sort_of_type(type_) in _DIGITS:
-        return "number"
-    for name, members in (("float", _FLOATS), ("string", _STRINGS)):
-        if bare in members:
-            return name
-    return type_.lower()
-
-
-def are_alike(one: str, other: str) -> bool:
-    """Whether values of two types are equal only where they are the same value.
-
-    Decimals are compared as one that has room for both, and where there is none, digits after the point go.
-
-    >>> are_alike("int", "decimal(12,2)"), are_alike("string", "int")
-    (True, False)
-    >>> are_alike("decimal(38,0)", "decimal(38,9)")
-    False
-    """
-    if family(one) != family(other) or family(one) != "number":
-        return family(one) == family(other)
-    (whole, scale), (other_whole, other_scale) = _digits(one), _digits(other)
-    return max(whole, other_whole) + max(scale, other_scale) <= 38
-
-
-def _digits(type_: str) -> tuple[int, int]:
-    """Before and after the point."""
-    found = _DECIMAL.search(type_)
-    if found is not None:
-        return int(found[1]) - int(found[2] or 0), int(found[2] or 0)
-    return _DIGITS[sort_of_type(type_)], 0
 
 
 def with_true_equalities(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> Node:

@@ -76,8 +76,6 @@ class Builder:
     def build(self, tree: exp.Query) -> Built:
         return self.query(tree, {}, None)
 
-    # Queries
-
     def query(self, tree: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:

@@ -10,6 +10,7 @@ from functools import cache
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.algebra import Filter, Limit, Node, Window, walk
 from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.columns import all_expressions
@@ -21,7 +22,7 @@ from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scalars import plain
 from dbt_arctic.planner.texts import labels, stays_text
-from dbt_arctic.planner.types import Sort, sort_of, sorts
+from dbt_arctic.planner.types import sort_of, sorts
 from dbt_arctic.planner.unique import Keys, unique_keys
 
 _CAUSES = {

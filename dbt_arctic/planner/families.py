@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.comparison import Sort, family, sort_of_type
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Node,
@@ -17,9 +18,9 @@ from dbt_arctic.planner.algebra import (
     Window,
     walk,
 )
-from dbt_arctic.planner.alike import family, of_its_type
+from dbt_arctic.planner.alike import of_its_type
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.types import Sort, sort_of, sort_of_type, sorts
+from dbt_arctic.planner.types import sort_of, sorts
 
 Families: TypeAlias = dict[str, str]
 

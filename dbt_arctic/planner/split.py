@@ -15,6 +15,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
@@ -32,7 +33,7 @@ from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.types import Sort, is_ordered, sort_of, sorts
+from dbt_arctic.planner.types import is_ordered, sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
 ROWS = "_rows"

@@ -7,10 +7,10 @@ others. What is not known counts as a float.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.comparison import Sort, sort_of_type
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Generate,
@@ -25,14 +25,6 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.scalars import whole_type
-
-Sort = Literal["whole", "big", "decimal", "other", "moment", "float"]
-"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a timestamp,
-of which the sum is a float; ``float``: or not known."""
-
-_WHOLE = ("tinyint", "smallint", "int", "integer", "byte", "short")
-_OTHER = ("boolean", "date", "interval", "void")
-_MOMENTS = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 
 _OF_ALL = frozenset({"coalesce", "greatest", "ifnull", "least", "nvl"})
 _OF_FIRST = frozenset(
@@ -78,23 +70,6 @@ _ROUNDED = frozenset({"ceil", "ceiling", "floor"})
 
 NAMED = _OF_ALL | _OF_FIRST | WHOLES | _BIG | _ROUNDED | {"sum", "try_sum", "avg", "mean", "try_avg"}
 """Functions of which the sort is told."""
-
-
-def sort_of_type(name: str) -> Sort:
-    """The sort of a type by its name in Spark."""
-    bare = name.lower().split("(")[0].strip()
-    if bare in _WHOLE:
-        return "whole"
-    if bare in ("bigint", "long"):
-        return "big"
-    if bare in ("decimal", "dec", "numeric"):
-        return "decimal"
-    if bare in _OTHER:
-        return "other"
-    if bare in _MOMENTS:
-        return "moment"
-    # A sum of strings is one of doubles.
-    return "float"
 
 
 def is_ordered(expression: exp.Expression, known: Mapping[str, Sort], scanned: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
+from dbt_arctic.keyed.comparison import are_alike
 from dbt_arctic.keyed.layout import count_buckets
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.read import ColumnsAt
@@ -203,8 +204,6 @@ def other_key_type(table: KeyedTable, earlier: Mapping[str, str]) -> str | None:
 
     :param earlier: the types of columns there, by name.
     """
-    from dbt_arctic.planner.alike import are_alike  # imports sqlglot, which a state does without
-
     then = {column.lower(): type_ for column, type_ in earlier.items()}
     for name in table.key:
         if name.lower() in then and not are_alike(table.types[name], then[name.lower()]):

@@ -1,0 +1,77 @@
+"""How Spark compares values of two types: whether values that are equal are the same value."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+Sort = Literal["whole", "big", "decimal", "other", "moment", "float"]
+"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a timestamp,
+of which the sum is a float; ``float``: or not known."""
+
+_WHOLE = ("tinyint", "smallint", "int", "integer", "byte", "short")
+_OTHER = ("boolean", "date", "interval", "void")
+_MOMENTS = ("timestamp", "timestamp_ntz", "timestamp_ltz")
+
+_DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
+"""Digits of numbers that Spark compares as decimals, where their type does not tell."""
+_DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
+_FLOATS = frozenset(["float", "real", "double"])
+_STRINGS = frozenset(["string", "varchar", "char"])
+
+
+def sort_of_type(name: str) -> Sort:
+    """The sort of a type by its name in Spark."""
+    bare = name.lower().split("(")[0].strip()
+    if bare in _WHOLE:
+        return "whole"
+    if bare in ("bigint", "long"):
+        return "big"
+    if bare in ("decimal", "dec", "numeric"):
+        return "decimal"
+    if bare in _OTHER:
+        return "other"
+    if bare in _MOMENTS:
+        return "moment"
+    # A sum of strings is one of doubles.
+    return "float"
+
+
+def family(type_: str) -> str:
+    """Types of one family are compared without losing a difference, digits permitting.
+
+    >>> family("decimal(10,2)"), family("BIGINT"), family("varchar(3)"), family("date")
+    ('number', 'number', 'string', 'date')
+    """
+    # A collation follows the name of a type, and is a part of what equal means.
+    bare = type_.lower().split("(")[0].strip()
+    if sort_of_type(type_) in _DIGITS:
+        return "number"
+    for name, members in (("float", _FLOATS), ("string", _STRINGS)):
+        if bare in members:
+            return name
+    return type_.lower()
+
+
+def are_alike(one: str, other: str) -> bool:
+    """Whether values of two types are equal only where they are the same value.
+
+    Decimals are compared as one that has room for both, and where there is none, digits after the point go.
+
+    >>> are_alike("int", "decimal(12,2)"), are_alike("string", "int")
+    (True, False)
+    >>> are_alike("decimal(38,0)", "decimal(38,9)")
+    False
+    """
+    if family(one) != family(other) or family(one) != "number":
+        return family(one) == family(other)
+    (whole, scale), (other_whole, other_scale) = _digits(one), _digits(other)
+    return max(whole, other_whole) + max(scale, other_scale) <= 38
+
+
+def _digits(type_: str) -> tuple[int, int]:
+    """Before and after the point."""
+    found = _DECIMAL.search(type_)
+    if found is not None:
+        return int(found[1]) - int(found[2] or 0), int(found[2] or 0)
+    return _DIGITS[sort_of_type(type_)], 0
