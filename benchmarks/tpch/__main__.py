@@ -31,9 +31,9 @@ from benchmarks.tpch.models import Model
 from benchmarks.tpch.report import as_json, last_line, print_table
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.refresh import auto_inside
-from dbt_arctic.refresh.auto_state import state_name
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.refresh.state_tables import state_name
 from tests.planner import tpch_data
 
 SMALL = {

@@ -20,9 +20,9 @@ from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.look import look
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
-from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.duration import parse_duration
 from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.refresh.state_tables import find_state
 
 DEFAULT_BUDGET_S = 300
 

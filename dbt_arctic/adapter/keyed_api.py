@@ -39,7 +39,6 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
 from dbt_arctic.refresh import build, clone, plain, pull, swaps
-from dbt_arctic.refresh.auto_state import drop_lost_state
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
 from dbt_arctic.refresh.consumption import Consumption, last_consumed, last_read
 from dbt_arctic.refresh.edge import Edge, Outcome
@@ -47,6 +46,7 @@ from dbt_arctic.refresh.interval import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
 from dbt_arctic.refresh.shared_rows import SharedRows
 from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
+from dbt_arctic.refresh.state_tables import drop_lost_state
 
 if TYPE_CHECKING:
     from dbt.adapters.sql.impl import SQLAdapter as _Base

@@ -23,10 +23,10 @@ from dbt_arctic.adapter.project import Target
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_advice import Advice
 from dbt_arctic.refresh.auto_model import plan_refresh
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.plans import RefreshPlan
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ModelPlan:
 
     model: str
     name: Name
-    plan: AutoPlan
+    plan: RefreshPlan
     is_asked_for: bool
     before: tuple[str, ...]
     path: str

@@ -8,10 +8,8 @@ import click
 
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
-from dbt_arctic.planner.plan import affected_sql, rows_sql
-from dbt_arctic.planner.staged import gathered_sql, touched_sql
-from dbt_arctic.planner.sums import changes_sql
-from dbt_arctic.refresh.auto_model import has_other_columns
+from dbt_arctic.refresh.plans import OverState, has_other_columns
+from dbt_arctic.refresh.stages import GOES, fallbacks_of, printed, stages_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -24,10 +22,12 @@ WORDS = {
     "nothing": "nothing to do",
 }
 
+_THEN = "then the query over its state, planned when the state has been refreshed"
+
 
 @click.command()
 @click.argument("select", nargs=-1)
-@click.option("--sql", "show_sql", is_flag=True, help="Print the queries of incremental refreshes.")
+@click.option("--sql", "show_sql", is_flag=True, help="Print the queries of each refresh.")
 @json_option
 @project_options
 def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool) -> None:
@@ -54,6 +54,8 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
         for entry in plans:
             for step, text in statements(entry).items():
                 click.echo(f"\n-- {entry.model}: {step}\n{text}")
+            if isinstance(entry.plan, OverState) and entry.plan.action != "nothing":
+                click.echo(f"\n-- {entry.model}: {_THEN}")
 
 
 def reasons(entry: ModelPlan) -> list[str]:
@@ -72,7 +74,7 @@ def reasons(entry: ModelPlan) -> list[str]:
     for upstream in plan.changed if plan.action == "incremental" else []:
         rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows >= 0 else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
-    if plan.state is not None and plan.action in ("incremental", "full"):
+    if isinstance(plan, OverState) and plan.action in ("incremental", "full"):
         found.append(f"by way of its state, {plan.state.name.identifier}")
     if plan.reading.time_moved and plan.action == "incremental":
         found.append("the time that it asks for has moved since the last refresh")
@@ -91,28 +93,8 @@ def reasons(entry: ModelPlan) -> list[str]:
 
 
 def statements(entry: ModelPlan) -> dict[str, str]:
-    """The queries of an incremental refresh, by what they give."""
-    sums = entry.plan.sums
-    if sums is not None and sums.changes is not None:
-        touched = {
-            f"touched values {number}": touched_sql(one, entry.plan.sources)
-            for number, one in enumerate(sums.staged.touched, 1)
-        }
-        names = {one.name: f"touched_{number}" for number, one in enumerate(sums.staged.touched, 1)}
-        names |= {one.name: f"gathered_{number}" for number, one in enumerate(sums.staged.gathered, 1)}
-        gathered = {
-            f"rows of touched values {number}": gathered_sql(one, entry.plan.sources, names)
-            for number, one in enumerate(sums.staged.gathered, 1)
-        }
-        changes = changes_sql(sums, entry.plan.sources, names)
-        return {**touched, **gathered, "what is added to the stored sums": changes}
-    incremental = entry.plan.incremental
-    if incremental is None or incremental.affected is None:
-        return {}
-    return {
-        "the keys that can have changed": affected_sql(incremental, entry.plan.sources),
-        "their rows": rows_sql(incremental, entry.plan.sources, "affected_keys"),
-    }
+    """The queries of a refresh, by what they give."""
+    return {stage.purpose: text for stage, text in printed(stages_of(entry.plan))}
 
 
 def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
@@ -148,6 +130,16 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
             for upstream in plan.reading.upstreams.values()
         ],
     }
+    found["stages"] = [
+        {
+            "name": stage.name,
+            "purpose": stage.purpose,
+            "result": GOES[stage.result],
+            "full_refresh_if": stage.decision.when if stage.decision else None,
+        }
+        for stage in stages_of(plan)
+    ]
+    found["falls_back_if"] = [one.when for one in fallbacks_of(plan)]
     if show_sql:
         found["sql"] = statements(entry)
     return found

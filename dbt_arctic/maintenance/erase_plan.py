@@ -16,10 +16,10 @@ from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.leftovers import aside_of, staging_of
 from dbt_arctic.refresh.state import columns_at, head, load_keyed
+from dbt_arctic.refresh.state_tables import find_state
 
 MAX_KEYS = 10_000
 """That a condition may find: their values become part of statements."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from dbt_arctic.keyed.names import quote_all
 from dbt_arctic.keyed.sums import SumColumns, Touched, added, groups_with_changes, left_groups, net
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.bounds import fitting
-from dbt_arctic.planner.sums import Sums, extremes_of_left_sql
+from dbt_arctic.planner.sums import Sums
 from dbt_arctic.refresh.affected import RANGED, counted, kept_rows, staged_values
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.computed import Attempt
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.groups import MANY
 from dbt_arctic.refresh.logged import logged_at
+from dbt_arctic.refresh.plans import BySums
+from dbt_arctic.refresh.stages import LEFT, Found, Stage
 from dbt_arctic.refresh.state import columns_of, consistent_pair, stored_rows, version_of
 
 _FEW = 2_000_000
@@ -39,17 +39,16 @@ class Adding:
 
 @contextmanager
 def groups_touched(
-    edge: Edge, table: KeyedTable, plan: AutoPlan, changes: str, *, images: bool
+    edge: Edge, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
 ) -> Iterator[Adding]:
     """What is kept in memory for it is there until it ends.
 
     :param changes: SQL of what to add to each group.
+    :param extremes: asks groups that have lost an extreme for it; ``None`` where that is an error.
     """
-    assert plan.sums is not None
     sums = plan.sums
     columns = _columns(table, sums)
-    ends_of = sums.of_left if plan.extremes_asked else None
-    if ends_of is None and not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
+    if extremes is None and not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
 
         def of_all(attempt: Attempt) -> str:
             groups = _groups(edge, table, columns, changes, attempt, images=images)
@@ -69,7 +68,7 @@ def groups_touched(
             groups = _groups(edge, table, columns, changes, attempt, images=images, touched=touched)
             return added(table, columns, groups, images=images)
 
-        if ends_of is None:
+        if extremes is None:
             yield Adding(of_touched)
             return
         base, change = consistent_pair(edge.catalog, table)
@@ -87,8 +86,7 @@ def groups_touched(
             lost = counted(edge, left, [f"key_{place}" for place in range(len(sums.key))])
             asked = ""
             if lost.count:
-                types = plan.query.types if plan.query is not None else {}
-                asked = extremes_of_left_sql(sums, plan.sources, left, fitting(lost.ranges, [ends_of], types))
+                asked = extremes.sql(Found().also(LEFT, lost))
 
             def of_asked(attempt: Attempt) -> str:
                 if attempt.pinned == version:

@@ -1,50 +1,20 @@
-"""The keys that a refresh is about, and other values that several of its statements read: computed once.
-
-Or not at all, where the log tells them and metadata all else of them.
-"""
+"""Affected keys, and other rows that several statements of a refresh read: computed once, kept in memory."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 from dbt_arctic.keyed.names import is_as_stored, literal, quote
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.bounds import is_ordered_as
-from dbt_arctic.planner.plan import affected_sql, logged_keys_sql
-from dbt_arctic.refresh import small
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.stages import Staged
 from dbt_arctic.refresh.views import make_view
 
 RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 """Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
-
-
-@dataclass(frozen=True)
-class Staged:
-    """The affected keys. ``count`` of them; ``ranges`` of columns without NULLs.
-
-    :param relation: what stands for them in a FROM clause.
-    """
-
-    relation: str
-    count: int
-    ranges: Mapping[str, tuple[str, str]]
-
-    def between(self, types: Mapping[str, str]) -> tuple[str, ...]:
-        """Conditions that hold for all of the keys.
-
-        :param types: the columns that these are compared with, by the same names, and their types.
-        """
-        return tuple(
-            f"{quote(name)} BETWEEN {low} AND {high}"
-            for name, (low, high) in self.ranges.items()
-            if is_ordered_as((low, high), types[name])
-        )
 
 
 @contextmanager
@@ -65,35 +35,6 @@ def kept_rows(edge: Edge, table: KeyedTable, sql: str, what: Literal["keys", "ro
         yield name
     finally:
         edge.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
-
-
-@contextmanager
-def affected_keys(edge: Edge, table: KeyedTable, plan: AutoPlan, names: Sequence[str]) -> Iterator[Staged]:
-    """The affected keys, computed once; or as they stand in the log, where metadata tell all else of them."""
-    assert plan.incremental is not None
-    found = _in_the_log(plan, names)
-    if found is not None:
-        yield found
-        return
-    with staged_values(edge, table, affected_sql(plan.incremental, plan.sources), names) as keys:
-        yield keys
-
-
-def _in_the_log(plan: AutoPlan, names: Sequence[str]) -> Staged | None:
-    """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
-    assert plan.incremental is not None
-    if plan.incremental.logged is None:
-        return None
-    source, columns = plan.incremental.logged
-    upstream = plan.reading.upstreams[source]
-    ranges = {
-        name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
-    }
-    known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
-    if not known or upstream.changed_rows > small.ROWS:
-        return None
-    keys = logged_keys_sql(plan.incremental, plan.sources)
-    return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
 
 
 @contextmanager

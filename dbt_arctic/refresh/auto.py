@@ -1,30 +1,25 @@
-"""The plan of one refresh of an automatic model: what would run, and why. Nothing is run to make it.
-
-The same value is shown by ``dbt-arctic plan`` and executed by ``auto_run``.
-"""
+"""Planning one refresh of an automatic model without a state: what would run, and why. Nothing is run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
-from dbt_arctic.planner.algebra import OF_CHANGES, Node, State, scans
 from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import Clock
-from dbt_arctic.planner.plan import Guard, Incremental, plan_incremental
+from dbt_arctic.planner.plan import Incremental, plan_incremental
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan, Reason
-from dbt_arctic.planner.split import Split, outer_sql
 from dbt_arctic.planner.sums import Sums, plan_sums
-from dbt_arctic.planner.values import SharedValue, shared_values, with_known
+from dbt_arctic.planner.values import shared_values, with_known
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.plans import Build, ByKeys, BySums, Nothing, RefreshPlan, rows_of
 from dbt_arctic.refresh.reading import (
     Reading,
     Until,
@@ -40,159 +35,7 @@ from dbt_arctic.refresh.timings import ASKED_AT_ONCE, Took, computes_at_once, fo
 from dbt_arctic.refresh.upstreams import Upstream
 from dbt_arctic.refresh.values import WORTH_ROWS
 
-Action = Literal["build", "full", "incremental", "nothing"]
-
-
 _NO_VALUES: Mapping[str, str] = {}
-
-_WHOLE: Mapping[State, State] = {"met_new": "new", "met_old": "old"}
-"""Where nobody keeps the rows that changed keys meet, all rows are read."""
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Upstreams at each state, as what may stand in a FROM clause."""
-
-    upstreams: Mapping[str, Upstream]
-
-    def relation(self, source: str, state: State) -> str:
-        upstream = self.upstreams[source]
-        if state in _WHOLE and state not in upstream.states:
-            state = _WHOLE[state]
-        # What has not changed is the same in both states.
-        return f"(\n{upstream.states['new' if state == 'old' and not upstream.changed else state]}\n)"
-
-
-@dataclass(frozen=True)
-class AutoPlan:
-    """:param sql: the model's own SQL over pinned versions, for ``build`` and ``full``.
-    :param expected: what the target's last commit had consumed; ``consumed``: what this refresh consumes.
-    """
-
-    model: str
-    action: Action
-    reason: Reason | None
-    sql: str
-    reading: Reading
-    expected: Mapping[str, Consumed]
-    consumed: Mapping[str, Consumed]
-    query: Query | None = None
-    incremental: Incremental | None = None
-    sums: Sums | None = None
-    """Where the stored rows and the changes tell the new ones: instead of ``incremental``, or before it where
-    an extreme may turn out to have left its group."""
-    state: StatePlan | None = None
-    """Where the model is a query over a state of its own: what becomes of that first."""
-    beside: BesidePlan | None = None
-    """Where the model is its own state: ``sql`` has columns that the model does not show."""
-    began_ms: int = 0
-    """When it began to be carried out."""
-    extremes_asked: str = ""
-    """Why groups are asked for extremes, or computed anew, though their sums are kept: for the commit."""
-    values: Mapping[str, str] = field(default_factory=dict)
-    """What all rows share and is known, for the commit to say; ``unknown`` is to be asked for it."""
-    unknown: tuple[SharedValue, ...] = ()
-
-    @property
-    def sources(self) -> Sources:
-        return Sources(self.reading.upstreams)
-
-    @property
-    def nodes(self) -> list[Node]:
-        """Everything that an incremental refresh reads."""
-        found: list[Node | None] = []
-        guards: tuple[Guard, ...] = ()
-        if self.sums is not None:
-            guards = self.sums.guards
-            found += self.sums.nodes
-        elif self.incremental is not None:
-            guards = self.incremental.guards
-            found += [self.incremental.affected, self.incremental.rows]
-        found += [state for guard in guards for state in (guard.old, guard.new)]
-        return [node for node in found if node is not None]
-
-    @property
-    def changed(self) -> list[Upstream]:
-        return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
-
-    @property
-    def stored_rows(self) -> int:
-        """That its statements may come by, the table's own left out; -1 where one does not tell."""
-        counts = [upstream.stored_rows for upstream in self.reading.upstreams.values()]
-        return -1 if min(counts, default=-1) < 0 else sum(counts)
-
-    @property
-    def whole_rows(self) -> int:
-        """Of the tables of which its statements may read more than what has changed; -1 where one does not
-        tell.
-        """
-        every = (one for node in self.nodes for one in scans(node) if one.state not in OF_CHANGES)
-        tables = self.reading.upstreams
-        counts = [
-            tables[source].rows
-            for source, _ in {(one.source, one.state) for one in every}
-            if source in tables
-        ]
-        return -1 if min(counts, default=0) < 0 else sum(counts)
-
-    @property
-    def changed_rows(self) -> int:
-        """Of all upstreams together; -1 where one does not tell."""
-        return _rows_of(self.changed)
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What holds for every query of a model's refresh. Parameters as those of ``plan_auto``."""
-
-    settings: str = ""
-    until: Until = lambda name: None
-    now: Clock | None = None
-
-
-@dataclass(frozen=True)
-class StatePlan:
-    """The state of a model, which is refreshed before it.
-
-    :param model_sql: the model's own SQL, for when it has to do without; ``reading``: what it reads.
-    :param names: what the query over it may read besides, as SQL.
-    """
-
-    name: Name
-    config: KeyedConfig
-    split: Split
-    plan: AutoPlan
-    model_sql: str
-    reading: Reading
-    terms: Terms
-    names: Mapping[str, str]
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether it stands further inside the model's query, which has more to read than it."""
-        return self.split.around is not None
-
-    def over(self, types: Mapping[str, str]) -> str:
-        """The model's query over it.
-
-        :param types: of its columns.
-        :raises NoState: it would not give the same.
-        """
-        return outer_sql(self.split, self.name.sql, types, self.names)
-
-
-@dataclass(frozen=True)
-class BesidePlan:
-    """:param hidden: the columns that are not the model's.
-    :param is_small: whether it has, as far as its groups tell, few rows.
-    :param model_sql: the model's own SQL, for when it has to do without.
-    """
-
-    hidden: tuple[str, ...]
-    model_sql: str
-    terms: Terms
-    is_small: bool = True
-
 
 SMALL = 100_000
 """Rows of a state that are read whole rather than looked up."""
@@ -215,7 +58,7 @@ def plan_auto(
     values: Mapping[str, str] = _NO_VALUES,
     written_to: bool = False,
     now: Clock | None = None,
-) -> AutoPlan:
+) -> RefreshPlan:
     """Decide how a model is refreshed, from metadata alone.
 
     :param table: the target as it is; ``None`` for a build.
@@ -248,43 +91,52 @@ def plan_auto(
         # What was read is not known to the last row, so no later refresh may start from it.
         consumed = {FINGERPRINT: Consumed("", "")}
 
-    def plan(action: Action, why: Reason | None, **more: object) -> AutoPlan:
-        return AutoPlan(config.model, action, why, text, reading, expected, consumed, **more)  # type: ignore[arg-type]
-
+    build = Build(config.model, reason, text, reading, expected, consumed)
     if table is None:
-        return plan("build", reason)
+        return build
+    full = build.full
     if reason is not None:
-        return plan("full", reason)
+        return full(reason)
     earlier = expected.get(FINGERPRINT)
     if earlier is None or not earlier.table_id:
-        return plan("full", Reason("first-plan", "the last refresh was not planned, or could not be"))
+        return full(Reason("first-plan", "the last refresh was not planned, or could not be"))
     if earlier != fingerprint:
-        return plan("full", Reason("changed-sql", "the SQL, a view that it reads or a setting has changed"))
+        return full(Reason("changed-sql", "the SQL, a view that it reads or a setting has changed"))
     if written_to:
-        return plan("full", Reason("written-to", "something else has written to it since its last refresh"))
+        return full(Reason("written-to", "something else has written to it since its last refresh"))
     changed = [upstream for upstream in reading.upstreams.values() if upstream.changed]
     if not changed and not reading.time_moved:
         of_time = _of_time(reading, columns) if reading.may_depend_on_time else None
         if of_time is not None:
-            return plan("full", of_time)
-        return plan("nothing", Reason("unchanged", "no upstream has a new commit"))
+            return full(of_time)
+        unchanged = Reason("unchanged", "no upstream has a new commit")
+        return Nothing(config.model, unchanged, text, reading, expected, consumed)
     for upstream in changed:
         if upstream.lost:
-            return plan("full", Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
+            return full(Reason("history-gone", f"{upstream.name}: {upstream.lost}"))
     if of_state and all(0 <= upstream.rows < SMALL for upstream in reading.upstreams.values()):
         counted = all(upstream.counted for upstream in changed) and not reading.time_moved
         made = _straight_from_log(reading, config, columns) if counted else None
         if made is not None:
-            return plan("incremental", None, query=made[0], incremental=made[1])
-        return plan("full", Reason("small", "its state is small"))
+            return ByKeys(
+                config.model,
+                None,
+                text,
+                reading,
+                expected,
+                consumed,
+                *made,
+                full_refresh_above=config.full_refresh_above,
+            )
+        return full(Reason("small", "its state is small"))
     for upstream in changed:
         if _mostly_new(upstream, config):
             share = upstream.changed_rows / max(upstream.rows, 1)
-            return plan("full", Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
+            return full(Reason("many-changes", f"{share:.0%} of {upstream.name} has changed"))
     took = () if config.auto == "strict" else took
-    by_history = slower(took, _rows_of(changed))
+    by_history = slower(took, rows_of(changed))
     if by_history is not None:
-        return plan("full", by_history)
+        return full(by_history)
     sums = None
     incremental = None
     try:
@@ -299,28 +151,46 @@ def plan_auto(
             incremental = plan_incremental(query, config.unique_key, facts, config.accept)
     except CannotPlan as error:
         if sums is None:
-            return plan("full", error.reason)
+            return full(error.reason)
     guards = sums.guards if sums is not None else incremental.guards if incremental is not None else ()
     costly = costly_guards(guards, query.node, facts) if config.auto != "strict" else None
     if costly is not None:
-        return plan("full", costly)
-    by_history = found_late(took, _rows_of(changed), guarded=bool(guards))
+        return full(costly)
+    by_history = found_late(took, rows_of(changed), guarded=bool(guards))
     if by_history is not None:
-        return plan("full", by_history)
-    extremes_asked = ""
-    if sums is not None and sums.of_left is not None and looks_first(took):
-        extremes_asked = ASKED_AT_ONCE
-    elif incremental is not None and sums is not None and _is_computed_at_once(sums, took):
-        sums, extremes_asked = None, ASKED_AT_ONCE
-    return plan(
-        "incremental",
+        return full(by_history)
+    known = {one.name: values[one.name] for one in shared if one.name in values}
+    unknown = tuple(one for one in shared if one.name not in values and one.rows >= WORTH_ROWS)
+    if sums is None or (incremental is not None and _is_computed_at_once(sums, took)):
+        assert incremental is not None
+        return ByKeys(
+            config.model,
+            None,
+            text,
+            reading,
+            expected,
+            consumed,
+            query,
+            incremental,
+            extremes_asked="" if sums is None else ASKED_AT_ONCE,
+            full_refresh_above=config.full_refresh_above,
+            values=known,
+            unknown=unknown,
+        )
+    return BySums(
+        config.model,
         None,
-        query=query,
-        sums=sums,
-        incremental=incremental,
-        extremes_asked=extremes_asked,
-        values={one.name: values[one.name] for one in shared if one.name in values},
-        unknown=tuple(one for one in shared if one.name not in values and one.rows >= WORTH_ROWS),
+        text,
+        reading,
+        expected,
+        consumed,
+        query,
+        sums,
+        incremental,
+        extremes_asked=ASKED_AT_ONCE if sums.of_left is not None and looks_first(took) else "",
+        full_refresh_above=config.full_refresh_above,
+        values=known,
+        unknown=unknown,
     )
 
 
@@ -369,11 +239,6 @@ def _straight_from_log(
     return None if made.guards or made.logged is None else (query, made)
 
 
-def _rows_of(changed: Sequence[Upstream]) -> int:
-    counts = [upstream.changed_rows for upstream in changed]
-    return -1 if min(counts, default=0) < 0 else sum(counts)
-
-
 def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
     known = upstream.changed_rows >= 0 and upstream.rows > 0
     # With what is pending: a table may have been filled by upserts that nothing has merged yet.
@@ -382,4 +247,4 @@ def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
     )
 
 
-__all__ = ["AutoPlan", "StatePlan", "Terms", "facts_of", "plan_auto"]
+__all__ = ["facts_of", "plan_auto"]

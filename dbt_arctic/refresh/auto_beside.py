@@ -11,20 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.errors import SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, beside, state_sql, with_state_sql
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import AutoPlan, BesidePlan, Terms
-from dbt_arctic.refresh.auto_state import Plan, Run, Schema, as_called, columns_if_taken, split_beside
+from dbt_arctic.refresh.auto_state import Plan, as_called, columns_if_taken, split_beside
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.groups import may_be_many
+from dbt_arctic.refresh.plans import HiddenColumns, RefreshPlan, Schema, Terms
 from dbt_arctic.refresh.reading import Reading, read
-from dbt_arctic.refresh.state import find_keyed
 
 
 def build_beside(
@@ -36,7 +33,7 @@ def build_beside(
     reading: Reading,
     plan: Plan,
     terms: Terms,
-) -> AutoPlan | None:
+) -> RefreshPlan | None:
     """How a model is built that is to be its own state; ``None`` where it cannot be.
 
     :param reading: what the query reads.
@@ -70,7 +67,11 @@ def build_beside(
         return None
     found = plan(catalog, name, config, text, schema, terms, rebuild=True, made_of=sql)
     is_small = not may_be_many(catalog, reading, made.state)
-    return replace(found, beside=BesidePlan(hidden, sql, terms, is_small))
+
+    def without(schema: Schema) -> RefreshPlan:
+        return plan(catalog, name, config, sql, schema, terms, rebuild=True)
+
+    return replace(found, hidden=HiddenColumns(hidden, without, is_small))
 
 
 def plan_beside(
@@ -84,7 +85,7 @@ def plan_beside(
     terms: Terms,
     *,
     by_name: bool = False,
-) -> AutoPlan | None:
+) -> RefreshPlan | None:
     """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows.
 
     :param by_name: only where the SQL says how each of its columns is called.
@@ -105,43 +106,18 @@ def plan_beside(
         without = plan(catalog, name, config, nulls, schema, terms, made_of=sql)
         if found.action == "build" or not _has_changed(without):
             found = without
-    return replace(found, beside=BesidePlan(table.hidden, sql, terms))
+    builds = found.action == "build"
+    instead = sql if builds else nulls
+
+    def with_nulls(schema: Schema) -> RefreshPlan:
+        made_of = "" if instead == sql else sql
+        return plan(catalog, name, config, instead, schema, terms, rebuild=builds, made_of=made_of)
+
+    return replace(found, hidden=HiddenColumns(table.hidden, with_nulls))
 
 
-def _has_changed(plan: AutoPlan) -> bool:
+def _has_changed(plan: RefreshPlan) -> bool:
     return plan.reason is not None and plan.reason.code == "changed-sql"
-
-
-def run_beside(
-    edge: Edge, name: Name, config: KeyedConfig, plan: AutoPlan, planned: Plan, run: Run
-) -> Outcome:
-    """Build or refresh a model that is its own state, or without where its sums cannot be kept."""
-    found = plan.beside
-    assert found is not None
-    builds = plan.action == "build"
-    table = find_keyed(edge.catalog, name)
-    small = builds and table is None and config.buckets is None and found.is_small
-    try:
-        return run(name, replace(config, buckets=1) if small else config, plan)
-    except SparkEnded:
-        raise
-    except StatementError:
-        text = (
-            found.model_sql if builds or table is None else _with_nulls(table, found.model_sql, table.hidden)
-        )
-        alone = planned(
-            edge.catalog,
-            name,
-            config,
-            text,
-            edge.query_schema,
-            found.terms,
-            rebuild=builds,
-            made_of="" if text == found.model_sql else found.model_sql,
-        )
-        if alone.sql == plan.sql:
-            raise
-        return run(name, config, alone)
 
 
 def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: Split | None) -> str:

@@ -19,17 +19,15 @@ from dbt_arctic.planner.parse import named, parse
 from dbt_arctic.planner.plan import plan_incremental, understand
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split, rows_of_state_sql
-from dbt_arctic.refresh.auto import AutoPlan, StatePlan
+from dbt_arctic.planner.split import Split
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.plans import RefreshPlan
 from dbt_arctic.refresh.reading import Reading, Until, full_name
 from dbt_arctic.refresh.state import load_change
 
 WORTH_ROWS = 1_000_000
 """Of a table with fewer, a query reads all in less time than it takes to refresh one table more."""
 
-_LITTLE = 0.1
 _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "timestamp", "boolean")
 """Types of columns that a state may have as its key: two values are equal or not, and nothing else."""
 
@@ -81,15 +79,6 @@ def is_refreshed(
     return True
 
 
-def is_of_few(edge: Edge, state: StatePlan) -> bool:
-    """Whether a state has few rows beside what it spares reading. Where data tell, Spark is asked."""
-    size = state.split.size
-    if size is None:
-        return True
-    ((rows,),) = edge.query(rows_of_state_sql(size, state.names))
-    return rows is not None and bool(rows <= size.share * state.plan.reading.upstreams[size.source].rows)
-
-
 def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:
     """The versions that a state was computed from."""
     return consumed_versions(load_change(catalog, state).history())
@@ -104,18 +93,10 @@ def as_of(versions: Mapping[str, Consumed], state: Name, until: Until) -> Until:
     return of
 
 
-def are_together(outer: AutoPlan, versions: Mapping[str, Consumed]) -> bool:
+def are_together(outer: RefreshPlan, versions: Mapping[str, Consumed]) -> bool:
     """Whether a query over a state reads nothing at another version than the state did."""
     read = {one.name.dotted: one.consumed for one in outer.reading.upstreams.values()}
     return all(versions.get(name, consumed) == consumed for name, consumed in read.items())
-
-
-def reads_little(outer: AutoPlan, state: AutoPlan) -> bool:
-    """Whether all that a query over a state reads is little beside what the state is computed of."""
-    if outer.reason is not None and outer.reason.code == "small":
-        return True
-    read, instead = ([one.rows for one in plan.reading.upstreams.values()] for plan in (outer, state))
-    return min(read, default=-1) >= 0 and sum(read) <= _LITTLE * sum(instead)
 
 
 __all__ = [
@@ -124,7 +105,5 @@ __all__ = [
     "as_of",
     "consumed_by",
     "inside_of",
-    "is_of_few",
     "is_refreshed",
-    "reads_little",
 ]

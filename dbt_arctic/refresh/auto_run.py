@@ -1,61 +1,85 @@
-"""One refresh of an automatic model: its plan, the statements, one commit with the consumed versions.
+"""Carries out the refresh of one table: the stages of its plan, one commit with the consumed versions.
 
-Whatever the plan is, the result is that of the model's SQL over the consumed versions. Where the table is
-there already, only rows that differ are written, so that models downstream see what really changed.
+What is run, in which order, and what follows when something else turns out, is in ``stages``; nothing is
+planned here. Whatever the plan is, the result is that of the model's SQL over the consumed versions. Only
+rows that differ are written, so that models downstream see what really changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 
-from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
 from dbt_arctic.keyed import write
 from dbt_arctic.keyed.diff import difference_from
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import Logged
-from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import FINGERPRINT
-from dbt_arctic.planner.bounds import fitting, is_ordered_as
-from dbt_arctic.planner.plan import Guard, guard_sql, rows_sql
+from dbt_arctic.planner.bounds import is_ordered_as
 from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.planner.staged import gathered_sql, touched_sql
-from dbt_arctic.planner.sums import changes_sql
 from dbt_arctic.refresh import small
 from dbt_arctic.refresh.adding import groups_touched, stored_name
-from dbt_arctic.refresh.affected import Staged, affected_keys, kept_rows, staged_values
+from dbt_arctic.refresh.affected import kept_rows, staged_values
 from dbt_arctic.refresh.asked import note_asked, told_by, told_in, will_ask
-from dbt_arctic.refresh.auto import AutoPlan
-from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
+from dbt_arctic.refresh.computed import Attempt, Purpose, write_unless
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.logged import logged_at
+from dbt_arctic.refresh.plans import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
+from dbt_arctic.refresh.stages import KEYS, Found, Stage, Staged, fallbacks_of, stages_of
 from dbt_arctic.refresh.state import stored_rows
-from dbt_arctic.refresh.timings import ASKED, Strategy, note
-from dbt_arctic.refresh.values import ask_values, note_values
+from dbt_arctic.refresh.timings import Strategy, note
+from dbt_arctic.refresh.values import literal_of, note_values
 
-_FEW = 2_000_000
-"""Groups that are sent to each task."""
+_Difference = Callable[[Attempt], str]
+"""SQL of the rows to write, by the version that an attempt adds to."""
 
 
-class _Instead(Exception):
-    """What was found on the way asks for a full refresh."""
+@dataclass(frozen=True)
+class _Target:
+    """What is refreshed."""
 
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.what)
-        self.reason = reason
+    edge: Edge
+    name: Name
+    table: KeyedTable
+    config: KeyedConfig
+
+    @property
+    def keeps_images(self) -> bool:
+        """Not with a sequence: what a late older row was before depends on who reads it when."""
+        return bool(self.config.before_images) and not self.table.sequence_by
+
+    def stored(self) -> int:
+        return stored_rows(self.edge.catalog, self.table)
+
+    def logged(self, attempt: Attempt) -> Logged:
+        return logged_at(self.edge.catalog, self.table, attempt.change, attempt.pinned.change_snapshot)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What the stages came to, to be written in one commit.
+
+    :param values: literals of values that all rows share, by their names.
+    """
+
+    plan: RefreshPlan
+    difference: _Difference
+    choice: Choice
+    values: Mapping[str, str] = field(default_factory=dict)
+    images: bool = False
 
 
 def refresh_auto(
-    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, rows: int
+    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int
 ) -> Outcome:
     """Run the plan of a table that is there.
 
@@ -63,102 +87,140 @@ def refresh_auto(
         not known: a join without a condition makes many rows of few.
     :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
     """
-    if plan.action == "nothing":
+    if isinstance(plan, Nothing):
         choice = Choice("skip", "unchanged", how="no upstream change")
         return Outcome(str(choice), 0, "", choice)
+    target = _Target(edge, name, table, config)
     plan = replace(plan, began_ms=edge.now_ms())
-    if plan.action == "incremental":
+    if isinstance(plan, IncrementalPlan):
+        with small.over(edge, rows):
+            ended = _incrementally(target, plan)
+        return ended if isinstance(ended, Outcome) else _full(target, ended)
+    assert isinstance(plan, Full)
+    is_small = plan.reason is not None and plan.reason.code == "small"
+    with small.over(edge, rows) if is_small else nullcontext():
+        return _full(target, plan)
+
+
+def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
+    """The outcome of a plan or of what follows it; a full refresh that has to take their place."""
+    following: RefreshPlan = plan
+    while isinstance(following, IncrementalPlan):
         try:
-            with small.over(edge, rows):
-                return _incrementally(edge, name, table, config, plan)
-        except _Instead as found:
-            reason = found.reason
+            ended = _attempt(target, following)
         except SparkEnded:
             raise  # a new session has not what hooks and headers have set
         except StatementError as error:
-            # The affected keys are found with fewer conditions than the query has, so a value that it never
-            # computes may have failed. If the query itself fails, the full refresh says so.
-            reason = Reason("failed", f"the incremental statements failed: {error.why or error.what}")
-        plan = replace(plan, action="full", reason=reason, incremental=None, sums=None)
-    elif plan.reason is not None and plan.reason.code == "small":
-        with small.over(edge, rows):
-            return _full(edge, name, table, config, plan)
-    return _full(edge, name, table, config, plan)
+            following = next(one.plan(error) for one in fallbacks_of(following) if one.holds(error))
+            continue
+        if isinstance(ended, Outcome):
+            return ended
+        following = following.full(ended)
+    assert isinstance(following, Full)
+    return following
 
 
-def _incrementally(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
-    if plan.sums is not None:
-        try:
-            shared = with_shared_rows(edge, name, plan)
-            read = [plan.whole_rows, stored_rows(edge.catalog, table)]
-            with small.changes(edge, plan.changed_rows, -1 if min(read) < 0 else sum(read)):
-                return _by_sums(edge, name, table, config, shared)
-        except SparkEnded:
-            raise
-        except StatementError as error:
-            lost = bool(plan.sums.extremes) and EXTREME_LEFT in str(error)
-            if lost and plan.sums.of_left is not None and not plan.extremes_asked:
-                return _incrementally(edge, name, table, config, replace(plan, extremes_asked=ASKED))
-            # A value that is looked up is computed of more rows than the query computes it of.
-            looked_up = plan.sums.looks_up and plan.incremental is not None and BELOW_ZERO not in str(error)
-            if not lost and not looked_up:
-                raise
-        if plan.incremental is None:
-            raise _Instead(Reason("extreme", EXTREME_LEFT)) from None
-        plan = replace(plan, sums=None, extremes_asked=ASKED if lost else "")
-    return _by_keys(edge, name, table, config, with_shared_rows(edge, name, plan))
+def _attempt(target: _Target, plan: IncrementalPlan) -> Outcome | Reason:
+    """The outcome; or why a full refresh has to follow, and nothing was written."""
+    shared = with_shared_rows(target.edge, target.name, plan)
+    with _settings(target, plan), ExitStack() as kept:
+        computed = _walk(target, shared, kept)
+        return computed if isinstance(computed, Reason) else _write(target, computed)
 
 
-def _by_sums(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[None]:
+    if not isinstance(plan, BySums):
+        return nullcontext()
+    read = [plan.whole_rows, target.stored()]
+    return small.changes(target.edge, plan.changed_rows, -1 if min(read) < 0 else sum(read))
+
+
+def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed | Reason:
+    """Run the stages up to the one that writes.
+
+    :param kept: holds what is kept in memory until that is written.
+    """
+    edge, table, found = target.edge, target.table, Found()
+    stages = stages_of(plan)
+    choice = Choice("incremental", how="sums") if isinstance(plan, BySums) else Choice("incremental", keys=0)
+    computed = _Computed(plan, _nothing(table), choice)
+    for stage in stages:
+        if stage.reads and found.staged[stage.reads].count == 0:
+            continue
+        sql = stage.sql(found)
+        match stage.result:
+            case "decision":
+                found = found.also(stage.name, Staged("", int(bool(edge.query(sql)[0][0])), {}))
+            case "keys":
+                values = kept.enter_context(staged_values(edge, table, sql, stage.columns))
+                found = found.also(stage.name, values)
+            case "log":
+                assert stage.known is not None
+                found = found.also(stage.name, stage.known)
+            case "rows":
+                rows = quote(kept.enter_context(kept_rows(edge, table, sql, "rows")))
+                found = found.also(stage.name, Staged(rows, -1, {}))
+            case "value":
+                assert stage.value is not None
+                literal = literal_of(edge.query(sql))
+                more = {} if literal is None else {stage.value.name: literal}
+                computed = replace(computed, values={**computed.values, **more})
+            case "changes":
+                assert isinstance(plan, BySums)
+                computed = _added(target, plan, sql, _extremes(stages), kept)
+            case "difference":
+                assert isinstance(plan, ByKeys)
+                computed = _compared(target, plan, sql, found.staged[KEYS])
+        reason = stage.decision and stage.decision.reason(found.staged[stage.name], target.stored)
+        if reason:
+            return reason
+    return computed
+
+
+def _extremes(stages: Sequence[Stage]) -> Stage | None:
+    return next((one for one in stages if one.result == "extremes"), None)
+
+
+def _added(target: _Target, plan: BySums, changes: str, extremes: Stage | None, kept: ExitStack) -> _Computed:
     """Add what changed to the stored sums: one statement over the changes and these."""
-    sums = plan.sums
-    assert sums is not None
-    _require_unchanged(edge, plan, sums.guards)
-    if sums.changes is None:
-        return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", how="sums"))
-    with ExitStack() as kept:
-        names: dict[str, str] = {}
-        ranges: dict[str, tuple[str, str]] = {}
-        for one in sums.staged.touched:
-            sql = touched_sql(one, plan.sources)
-            values = kept.enter_context(staged_values(edge, table, sql, one.rows.output))
-            names[one.name] = values.relation
-            ranges.update(values.ranges)
-        nodes = [sums.changes, *(rows.rows for rows in sums.staged.gathered)]
-        ranges = fitting(ranges, nodes, plan.query.types if plan.query is not None else {})
-        for rows in sums.staged.gathered:
-            sql = gathered_sql(rows, plan.sources, names, ranges)
-            names[rows.name] = quote(kept.enter_context(kept_rows(edge, table, sql, "rows")))
-        changes = changes_sql(sums, plan.sources, names, ranges)
-        return _added(edge, name, table, config, plan, changes)
+    images = target.keeps_images
+    adding = kept.enter_context(
+        groups_touched(target.edge, target.table, plan, changes, extremes, images=images)
+    )
+    plan = plan if adding.has_lost else replace(plan, extremes_asked="")
+    return _Computed(plan, adding.difference, Choice("incremental", how="sums"), images=images)
 
 
-def _added(
-    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, changes: str
-) -> Outcome:
-    images = _keeps_images(table, config)
-    with groups_touched(edge, table, plan, changes, images=images) as adding:
-        how = Choice("incremental", how="sums")
-        plan = plan if adding.has_lost else replace(plan, extremes_asked="")
-        return _write(edge, name, table, config, plan, adding.difference, how, images=images)
+def _compared(target: _Target, plan: ByKeys, rows: str, keys: Staged) -> _Computed:
+    """Compare the rows of the affected keys with the stored ones."""
+    incremental, table = plan.incremental, target.table
+    stored = {f"key_{place}": stored_name(table, column) for place, column in enumerate(incremental.key)}
+    selected = ", ".join(f"{key} AS {quote(column)}" for key, column in stored.items())
+    affected = f"SELECT {selected} FROM {keys.relation}"
+    between = tuple(
+        f"{quote(column)} BETWEEN {keys.ranges[key][0]} AND {keys.ranges[key][1]}"
+        for key, column in stored.items()
+        if key in keys.ranges and is_ordered_as(keys.ranges[key], table.types[column])
+    )
+    images = target.keeps_images
+
+    def difference(attempt: Attempt) -> str:
+        return difference_from(
+            table,
+            rows,
+            attempt.pinned,
+            attempt.known,
+            affected,
+            between,
+            logged=target.logged(attempt),
+            images=images,
+            unique=incremental.unique,
+        )
+
+    return _Computed(plan, difference, Choice("incremental", keys=keys.count), images=images)
 
 
-def _by_keys(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
-    assert plan.incremental is not None
-    _require_unchanged(edge, plan, plan.incremental.guards)
-    if plan.incremental.affected is None:
-        return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
-    names = [f"key_{place}" for place in range(len(table.key))]
-    with affected_keys(edge, table, plan, names) as keys:
-        stored = stored_rows(edge.catalog, table)
-        if stored > 0 and keys.count > config.full_refresh_above * stored:
-            raise _Instead(Reason("many-keys", f"{keys.count} of {stored} keys are affected"))
-        if keys.count == 0:
-            return _write(edge, name, table, config, plan, _nothing(table), Choice("incremental", keys=0))
-        return _incremental(edge, name, table, config, plan, keys)
-
-
-def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
+def require_incremental(plan: RefreshPlan, config: KeyedConfig) -> None:
     """:raises ConfigError: the model asks for an incremental refresh or an error."""
     if config.auto == "strict" and plan.action in ("full", "build"):
         assert plan.reason is not None
@@ -172,85 +234,27 @@ def require_incremental(plan: AutoPlan, config: KeyedConfig) -> None:
         )
 
 
-def _require_unchanged(edge: Edge, plan: AutoPlan, guards: Sequence[Guard]) -> None:
-    """:raises _Instead: what is compared as a whole differs."""
-    for guard in guards:
-        if edge.query(guard_sql(guard, plan.sources))[0][0]:
-            line = guard.line
-            raise _Instead(Reason("guard", f"{guard.what} has changed", guard.fix, int(line), line.view))
-
-
-def _incremental(
-    edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan, keys: Staged
-) -> Outcome:
-    incremental = plan.incremental
-    assert incremental is not None
-    assert incremental.rows is not None
-    assert plan.query is not None
-    ranges = fitting(keys.ranges, [incremental.rows], plan.query.types)
-    rows = rows_sql(incremental, plan.sources, keys.relation, ranges)
-    selected = ", ".join(
-        f"key_{place} AS {quote(stored_name(table, column))}" for place, column in enumerate(incremental.key)
-    )
-    affected = f"SELECT {selected} FROM {keys.relation}"
-    between = tuple(
-        f"{quote(stored_name(table, column))} BETWEEN {keys.ranges[f'key_{place}'][0]} "
-        f"AND {keys.ranges[f'key_{place}'][1]}"
-        for place, column in enumerate(incremental.key)
-        if f"key_{place}" in keys.ranges
-        and is_ordered_as(keys.ranges[f"key_{place}"], table.types[stored_name(table, column)])
-    )
-
-    images = _keeps_images(table, config)
-
-    def difference(attempt: Attempt) -> str:
-        return difference_from(
-            table,
-            rows,
-            attempt.pinned,
-            attempt.known,
-            affected,
-            between,
-            logged=_logged(edge, table, attempt),
-            images=images,
-            unique=incremental.unique,
-        )
-
-    choice = Choice("incremental", keys=keys.count)
-    return _write(edge, name, table, config, plan, difference, choice, images=images)
-
-
-def _keeps_images(table: KeyedTable, config: KeyedConfig) -> bool:
-    """Not with a sequence: what a late older row was before depends on who reads it when."""
-    return bool(config.before_images) and not table.sequence_by
-
-
-def _full(edge: Edge, name: Name, table: KeyedTable, config: KeyedConfig, plan: AutoPlan) -> Outcome:
+def _full(target: _Target, plan: Full) -> Outcome:
     """The whole query, compared with the whole table."""
-    require_incremental(plan, config)
+    require_incremental(plan, target.config)
     assert plan.reason is not None
     reason = plan.reason.code
     # Where most rows may have changed, two states are compared as fast as their images are read.
-    images = reason == "small" and _keeps_images(table, config)
+    images = reason == "small" and target.keeps_images
+    (stage,) = stages_of(plan)
+    rows = stage.sql(Found())
 
     def difference(attempt: Attempt) -> str:
         return difference_from(
-            table,
-            plan.sql,
-            attempt.pinned,
-            attempt.known,
-            logged=_logged(edge, table, attempt),
-            images=images,
+            target.table, rows, attempt.pinned, attempt.known, logged=target.logged(attempt), images=images
         )
 
-    return _write(edge, name, table, config, plan, difference, Choice("full", reason), images=images)
+    written = _write(target, _Computed(plan, difference, Choice("full", reason), images=images))
+    assert isinstance(written, Outcome)
+    return written
 
 
-def _logged(edge: Edge, table: KeyedTable, attempt: Attempt) -> Logged:
-    return logged_at(edge.catalog, table, attempt.change, attempt.pinned.change_snapshot)
-
-
-def _nothing(table: KeyedTable) -> Any:
+def _nothing(table: KeyedTable) -> _Difference:
     def difference(attempt: Attempt) -> str:
         columns = ", ".join(
             f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in table.columns
@@ -260,33 +264,27 @@ def _nothing(table: KeyedTable) -> Any:
     return difference
 
 
-def _write(
-    edge: Edge,
-    name: Name,
-    table: KeyedTable,
-    config: KeyedConfig,
-    plan: AutoPlan,
-    difference: Any,
-    choice: Choice,
-    *,
-    images: bool = False,
-) -> Outcome:
-    """One commit: the difference, and what it was computed from."""
+def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
+    """One commit: the difference, and what it was computed from. A reason where an incremental refresh has
+    become pointless, and nothing was committed.
+    """
+    edge, name, table, config = target.edge, target.name, target.table, target.config
+    plan, choice, images = computed.plan, computed.choice, computed.images
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
-    strategy: Strategy = "incremental" if choice.strategy == "incremental" else "full"
-    reason = choice.reason or (plan.extremes_asked if strategy == "incremental" else "")
+    strategy: Strategy = "incremental" if isinstance(plan, IncrementalPlan) else "full"
+    reason = choice.reason or (plan.extremes_asked if isinstance(plan, IncrementalPlan) else "")
     timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
     properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
-    if strategy == "incremental":
-        properties |= note_values({**plan.values, **ask_values(edge, plan.unknown, plan.sources)})
+    if isinstance(plan, IncrementalPlan):
+        properties |= note_values({**plan.values, **computed.values})
     if images:
         properties[PROPERTY_IMAGES] = "true"
 
     def statement(attempt: Attempt) -> str:
-        asked = _asked(name, plan, config, strategy, attempt.change.history())
+        asked = _asked(name, plan, config, attempt.change.history())
         batch = write.Batch(
             model=config.model,
-            sql=difference(attempt),
+            sql=computed.difference(attempt),
             key=table.key,
             columns=table.column_names,
             model_columns=(*table.column_names, ACTION),
@@ -296,28 +294,24 @@ def _write(
         )
         return write.insert_into_change(table, batch, attempt.txn, {**properties, **asked}, attempt.branch)
 
-    def check(change: TableState) -> None:
-        consumption.check(change, config.model, name)
-        if strategy == "incremental" and is_written_to(change.history()):
-            raise _Instead(Reason("written-to", "something else has written to it during its refresh"))
-
-    written = write_computed(
+    written = write_unless(
         edge,
         table,
         Purpose("refresh", config.model, "run the model again", pulls=True),
         statement,
-        check=check,
+        check=lambda change: consumption.check(change, config.model, name),
+        pointless=lambda change: strategy == "incremental" and is_written_to(change.history()),
     )
+    if written is None:
+        return Reason("written-to", "something else has written to it during its refresh")
     rows = changes_among(edge, table, written.rows, written.attempt.txn) if images else written.rows
     told = f", {rows} rows" if rows >= 0 else ""
     return Outcome(f"{choice}{told}", rows, written.sql, choice)
 
 
-def _asked(
-    name: Name, plan: AutoPlan, config: KeyedConfig, strategy: Strategy, history: Sequence[Snapshot]
-) -> dict[str, str]:
+def _asked(name: Name, plan: RefreshPlan, config: KeyedConfig, history: Sequence[Snapshot]) -> dict[str, str]:
     """What the commit says of what was asked of upstreams."""
-    if strategy == "incremental":
+    if isinstance(plan, IncrementalPlan):
         return note_asked(told_by(plan.nodes, plan.reading), told_in(history, name.catalog))
     if plan.expected.get(FINGERPRINT) == plan.consumed[FINGERPRINT]:
         return {}

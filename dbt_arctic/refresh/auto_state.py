@@ -8,55 +8,47 @@ A state that is lost, or cannot be kept, costs time: then the model is refreshed
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SparkEnded, StatementError
+from dbt_arctic.errors import SparkEnded, StatementError
 from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.moment import AsCalled
 from dbt_arctic.planner.query import Query
-from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, outer_sql, split, state_sql, without_spare
 from dbt_arctic.planner.stored import may_change_types
 from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh.auto import AutoPlan, StatePlan, Terms
 from dbt_arctic.refresh.auto_inside import (
     are_together,
     as_of,
     consumed_by,
     inside_of,
     is_refreshed,
-    reads_little,
 )
-from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Choice, Edge, Outcome
 from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.groups import may_be_many
+from dbt_arctic.refresh.plans import (
+    OTHER_COLUMNS,
+    OTHER_STATE,
+    NotOver,
+    OverState,
+    RefreshPlan,
+    Schema,
+    StatePlan,
+    Terms,
+)
 from dbt_arctic.refresh.reading import Reading, understood
 from dbt_arctic.refresh.state import find_keyed, load_keyed
-
-Schema = Callable[[str], list[ColumnInfo]]
-Run = Callable[[Name, KeyedConfig, AutoPlan], Outcome]
-
-OTHER_STATE = Reason(
-    "changed-sql", "what is kept below the model is of other columns, or of other types, than before"
-)
-OTHER_COLUMNS = Reason(
-    "changed-columns", "the model has other columns, or columns of other types, than its table"
-)
-
-_OF_ROWS = frozenset(["small", "limit", "many-changes", "many-keys", "slower", "found-late"])
-"""Why a query over a state is asked for all its rows though nothing is wrong with any: the refresh is called
-as that of its state was, which has read the changes."""
+from dbt_arctic.refresh.state_tables import state_name
 
 _LOOKS = 2
 """A state that another run refreshes while a query over it is planned is looked at once more."""
@@ -77,11 +69,7 @@ class Plan(Protocol):
         rebuild: bool = ...,
         of_state: bool = ...,
         made_of: str = ...,
-    ) -> AutoPlan: ...
-
-
-def state_name(name: Name) -> Name:
-    return name.sibling(f"{name.identifier}__state")
+    ) -> RefreshPlan: ...
 
 
 def plan_state(
@@ -94,16 +82,18 @@ def plan_state(
     plan: Plan,
     over: Plan,
     terms: Terms,
-    build: AutoPlan | None = None,
+    build: RefreshPlan | None = None,
     *,
     inside: bool | None = None,
-) -> AutoPlan | None:
+    elsewhere: Callable[[Schema], RefreshPlan] | None = None,
+) -> OverState | None:
     """The plan of a model over its state; ``None`` where it has none, and gets none.
 
     :param reading: what the query reads.
     :param plan: how the state is planned, and a model that reads nothing else; ``over``: one that does.
     :param build: how the model would be built without a state, where it is to be built.
     :param inside: whether the state is one further inside the query; ``None``: either.
+    :param elsewhere: the plan where the state turns out to have too many rows.
     """
     if reading.reason is not None:
         return None
@@ -161,141 +151,88 @@ def plan_state(
     # Other SQL, or an older version of ours, may have kept it by other columns.
     builds = build is not None or (there is not None and there.key != made.key)
     found = plan(catalog, kept, own, text, schema, terms, rebuild=builds)
-    state = StatePlan(kept, own, made, found, sql, reading, terms, names)
+    plans = over if made.around is not None else plan
+    # What can be planned only once the state is refreshed, or has turned out to be of no use.
+    query_over = _QueryOver(catalog, name, config, sql, kept, made, names, terms, plans, build is not None)
+    state = StatePlan(
+        kept,
+        own,
+        made,
+        found,
+        reading,
+        names,
+        over=query_over.plan,
+        without=query_over.without,
+        elsewhere=query_over.without if elsewhere is None else elsewhere,
+    )
     if build is not None:
-        return replace(build, state=state, beside=None)
-    shown = replace(found, model=config.model, sql=sql, expected={}, consumed={}, state=state)
+        common = {**build.common, "hidden": None}
+        return OverState(**common, state=state, does="build", first=found)
+    common = {**found.common, "model": config.model, "sql": sql, "expected": {}, "consumed": {}}
+    shown = OverState(**common, state=state, does=found.action, first=found)
     if table is not None and own_columns is not None:
         produced = [(column.name, column.type) for column in own_columns]
         if not same_columns(table.visible.columns, produced):
-            return replace(shown, action="full", reason=OTHER_COLUMNS)
+            return replace(shown, does="full", reason=OTHER_COLUMNS)
     if found.action == "nothing":
         # The model may have another query over it by now, or a run that ended in between has refreshed the
         # state only.
-        try:
-            outer = _outer(catalog, name, config, state, over if state.is_inside else plan, schema=None)
-        except (NoState, _Apart):
+        outer = query_over.plan(None)
+        if isinstance(outer, NotOver):
             return None
         small = outer.reason is not None and outer.reason.code == "small"
-        action, reason = ("incremental", None) if small else (outer.action, outer.reason)
+        does, reason = ("incremental", None) if small else (outer.action, outer.reason)
         if state.is_inside:
-            return replace(outer, action=action, reason=reason, sql=sql, state=state, beside=None)
-        return replace(shown, action=action, reason=reason)
-    return replace(shown, action="full", reason=OTHER_STATE) if found.action == "build" else shown
+            common = {**outer.common, "reason": reason, "sql": sql, "hidden": None}
+            return OverState(**common, state=state, does=does, first=outer)
+        return replace(shown, does=does, reason=reason, first=outer)
+    return replace(shown, does="full", reason=OTHER_STATE) if found.action == "build" else shown
 
 
-class _Apart(Exception):
-    """A state and the query over it cannot be read at one version for now."""
+@dataclass(frozen=True)
+class _QueryOver:
+    """The query over a state, planned when the state is as it is to be read.
 
-
-def _outer(
-    catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    state: StatePlan,
-    plan: Plan,
-    schema: Schema | None,
-    *,
-    rebuild: bool = False,
-) -> AutoPlan:
-    """The plan of a model over its state as it is by now. What both read is read at one version.
-
-    :raises NoState: the query over it would not give the same.
+    :param plans: how it is planned. :param rebuild: whether the model is built anew.
     """
-    table = load_keyed(catalog, state.name)
-    sql = state.over(table.types)
-    for _ in range(_LOOKS):
-        versions = consumed_by(catalog, table) if state.is_inside else {}
-        until = as_of(versions, state.name, state.terms.until) if state.is_inside else Terms.until
-        terms = replace(state.terms, until=until)
-        found = plan(catalog, name, config, sql, schema, terms, rebuild=rebuild, of_state=True)
-        if not state.is_inside or (consumed_by(catalog, table) == versions and are_together(found, versions)):
-            return found
-    raise _Apart
 
+    catalog: CatalogReader
+    name: Name
+    config: KeyedConfig
+    sql: str
+    state: Name
+    split: Split
+    names: Mapping[str, str]
+    terms: Terms
+    plans: Plan
+    rebuild: bool
 
-def run_over_state(
-    edge: Edge, name: Name, config: KeyedConfig, plan: AutoPlan, planned: Plan, over: Plan, run: Run
-) -> Outcome:
-    """Refresh the state, and the model from it.
+    def plan(self, schema: Schema | None) -> RefreshPlan | NotOver:
+        """Its plan by the state's newest commit. What both read is read at one version."""
+        table = load_keyed(self.catalog, self.state)
+        try:
+            sql = outer_sql(self.split, self.state.sql, table.types, self.names)
+        except NoState as error:
+            return NotOver(str(error), drops=True)
+        is_inside = self.split.around is not None
+        for _ in range(_LOOKS):
+            versions = consumed_by(self.catalog, table) if is_inside else {}
+            until = as_of(versions, self.state, self.terms.until) if is_inside else Terms.until
+            terms = replace(self.terms, until=until)
+            found = self.plans(
+                self.catalog, self.name, self.config, sql, schema, terms, rebuild=self.rebuild, of_state=True
+            )
+            if not is_inside:
+                return found
+            if consumed_by(self.catalog, table) == versions and are_together(found, versions):
+                return found
+        return NotOver()
 
-    :param planned: how the state is planned, and a model that reads nothing else; ``over``: one that does.
-    """
-    state = plan.state
-    assert state is not None
-    builds = plan.action == "build"
-    if plan.action == "nothing":
-        return run(name, config, replace(plan, state=None))
-    kept: Outcome | None = None
-    plans = over if state.is_inside else planned
-    try:
-        kept = run(state.name, state.config, state.plan)
-        outer = _outer(edge.catalog, name, config, state, plans, edge.query_schema, rebuild=builds)
-        own = config if state.is_inside and not reads_little(outer, state.plan) else _over_state(config)
-        outcome = run(name, own, outer)
-    except SparkEnded:
-        raise
-    except (StatementError, NullKey, DuplicateKey, NoState, _Apart) as error:
-        if isinstance(error, DuplicateKey) and kept is not None:
-            raise  # they are the model's own rows, with a state or without
-        # Whatever it is, the model itself may do without. A state that cannot be kept is not tried again.
-        lost = find_keyed(edge.catalog, state.name)
-        if lost is not None and not isinstance(error, StatementError | _Apart):
-            drop_keyed(edge, lost)
-        schema, sql = edge.query_schema, state.model_sql
-        alone = plans(edge.catalog, name, config, sql, schema, state.terms, rebuild=builds)
-        return run(name, config, _told(alone, error))
-    if builds:
-        return outcome
-    # A run that ended between the two has left nothing to do but the second.
-    done = kept.choice if kept.choice is not None and kept.choice.strategy != "skip" else None
-    choice, own_choice = done or Choice("incremental", how="state"), outcome.choice
-    if choice.strategy == "incremental" and own_choice is not None and own_choice.strategy == "full":
-        reads_all = state.is_inside and not reads_little(outer, state.plan)
-        if outer.action == "build":
-            choice = Choice("full", OTHER_COLUMNS.code)
-        elif reads_all or own_choice.reason not in _OF_ROWS:
-            choice = own_choice
-    rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
-    return replace(outcome, message=f"{choice}{rows}", choice=choice)
-
-
-def _told(alone: AutoPlan, error: Exception) -> AutoPlan:
-    """The plan of a model that does without its state: not its SQL has changed, but what it reads by it."""
-    if alone.reason is None or alone.reason.code != "changed-sql":
-        return alone
-    why = (error.why or error.what) if isinstance(error, ArcticError) else str(error)
-    what = f"it is refreshed without its state, which could not be kept or read{f': {why}' if why else ''}"
-    return replace(alone, reason=Reason("without-state", what))
-
-
-def drop_lost_state(edge: Edge, name: Name) -> None:
-    """Where a model is no query over a state any more, or is gone: what it had goes."""
-    stored = find_state(edge.catalog, name)
-    if stored is not None:
-        drop_keyed(edge, stored)
-
-
-def find_state(catalog: CatalogReader, name: Name) -> KeyedTable | None:
-    """The state of an automatic model, if it has one."""
-    stored = find_keyed(catalog, state_name(name))
-    return stored if stored is not None and stored.owner == owner_of_state(name) else None
-
-
-def owner_of_state(name: Name) -> str:
-    """What tells a state from a model that happens to have such a name."""
-    return f"the state of {name.dotted}"
-
-
-def is_free(catalog: CatalogReader, name: Name) -> bool:
-    """Whether a state may be made: nothing else has its name."""
-    state = state_name(name)
-    if find_state(catalog, name) is not None:
-        return True
-    return (
-        catalog.load_table(state.schema, state.identifier) is None
-        and catalog.load_view(state.schema, state.identifier) is None
-    )
+    def without(self, schema: Schema) -> RefreshPlan:
+        """The plan of the model as if it had no state."""
+        return self.plans(
+            self.catalog, self.name, self.config, self.sql, schema, self.terms, rebuild=self.rebuild
+        )
 
 
 def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) -> Split | None:
@@ -366,8 +303,3 @@ def columns_if_taken(schema: Schema, sql: str) -> list[ColumnInfo] | None:
         raise
     except StatementError:
         return None
-
-
-def _over_state(config: KeyedConfig) -> KeyedConfig:
-    """How a model is refreshed over its state: strictness is about the state."""
-    return replace(config, auto="")

@@ -91,10 +91,33 @@ def write_computed(
     reads_rows: bool = True,
     publish_empty: bool = True,
 ) -> Written:
-    """Publish one commit that was computed from the state right before it.
+    """Publish one commit that was computed from the state right before it. Parameters as of ``write_unless``.
+
+    :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
+    """
+    written = write_unless(
+        edge, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
+    )
+    assert written is not None
+    return written
+
+
+def write_unless(
+    edge: Edge,
+    table: KeyedTable,
+    purpose: Purpose,
+    statement: Callable[[Attempt], str],
+    *,
+    check: Callable[[TableState], None] | None = None,
+    pointless: Callable[[TableState], bool] = lambda change: False,
+    reads_rows: bool = True,
+    publish_empty: bool = True,
+) -> Written | None:
+    """``write_computed``, or ``None`` and nothing is published where the write has become pointless.
 
     :param statement: the SQL of one attempt. It writes to the attempt's branch, with the attempt's ``txn``.
-    :param check: looks at the pinned change table, and raises where this write has become pointless.
+    :param check: looks at the pinned change table, and raises where this write must not be.
+    :param pointless: looks at it, too, and ends the write where something else has to be written.
     :param reads_rows: whether ``statement`` needs a pinned version, or only that nobody committed meanwhile.
     :param publish_empty: whether a commit without rows says something too: what was consumed.
     :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
@@ -112,6 +135,8 @@ def write_computed(
             _require_generation(edge, table, purpose, same_columns=reads_rows)
             if check is not None:
                 check(attempt.change)
+            if pointless(attempt.change):
+                return None
             drop_stale_branches(edge, table.change, attempt.change, table)
             kept.enter_context(staged(edge, table.change, head(attempt.change), attempt.branch, table))
             sql = statement(attempt)

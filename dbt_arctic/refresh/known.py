@@ -12,7 +12,7 @@ from importlib.metadata import version
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import FINGERPRINT, PROPERTY_CONSUMED
-from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh.plans import IncrementalPlan, RefreshPlan
 
 _WRITTEN_BY = "engine-version"
 
@@ -26,17 +26,17 @@ def keeps_its_columns(catalog: CatalogReader, table: KeyedTable, change: TableSt
     return {name: one.type for name, one in then.items()} == {one.name: one.type for one in change.columns}
 
 
-def is_of_same_query(plan: AutoPlan) -> bool:
+def is_of_same_query(plan: RefreshPlan) -> bool:
     """Whether the last refresh was by the same query, so that its columns are those of the table."""
     last = plan.expected.get(FINGERPRINT)
     return last is not None and bool(last.table_id) and last == plan.consumed.get(FINGERPRINT)
 
 
-def tells_columns_apart(plan: AutoPlan) -> bool:
+def tells_columns_apart(plan: RefreshPlan) -> bool:
     """Whether the columns of a plan that took them from the table are the query's, each with its own name. A
     table keeps the order that it was made with, and a query may have another by now.
     """
-    if plan.query is not None:
+    if isinstance(plan, IncrementalPlan):
         return plan.query.is_named
     return plan.reason is None or plan.reason.code != "not-resolved"
 

@@ -15,9 +15,9 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import key_equality
 from dbt_arctic.planner.algebra import SIGN_OF_ROW, State
 from dbt_arctic.refresh.asked import Asked, asked_by
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.foreseen import foreseen
+from dbt_arctic.refresh.plans import BySums, IncrementalPlan, RefreshPlan
 from dbt_arctic.refresh.ranges import Range, hull
 from dbt_arctic.refresh.shared_rows import Foreseen, SharedRows
 from dbt_arctic.refresh.upstreams import Upstream, signed
@@ -41,7 +41,7 @@ finds it.
 """
 
 
-def with_shared_rows(edge: Edge, target: Name, plan: AutoPlan) -> AutoPlan:
+def with_shared_rows(edge: Edge, target: Name, plan: IncrementalPlan) -> IncrementalPlan:
     """The plan with the rows that other models of this invocation read as well in a cache.
 
     :param target: the table that is refreshed.
@@ -63,11 +63,13 @@ def with_shared_rows(edge: Edge, target: Name, plan: AutoPlan) -> AutoPlan:
             )
             upstreams[source] = replace(one, states={**one.states, **states})
     kept = [source for source, upstream in upstreams.items() if "met_new" in upstream.states]
-    sums = None if plan.sums is None else plan.sums.where_kept(kept)
-    return replace(plan, reading=replace(plan.reading, upstreams=upstreams), sums=sums)
+    reading = replace(plan.reading, upstreams=upstreams)
+    if isinstance(plan, BySums):
+        return replace(plan, reading=reading, sums=plan.sums.where_kept(kept))
+    return replace(plan, reading=reading)
 
 
-def _foreseen(edge: Edge, target: Name, plan: AutoPlan, upstream: Upstream) -> Foreseen | None:
+def _foreseen(edge: Edge, target: Name, plan: RefreshPlan, upstream: Upstream) -> Foreseen | None:
     if edge.alongside is None:
         return None
     known = {

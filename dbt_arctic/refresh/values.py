@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import is_as_stored, literal
-from dbt_arctic.planner.render import Sources
-from dbt_arctic.planner.values import SharedValue, value_sql
-from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.timings import PROPERTY_REFRESH
 
 PROPERTY_VALUES = "arctic.values"
@@ -41,15 +39,13 @@ def note_values(values: Mapping[str, str]) -> dict[str, str]:
     return {PROPERTY_VALUES: json.dumps(dict(sorted(values.items())), separators=(",", ":"))}
 
 
-def ask_values(edge: Edge, values: Iterable[SharedValue], sources: Sources) -> dict[str, str]:
-    """Literals of the values that have one, each by a query."""
-    found = {}
-    for one in values:
-        rows = edge.query(value_sql(one, sources))
-        made = _literal(*rows[0]) if len(rows) == 1 else None
-        if made is not None and len(made) <= _LONGEST:
-            found[one.name] = made
-    return found
+def literal_of(rows: Sequence[tuple[Any, ...]]) -> str | None:
+    """The literal of a value; ``None`` where it has none.
+
+    :param rows: the answer to ``value_sql``.
+    """
+    made = _literal(*rows[0]) if len(rows) == 1 else None
+    return made if made is not None and len(made) <= _LONGEST else None
 
 
 def _literal(value: str | None, type_: str) -> str | None:
@@ -62,4 +58,4 @@ def _literal(value: str | None, type_: str) -> str | None:
     return f"CAST({literal(value)} AS {type_})"
 
 
-__all__ = ["PROPERTY_VALUES", "WORTH_ROWS", "ask_values", "known_values", "note_values"]
+__all__ = ["PROPERTY_VALUES", "WORTH_ROWS", "known_values", "literal_of", "note_values"]

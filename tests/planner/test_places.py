@@ -19,10 +19,10 @@ from dbt_arctic.planner.plan import Incremental, plan_incremental, understand
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.split import split
 from dbt_arctic.planner.text import with_relations
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_advice import advise
 from dbt_arctic.refresh.auto_run import require_incremental
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.plans import Full
 from dbt_arctic.refresh.reading import Reading
 from dbt_arctic.refresh.upstreams import Upstream, View
 from tests.planner.random_tables import KEYS
@@ -335,7 +335,7 @@ def test_a_refusal_of_a_strict_model_says_the_place() -> None:
     strict = replace(CONFIG, auto="strict")
     with pytest.raises(CannotPlan) as found:
         followed("SELECT id,\n rand() AS r FROM a")
-    plan = AutoPlan("model", "full", found.value.reason, "", Reading(), {}, {})
+    plan = Full("model", found.value.reason, "", Reading(), {}, {})
     with pytest.raises(ConfigError) as error:
         require_incremental(plan, strict)
     assert "(line 2 of the compiled SQL)" in str(error.value)

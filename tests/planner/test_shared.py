@@ -23,8 +23,8 @@ from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.sums import changes_sql, plan_sums
 from dbt_arctic.refresh import sharing
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.plans import ByKeys, BySums, Sources
 from dbt_arctic.refresh.reading import Reading
 from dbt_arctic.refresh.shared_rows import SharedRows
 from dbt_arctic.refresh.upstreams import Upstream, signed
@@ -145,9 +145,10 @@ class World:
             }
         )
 
-    def shared_plan(self, query: Query, **found: Any) -> AutoPlan:
+    def shared_plan(self, kind: Any, query: Query, made: Any) -> Any:
+        """The plan of a kind, over rows that are kept for several models."""
         reading = Reading(self.upstreams)
-        plan = AutoPlan("model", "incremental", None, "", reading, {}, {}, query=query, **found)
+        plan = kind("model", None, "", reading, {}, {}, query, made, full_refresh_above=1)
         nothing: Any = None
         edge = Edge(
             catalog=nothing,
@@ -160,7 +161,7 @@ class World:
         return sharing.with_shared_rows(edge, Name("lake", "shop", "model"), plan)
 
     def guarded(self, plan: Any) -> bool:
-        sources = AutoPlan("model", "incremental", None, "", Reading(self.upstreams), {}, {}).sources
+        sources = Sources(self.upstreams)
         return any(self.rows(guard_sql(guard, sources))[0][0] for guard in plan.guards)
 
     def by_sums(self, sql: str) -> tuple[Counter[tuple[Any, ...]], bool] | None:
@@ -169,8 +170,7 @@ class World:
         sums = plan_sums(query, ("g",), self.facts)
         if sums is None or sums.changes is None or self.guarded(sums):
             return None
-        plan = self.shared_plan(query, sums=sums)
-        assert plan.sums is not None
+        plan = self.shared_plan(BySums, query, sums)
         changes = changes_sql(plan.sums, plan.sources)
         totals = {group: [rows, total or 0, values] for group, rows, total, values in self.full(sql, "old")}
         for group, *added in self.rows(f"SELECT g, sum(n), sum(s), sum(c) FROM ({changes}) GROUP BY g"):
@@ -188,7 +188,7 @@ class World:
         made = plan_incremental(query, ("g",), self.facts)
         if made.affected is None or self.guarded(made):
             return None
-        plan = self.shared_plan(query, incremental=made)
+        plan = self.shared_plan(ByKeys, query, made)
         keys = {key for (key,) in self.rows(affected_sql(made, plan.sources))}
         self.rows("CREATE OR REPLACE TEMP TABLE affected AS " + affected_sql(made, plan.sources))
         kept = Counter({row: count for row, count in self.full(sql, "old").items() if row[0] not in keys})

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
-from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.plans import RefreshPlan
+from dbt_arctic.refresh.state_tables import find_state
 from tests.spark.keyed.conftest import Orders
 
 
@@ -22,7 +22,7 @@ class Model:
         config = parse_config("model", {"unique_key": key, "incremental_strategy": "auto"})
         self.config = replace(config, full_refresh_above=math.inf)
 
-    def plan(self) -> AutoPlan:
+    def plan(self) -> RefreshPlan:
         edge = self.session.edge
         return plan_refresh(edge.catalog, self.name, self.config, self.sql, edge.query_schema)
 

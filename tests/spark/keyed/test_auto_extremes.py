@@ -12,7 +12,7 @@ import pytest
 
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.keyed.read import merge_on_read
-from dbt_arctic.refresh import adding
+from dbt_arctic.refresh import adding, stages
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.state import current_version, load_keyed
@@ -40,13 +40,13 @@ def images_of(edge: Any, model: Any) -> list[tuple[Any, ...]]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that asks the rows of groups that have lost an extreme."""
     found: list[None] = []
-    right = adding.extremes_of_left_sql
+    right = stages.extremes_of_left_sql
 
     def extremes_of_left_sql(*given: Any) -> str:
         found.append(None)
         return right(*given)
 
-    monkeypatch.setattr(adding, "extremes_of_left_sql", extremes_of_left_sql)
+    monkeypatch.setattr(stages, "extremes_of_left_sql", extremes_of_left_sql)
     return found
 
 

@@ -16,8 +16,8 @@ from dbt_arctic.keyed.differences import differing_rows
 from dbt_arctic.maintenance.erase import erase
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.refresh import select_lists
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.refresh.plans import RefreshPlan
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -321,7 +321,7 @@ def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: st
     model, edge = Beside(orders, "id", sql), orders.session.edge
     settings = "statement 0=declare or replace variable cut int default 5"
 
-    def plan() -> AutoPlan:
+    def plan() -> RefreshPlan:
         return plan_refresh(
             edge.catalog,
             model.name,

@@ -16,13 +16,13 @@ from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner import narrowed, regrouped
-from dbt_arctic.refresh import auto, auto_inside, auto_state, select_lists
-from dbt_arctic.refresh.auto import AutoPlan
+from dbt_arctic.refresh import auto, auto_inside, auto_state, carry_out, select_lists
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
-from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.plans import RefreshPlan
 from dbt_arctic.refresh.state import load_change, load_keyed
+from dbt_arctic.refresh.state_tables import find_state
 from tests.extent import extent, first
 from tests.spark.keyed.conftest import Orders, Row
 
@@ -133,7 +133,7 @@ class Shop:
         given = {"unique_key": MODELS[model][0], "incremental_strategy": "auto", **config}
         return replace(parse_config(model, given), full_refresh_above=math.inf)
 
-    def plan(self, model: str, **config: Any) -> AutoPlan:
+    def plan(self, model: str, **config: Any) -> RefreshPlan:
         name, made = self.sales.name.sibling(model), self.config(model, **config)
         return plan_refresh(self.edge.catalog, name, made, self.sql(model), self.edge.query_schema)
 
@@ -168,7 +168,7 @@ def test_it_equals_its_query_after_any_change(
 ) -> None:
     """Whether all that the outer query reads is small enough to be read whole, or not."""
     monkeypatch.setattr(auto, "SMALL", small)
-    monkeypatch.setattr(auto_inside, "_LITTLE", 0)
+    monkeypatch.setattr(carry_out, "_LITTLE", 0)
     of_sales.refresh(model)
     state = of_sales.state(model)
     assert (state is None) == (model == "no sums alone")
@@ -384,7 +384,7 @@ def test_small_tables_get_none(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) 
 
 def test_strict_is_about_the_outer_query_as_well(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "SMALL", 0)
-    monkeypatch.setattr(auto_inside, "_LITTLE", 0)
+    monkeypatch.setattr(carry_out, "_LITTLE", 0)
     of_sales.refresh("beyond", auto="strict")
     of_sales.sales.upsert([{**of_sales.sale(n), "amount": "99.99"} for n in range(30)])
     with pytest.raises(ConfigError, match="guard"):

@@ -9,8 +9,8 @@ import pytest
 
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto import AutoPlan
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.plans import RefreshPlan
 from dbt_arctic.refresh.state import load_keyed
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Session
@@ -36,7 +36,7 @@ def test_more_changed_rows_than_the_share_are_a_full_refresh_before_anything_run
     config = parse_config("model", {**AUTOMATIC, "unique_key": "part"})
     model.refresh()
 
-    def change(amount: int, share_for: float) -> AutoPlan:
+    def change(amount: int, share_for: float) -> RefreshPlan:
         """The plan after nine more changed rows, with the share that so many rows would be."""
         orders.upsert([{"id": key, "amount": amount} for key in range(9)])
         model.config = replace(config, full_refresh_above=share_for / passed(shop.main, orders.name))

@@ -20,8 +20,8 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
-from dbt_arctic.refresh.auto_state import find_state
 from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.state_tables import find_state
 from tests.extent import extent, first
 from tests.spark.keyed.auto import Model
 
