@@ -52,8 +52,8 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
     )
     if show_sql:
         for entry in plans:
-            for step, text in statements(entry).items():
-                click.echo(f"\n-- {entry.model}: {step}\n{text}")
+            for stage, text in printed(stages_of(entry.plan)):
+                click.echo(f"\n-- {entry.model}: {stage.purpose}; {GOES[stage.result]}\n{text}")
             if isinstance(entry.plan, OverState) and entry.plan.action != "nothing":
                 click.echo(f"\n-- {entry.model}: {_THEN}")
 
@@ -90,11 +90,6 @@ def reasons(entry: ModelPlan) -> list[str]:
     if entry.before:
         found.append(f"before it: {', '.join(entry.before)}")
     return found
-
-
-def statements(entry: ModelPlan) -> dict[str, str]:
-    """The queries of a refresh, by what they give."""
-    return {stage.purpose: text for stage, text in printed(stages_of(entry.plan))}
 
 
 def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
@@ -134,12 +129,12 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
         {
             "name": stage.name,
             "purpose": stage.purpose,
-            "result": GOES[stage.result],
+            "result": stage.result,
             "full_refresh_if": stage.decision.when if stage.decision else None,
         }
         for stage in stages_of(plan)
     ]
     found["falls_back_if"] = [one.when for one in fallbacks_of(plan)]
     if show_sql:
-        found["sql"] = statements(entry)
+        found["sql"] = {stage.purpose: text for stage, text in printed(stages_of(plan))}
     return found

@@ -11,7 +11,7 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import ASKED_AT, FINGERPRINT, Consumed
 from dbt_arctic.planner.costs import costly_guards
 from dbt_arctic.planner.determined import depends_on_time
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.planner.plan import Incremental, plan_incremental
 from dbt_arctic.planner.query import Query
@@ -24,6 +24,7 @@ from dbt_arctic.refresh.reading import (
     Reading,
     Until,
     by_name,
+    facts_of,
     fingerprint_of,
     pinned_text,
     read,
@@ -212,19 +213,6 @@ def _facts(reading: Reading) -> Facts:
     return Facts(facts, time_moved=reading.time_moved)
 
 
-def facts_of(upstream: Upstream) -> UpstreamFacts:
-    """What the planner may know of an upstream."""
-    return UpstreamFacts(
-        upstream.changed,
-        upstream.key,
-        max(upstream.rows, 0),
-        upstream.changed_rows,
-        upstream.ranges,
-        logged=upstream.logged,
-        signed="signed" in upstream.states,
-    )
-
-
 def _straight_from_log(
     reading: Reading, config: KeyedConfig, columns: Sequence[str] | None
 ) -> tuple[Query, Incremental] | None:
@@ -247,4 +235,4 @@ def _mostly_new(upstream: Upstream, config: KeyedConfig) -> bool:
     )
 
 
-__all__ = ["facts_of", "plan_auto"]
+__all__ = ["plan_auto"]

@@ -16,8 +16,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.met import are_few
 from dbt_arctic.refresh.asked import Told, told_in
-from dbt_arctic.refresh.auto import facts_of
 from dbt_arctic.refresh.edge import Alongside
+from dbt_arctic.refresh.reading import facts_of
 from dbt_arctic.refresh.state import find_keyed
 from dbt_arctic.refresh.state_tables import state_name
 from dbt_arctic.refresh.upstreams import Upstream, look_at

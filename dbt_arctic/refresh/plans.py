@@ -228,8 +228,15 @@ class BySums(IncrementalPlan):
         """The refresh by keys that takes the place of this one; ``None`` where there is none."""
         if self.incremental is None:
             return None
-        common = {**self.common, "values": self.values, "unknown": self.unknown}
-        return ByKeys(**common, query=self.query, incremental=self.incremental, extremes_asked=extremes_asked)
+        return ByKeys(
+            **self.common,
+            query=self.query,
+            incremental=self.incremental,
+            full_refresh_above=self.full_refresh_above,
+            extremes_asked=extremes_asked,
+            values=self.values,
+            unknown=self.unknown,
+        )
 
 
 @dataclass(frozen=True)

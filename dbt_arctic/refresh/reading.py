@@ -15,6 +15,7 @@ from sqlglot import exp
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.version import ASKED_AT, Consumed
+from dbt_arctic.planner.facts import UpstreamFacts
 from dbt_arctic.planner.moment import KNOWN, Clock, Time, calls, may_depend_on_time
 from dbt_arctic.planner.parse import is_unseen, named, named_columns, named_relations, parse, spelled
 from dbt_arctic.planner.plan import understand
@@ -321,3 +322,16 @@ def _columns_read(reading: Reading) -> list[str]:
         for name, type_ in upstream.columns
         if everything or name.lower() in named
     ]
+
+
+def facts_of(upstream: Upstream) -> UpstreamFacts:
+    """What the planner may know of an upstream."""
+    return UpstreamFacts(
+        upstream.changed,
+        upstream.key,
+        max(upstream.rows, 0),
+        upstream.changed_rows,
+        upstream.ranges,
+        logged=upstream.logged,
+        signed="signed" in upstream.states,
+    )

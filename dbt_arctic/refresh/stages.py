@@ -97,7 +97,7 @@ class Found:
 
 def _unknown(name: str, columns: Sequence[str]) -> Staged:
     ranges = {column: (f":least_{column}", f":greatest_{column}") for column in columns}
-    return Staged(quote(name), -1, ranges)
+    return Staged(f":{name}", -1, ranges)
 
 
 Decide = Callable[[Staged, Callable[[], int]], Reason | None]
@@ -138,7 +138,7 @@ class Stage:
 
     @property
     def placeholder(self) -> Staged:
-        """What stands for what it finds where that is not known: its name, ``:least_`` and ``:greatest_``."""
+        """What stands for what it finds where that is not known."""
         return self.known or _unknown(self.name, self.columns)
 
 

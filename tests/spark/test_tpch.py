@@ -1,28 +1,95 @@
 """A round or two of ``make tpch``: its queries are incremental models, and equal to their queries.
 
-The short form has one of the queries for a round; all 22 run on DuckDB in ``tests/planner/test_tpch.py``.
+Whatever a refresh sends was printed of its plan before. The short form has one of the queries and one model
+of the example project for a round; all 22 run on DuckDB in ``tests/planner``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.tpch import models as benchmark
 from benchmarks.tpch.__main__ import arguments, models_of, run
 from benchmarks.tpch.data import generate
+from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.report import last_line
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.refresh import auto_inside
+from dbt_arctic.engine.session_cursor import SessionCursor
+from dbt_arctic.refresh import auto_inside, auto_run
+from dbt_arctic.refresh.edge import Outcome
+from dbt_arctic.refresh.plans import NotOver, OverState, RefreshPlan, Schema
+from dbt_arctic.refresh.stages import Stage
 from tests.extent import extent
-from tests.planner import tpch_data
+from tests.planner import sent, tpch_data
 
 ROUNDS = extent(1, 2)
 FEW = ("q06",)
 """Sums of one table: what is tried here is the benchmark itself."""
 QUERIES = extent(FEW, tuple(tpch_data.QUERIES))
+EXAMPLE = extent(("dwd_orders",), tuple(example_models()))
+
+
+@dataclass
+class Sent:
+    """Holds what a refresh sends against what was printed of its plan. ``compared`` counts plans by kind."""
+
+    ran: list[str] = field(default_factory=list)
+    carried_out: list[RefreshPlan] = field(default_factory=list)
+    compared: dict[str, int] = field(default_factory=dict)
+
+    def noted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        execute, stages_of, run_refresh = SessionCursor.execute, auto_run.stages_of, benchmark.run_refresh
+
+        def noting(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
+            self.ran.append(sql)
+            execute(cursor, sql, bindings)
+
+        def staged(plan: RefreshPlan) -> list[Stage]:
+            self.carried_out.append(plan)
+            return stages_of(plan)
+
+        def run(edge: Any, name: Any, config: Any, plan: RefreshPlan, **more: Any) -> Outcome:
+            self.ran, self.carried_out, planned = [], [], [plan]
+            if isinstance(plan, OverState):
+                planned = [] if plan.action == "nothing" else [plan.state.plan]
+                over = plan.state.over
+
+                def known(schema: Schema) -> RefreshPlan | NotOver:
+                    found = over(schema)
+                    planned.extend([found] if isinstance(found, RefreshPlan) else [])
+                    return found
+
+                plan = replace(plan, state=replace(plan.state, over=known))
+            outcome = run_refresh(edge, name, config, plan, **more)
+            self._compare(name.identifier, planned)
+            return outcome
+
+        monkeypatch.setattr(SessionCursor, "execute", noting)
+        monkeypatch.setattr(auto_run, "stages_of", staged)
+        monkeypatch.setattr(benchmark, "run_refresh", run)
+
+    def _compare(self, model: str, planned: Sequence[RefreshPlan]) -> None:
+        built = [plan for plan in planned if plan.action == "build"]
+        plans = [*built, *self.carried_out]
+        if [type(plan) for plan in plans] != [type(plan) for plan in planned if plan.action != "nothing"]:
+            return  # another plan has followed
+        # What several models read is read once; then the text is that of the plan over what is kept.
+        shown = [
+            mine if mine.reading == made.reading else made
+            for mine, made in zip((one for one in planned if one.action != "nothing"), plans, strict=True)
+        ]
+        assert sent.differing([stage for plan in shown for stage in sent.of_plan(plan)], self.ran) == [], (
+            model
+        )
+        for plan in shown:
+            self.compared[type(plan).__name__] = self.compared.get(type(plan).__name__, 0) + 1
 
 
 @pytest.mark.timeout(1800)
@@ -35,6 +102,8 @@ def test_every_query_of_tpch_is_incremental_and_right(
 ) -> None:
     # What large tables get is tried on small ones.
     monkeypatch.setattr(auto_inside, "WORTH_ROWS", 1)
+    statements = Sent()
+    statements.noted(monkeypatch)
     generate(tmp_path, 0.01)
     lake = Lake(connection, EmbeddedCatalog("lake", str(warehouse)), 2, schema)
     for setting in ("spark.sql.shuffle.partitions = 2", "spark.sql.codegen.wholeStage = false"):
@@ -42,8 +111,9 @@ def test_every_query_of_tpch_is_incremental_and_right(
     given = arguments(
         ["--scale", "0.01", "--rounds", str(ROUNDS), "--compact-every", str(ROUNDS), "--buckets", "2"]
     )
-    models = [model for name, model in models_of(given).items() if name in QUERIES]
-    run(lake, models, given, tmp_path)
+    known = models_of(given)
+    models = [known[name] for name in QUERIES]
+    run(lake, [*models, *(known[name] for name in EXAMPLE)], given, tmp_path)
     ways = {model.query: {(one.strategy, one.reason) for one in model.rounds} for model in models}
     others = {name for name, found in ways.items() if not any(how == "incremental" for how, _ in found)}
     # What all their rows depend on has changed: what suppliers ask in all, and whether any is complained of.
@@ -53,3 +123,4 @@ def test_every_query_of_tpch_is_incremental_and_right(
     )
     counts = f"{len(QUERIES)} queries, {len(QUERIES) - len(others)} incremental, {ROUNDS} rounds"
     assert last_line(models, ROUNDS) == f"tpch: {counts}, 0 differences"
+    assert {"Build", "ByKeys", "BySums"} <= statements.compared.keys()

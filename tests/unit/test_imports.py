@@ -142,6 +142,30 @@ def test_a_module_imports_only_what_its_layer_may_know(path: Path) -> None:
     assert broken_rules(path) == []
 
 
+PLANNING = {f"dbt_arctic.refresh.{name}" for name in ("auto", "auto_model", "auto_state", "auto_beside")}
+"""Modules that make the plan of an automatic model."""
+
+
+def reached(module: str) -> set[str]:
+    """A module of ours and all of ours that it imports, themselves or through others."""
+    found, waiting = set(), {module}
+    while waiting:
+        one = waiting.pop()
+        found.add(one)
+        path = PACKAGE.parent / f"{one.replace('.', '/')}.py"
+        names = {name for _, name in imports(path)} if path.exists() else set()
+        waiting |= {name for whole in names for name in (whole, whole.rpartition(".")[0])} - found
+    return found
+
+
+@pytest.mark.parametrize("module", ["plans", "stages", "auto_run", "carry_out"])
+def test_what_carries_out_a_plan_does_not_plan(module: str) -> None:
+    found = reached(f"dbt_arctic.refresh.{module}")
+    assert "dbt_arctic.refresh.plans" in found
+    assert found & PLANNING == set()
+    assert "dbt_arctic.refresh.auto" in reached("dbt_arctic.refresh.auto_model")
+
+
 def test_the_rule_sees_imports_in_functions_and_relative_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

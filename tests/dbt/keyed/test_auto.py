@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from dbt_arctic.adapter import meaning
 from dbt_arctic.cli.main import main
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import foreseen, sharing
+from dbt_arctic.refresh import auto_run, foreseen, sharing
 from dbt_arctic.refresh.upstreams import Upstream
 from tests.dbt.keyed.conftest import Shop
+from tests.planner import sent
 
 ORDERS = """
 {{ config(materialized='incremental', unique_key='id', buckets=2, delete_when='amount < 0') }}
@@ -183,25 +184,36 @@ def states(shop: Shop) -> list[str]:
     )
 
 
-def plans(shop: Shop) -> dict[str, dict[str, Any]]:
-    done = CliRunner().invoke(
-        main, ["plan", "--json", "--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
-    )
+def plans(shop: Shop, *options: str) -> dict[str, dict[str, Any]]:
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    done = CliRunner().invoke(main, ["plan", "--json", *options, *folders])
     assert done.exit_code == 0, done.output
     return {entry["model"]: entry for entry in json.loads(done.output)}
 
 
-def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop) -> None:
+def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.model("top", TOP)
+    shop.model("first_five", FIRST)
     layered(shop)
-    assert {name: entry["refresh"] for name, entry in plans(shop).items()} == {
-        "by_customer": "nothing",
-        "big": "nothing",
-    }
+    names = ("by_customer", "first_five", "top")
+    assert {name: entry["refresh"] for name, entry in plans(shop).items()} == dict.fromkeys(
+        (*names, "big"), "nothing"
+    )
     shop.source("raw_orders", rows((1, 1, 100)))
     shop.dbt("run", "--select", "orders")
-    told = plans(shop)["by_customer"]
-    assert told["refresh"] == "incremental"
-    assert told["upstreams"][0]["changed_rows"] == 1
+    told = plans(shop, "--sql")
+    refreshes = {name: entry["refresh"] for name, entry in told.items()}
+    assert refreshes == {**dict.fromkeys(names, "incremental"), "big": "nothing"}
+    assert told["by_customer"]["upstreams"][0]["changed_rows"] == 1
+    (_, rows_of_keys) = told["top"]["stages"]
+    assert rows_of_keys["result"] == "difference"
+    assert told["top"]["falls_back_if"] == ["a statement fails"]
+    # What several models of a run read is read once, so each would have another text.
+    monkeypatch.setattr(auto_run, "with_shared_rows", lambda edge, target, plan: plan)
+    done = shop.dbt("run", "--threads", "1", "--select", *names)
+    shown = [stage for entry in done.results for stage in sent.of_json(told[entry.node.name])]
+    assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes"}
+    assert sent.differing(shown, shop.script.ran) == []
 
 
 def test_the_plan_is_that_of_the_run_with_a_contract_and_with_consistent_reads(shop: Shop) -> None:

@@ -1,0 +1,90 @@
+"""What a run sent, held against what ``dbt-arctic plan --sql`` had printed: the same text, stage by stage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dbt_arctic.refresh.plans import RefreshPlan
+from dbt_arctic.refresh.stages import Result, printed, stages_of
+
+FRAMES: dict[Result, str] = {
+    "decision": "{text}",
+    "value": "{text}",
+    "keys": r"CACHE LAZY TABLE `(?P<{name}>\w+)` AS\n"
+    r"(?:SELECT /\*\+ COALESCE\(\d+\) \*/ \*\nFROM \(\n)?{text}(?:\n\))?",
+    "rows": r"CACHE TABLE `(?P<{name}>\w+)` AS\n{text}",
+    "changes": "(?:INSERT|CACHE LAZY TABLE).*{text}.*",
+    "difference": "INSERT.*{text}.*",
+    "table": "(?:CREATE|INSERT).*{text}.*",
+    "extremes": "INSERT.*{text}.*",
+}
+"""The statement of a stage, by where its result goes. Of no stage is more than this known."""
+
+RANGE = re.compile(r"(?:\nWHERE|\n  AND) [^\n]+ BETWEEN :least_\w+ AND :greatest_\w+")
+PLACEHOLDER = re.compile(r":(?:least|greatest)_\w+")
+RELATION = re.compile(r":((?:affected|touched|gathered|left)_\w+)")
+
+
+class Shown(NamedTuple):
+    """A stage, as it is printed."""
+
+    name: str
+    result: Result
+    text: str
+
+
+def of_plan(plan: RefreshPlan) -> list[Shown]:
+    """The stages of a plan with what ``plan --sql`` prints of each."""
+    return [Shown(stage.name, stage.result, text) for stage, text in printed(stages_of(plan))]
+
+
+def of_json(told: Mapping[str, Any]) -> list[Shown]:
+    """The same of a model in what ``plan --sql --json`` prints."""
+    return [Shown(one["name"], one["result"], told["sql"][one["purpose"]]) for one in told["stages"]]
+
+
+def differing(shown: Iterable[Shown], sent: Sequence[str]) -> list[str]:
+    """What was printed and not sent in this order, and what was computed without having been printed."""
+    left, values, found = list(sent), dict[str, str](), []
+    for one in shown:
+        if one.result == "log":
+            continue
+        wanted = _pattern(one, values)
+        place = next((place for place, sql in enumerate(left) if wanted.fullmatch(sql)), None)
+        if place is None:
+            found.append(f"printed and not sent: {one.name}\n{one.text}\nas {wanted.pattern}")
+            continue
+        match = wanted.fullmatch(left[place])
+        assert match is not None
+        values |= {name: value for name, value in match.groupdict().items() if value is not None}
+        skipped, left = left[:place], left[place + (one.result not in ("changes", "extremes")) :]
+        found += [f"sent and not printed: {sql}" for sql in skipped if sql.startswith("CACHE")]
+    return found
+
+
+def _pattern(shown: Shown, values: dict[str, str]) -> re.Pattern[str]:
+    """A printed query with anything in place of its bounds, and the relations that were made for it.
+
+    Bounds are left out where keys are NULL or of a type without literals, and where no key was found.
+    """
+    parts, at, text = [], 0, shown.text
+    for one in RANGE.finditer(text):
+        parts += [_filled(text[at : one.start()], values), f"(?:{_filled(one.group(), values)})?"]
+        at = one.end()
+    parts.append(_filled(text[at:], values))
+    frame = FRAMES[shown.result].replace("{name}", f"relation_{shown.name}")
+    return re.compile(frame.replace("{text}", "".join(parts)), re.DOTALL)
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    made = re.escape(text)
+    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
+        made = made.replace(re.escape(name), r"[^\n]+?")
+    for name in dict.fromkeys(RELATION.findall(text)):
+        # Of one that is not known yet, it is found out by the statement that makes it.
+        relation = values.get(f"relation_{name}")
+        made = made.replace(f":{name}", f"`{relation}`" if relation else r".+?")
+    # The first condition of several may be left out.
+    return re.sub(r"\\\n(?:WHERE|\\ \\ AND)", r"\\n(?:WHERE|  AND)", made)

@@ -1,0 +1,258 @@
+"""The stages of a plan: what the command line prints is what a run sends, for each query of TPC-H.
+
+No Spark: statements are recorded, and answers to what is asked on the way are made up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pytest
+
+from dbt_arctic.errors import StatementError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
+from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
+from dbt_arctic.keyed.version import FINGERPRINT, Consumed, Version
+from dbt_arctic.planner.algebra import State
+from dbt_arctic.planner.plan import plan_incremental, understand
+from dbt_arctic.planner.split import split, state_sql
+from dbt_arctic.planner.sums import plan_sums
+from dbt_arctic.refresh import adding, auto_run
+from dbt_arctic.refresh.computed import Attempt, Written
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.plans import ByKeys, BySums, Full, RefreshPlan
+from dbt_arctic.refresh.reading import Reading
+from dbt_arctic.refresh.stages import fallbacks_of, printed, stages_of
+from dbt_arctic.refresh.upstreams import Upstream
+from tests.planner import sent, tpch_data
+from tests.planner.test_tpch import CHANGING, TIES, unlimited
+
+TARGET = Name("lake", "shop", "model")
+NOTHING: Any = None
+STORED = 1000
+
+
+class Recorder:
+    """An edge that keeps what it is sent; ``differs``: whether a guard's two states do."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.answers: dict[str, str] = {}
+        self.differs = False
+        self.count = 5
+        self.errors: list[StatementError] = []
+        self.edge = Edge(NOTHING, self.run, NOTHING, self.query)
+
+    def run(self, step: str, sql: str, table: object = None) -> int:
+        self.sent.append(sql)
+        if step == "refresh" and self.errors:
+            raise self.errors.pop(0)
+        return 1
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        self.sent.append(sql)
+        if sql.startswith("SELECT count(*) > 0"):
+            return [(self.differs,)]
+        if not sql.startswith("SELECT count(*), CAST(min("):
+            return [("7", "int")]
+        columns = re.findall(r"CAST\(min\(`(\w+)`\)", sql)
+        found: list[Any] = [self.count]
+        for column in columns:
+            low, high = str(len(self.answers) + 100), str(len(self.answers) + 900)
+            self.answers |= {f"least_{column}": low, f"greatest_{column}": high}
+            found += [low, high, self.count, "int"]
+        return [tuple(found)]
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    made = Recorder()
+
+    def write_unless(
+        edge: Edge, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
+    ) -> Written | None:
+        change: Any = SimpleNamespace(history=list, columns=())
+        if more["pointless"](change):
+            return None
+        attempt = Attempt(change, Version(1, 2, 3), {}, 1, "branch")
+        sql = statement(attempt)
+        return Written(edge.run(purpose.step, sql, table), sql, attempt)
+
+    monkeypatch.setattr(auto_run, "write_unless", write_unless)
+    for module in (auto_run, adding):
+        monkeypatch.setattr(module, "stored_rows", lambda catalog, table: STORED)
+        monkeypatch.setattr(module, "logged_at", lambda *given: "several")
+    monkeypatch.setattr(adding, "consistent_pair", lambda *given: (None, SimpleNamespace(columns=())))
+    monkeypatch.setattr(adding, "version_of", lambda *given: Version(1, 2, 3))
+    monkeypatch.setattr(adding, "columns_of", lambda *given: {})
+    return made
+
+
+def reading(data: duckdb.DuckDBPyConnection) -> Reading:
+    """The tables as a catalog would tell of them."""
+    upstreams = {}
+    for table, columns in tpch_data.schemas(data).items():
+        states: list[State] = ["new", "old", "minus", "plus", "changed", "keys", "signed"]
+        upstreams[table] = Upstream(
+            Name("lake", "shop", table),
+            tuple(columns),
+            tpch_data.TABLE_KEYS[table],
+            Consumed("", ""),
+            {state: f"SELECT * FROM {table}_{state}" for state in states},
+            table in tpch_data.CHANGED,
+            changed_rows=60 if table in tpch_data.CHANGED else 0,
+            rows=tpch_data.ROWS.get(table, 1000),
+        )
+    return Reading(upstreams)
+
+
+def common(data: duckdb.DuckDBPyConnection) -> tuple[Any, ...]:
+    consumed = {FINGERPRINT: Consumed("", "")}
+    return ("model", None, "SELECT the whole query", reading(data), consumed, consumed)
+
+
+def by_keys(name: str, data: duckdb.DuckDBPyConnection) -> ByKeys:
+    query = understand(unlimited(tpch_data.QUERIES[name]), tpch_data.schemas(data))
+    made = plan_incremental(query, tpch_data.KEYS[name], tpch_data.FACTS, TIES)
+    return ByKeys(*common(data), query, made, full_refresh_above=0.3)
+
+
+def by_sums(name: str, data: duckdb.DuckDBPyConnection) -> BySums:
+    schemas = tpch_data.schemas(data)
+    made = split(understand(tpch_data.QUERIES[name], schemas), tpch_data.KEYS[name], tpch_data.TABLE_KEYS)
+    assert made is not None
+    query = understand(state_sql(made, {one: one for one in tpch_data.TABLE_KEYS}), schemas)
+    sums = plan_sums(query, made.key, tpch_data.FACTS, TIES)
+    assert sums is not None
+    keys = plan_incremental(query, made.key, tpch_data.FACTS, TIES)
+    return BySums(*common(data), query, sums, keys, full_refresh_above=0.3)
+
+
+def table_of(plan: ByKeys | BySums) -> KeyedTable:
+    key = plan.incremental.key if plan.incremental is not None else ()
+    columns = tuple(Column(name, "int") for name, _ in plan.query.columns)
+    return KeyedTable(TARGET, Generation(1, "b", "c"), key, Layout(1, key[0], (), key), columns, "owner")
+
+
+def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
+    config = KeyedConfig("model", table_of(plan).key)
+    return auto_run.refresh_auto(recorder.edge, TARGET, table_of(plan), config, plan, -1)
+
+
+@pytest.mark.parametrize("name", tpch_data.QUERIES)
+def test_what_is_printed_is_what_is_sent_by_keys(
+    name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    plan = by_keys(name, data)
+    assert refreshed(recorder, plan).choice is not None
+    assert sent.differing(sent.of_plan(plan), recorder.sent) == []
+    assert "least_key_0" in recorder.answers or plan.incremental.affected is None
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_is_printed_is_what_is_sent_by_sums(
+    name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    plan = by_sums(name, data)
+    assert refreshed(recorder, plan).choice is not None
+    assert sent.differing(sent.of_plan(plan), recorder.sent) == []
+
+
+def test_another_text_than_the_printed_one_is_found(
+    data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    plan = by_keys("q03", data)
+    refreshed(recorder, plan)
+    shown = sent.of_plan(plan)
+    assert [one.name for one in shown] == ["affected_keys", "rows"]
+    for place, statement in enumerate(recorder.sent):
+        if "lineitem_" in statement:
+            changed = [*recorder.sent]
+            changed[place] = statement.replace("lineitem_", "lineitem_of_")
+            assert sent.differing(shown, changed)
+    assert sent.differing(shown[1:], recorder.sent)
+
+
+def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConnection) -> None:
+    """Where execution adds conditions, the printed query has them, too."""
+    text = {stage.name: text for stage, text in printed(stages_of(by_keys("q03", data)))}["rows"]
+    assert "BETWEEN :least_key_0 AND :greatest_key_0" in text
+    assert "FROM :affected_keys AS" in text
+
+
+def test_more_keys_than_pay_end_it_before_it_writes(
+    data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    recorder.count = STORED // 2
+    plan = by_keys("q03", data)
+    (decision,) = [stage.decision for stage in stages_of(plan) if stage.decision]
+    assert decision.when == "more than 30% of the stored keys are affected"
+    choice = refreshed(recorder, plan).choice
+    assert choice is not None
+    assert (choice.strategy, choice.reason) == ("full", "many-keys")
+    writes = [sql for sql in recorder.sent if sql.startswith("INSERT")]
+    assert len(writes) == 1
+    assert "SELECT the whole query" in writes[0]
+    recorder.count = 0
+    assert str(refreshed(recorder, plan).choice) == "INCREMENTAL (0 keys)"
+    recorder.count = STORED // 2
+    assert (
+        str(refreshed(recorder, replace(plan, full_refresh_above=1)).choice)
+        == f"INCREMENTAL ({STORED // 2} keys)"
+    )
+
+
+def test_a_guard_that_differs_ends_it_before_anything_else(
+    data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    recorder.differs = True
+    plan = by_keys("q15", data)
+    choice = refreshed(recorder, plan).choice
+    assert choice is not None
+    assert (choice.strategy, choice.reason) == ("full", "guard")
+    assert [sql[:6] for sql in recorder.sent] == ["SELECT", "INSERT"]
+
+
+ENDED = StatementError("it failed", why="division by zero")
+LOST = StatementError("it failed", why=EXTREME_LEFT)
+
+
+def test_errors_lead_to_the_plans_that_are_declared(
+    data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    keys, sums = by_keys("q03", data), by_sums("q03", data)
+    found: list[RefreshPlan] = []
+
+    def following(plan: RefreshPlan, error: StatementError) -> RefreshPlan:
+        found.append(next(one.plan(error) for one in fallbacks_of(plan) if one.holds(error)))
+        return found[-1]
+
+    assert isinstance(following(keys, ENDED), Full)
+    assert found[-1].reason is not None
+    assert found[-1].reason.code == "failed"
+    assert isinstance(following(sums, LOST), Full)  # it has no extremes: this is an error like any other
+    with_extremes = replace(sums, sums=replace(sums.sums, extremes={"high": "max"}))
+    assert isinstance(following(with_extremes, LOST), ByKeys)
+    asks = replace(with_extremes, sums=replace(with_extremes.sums, of_left=keys.incremental.affected))
+    again = following(asks, LOST)
+    assert isinstance(again, BySums)
+    assert again.extremes_asked == "extreme"
+    assert [stage.name for stage in stages_of(again)][-1] == "extremes"
+    last = following(again, LOST)
+    assert isinstance(last, ByKeys)
+    assert last.extremes_asked == "extreme"
+    assert isinstance(following(replace(with_extremes, incremental=None), LOST), Full)
+    looks_up = replace(sums, sums=replace(sums.sums, looks_up=True))
+    assert isinstance(following(looks_up, ENDED), ByKeys)
+    assert isinstance(following(looks_up, StatementError("it failed", why=BELOW_ZERO)), Full)
+    recorder.errors = [ENDED]
+    choice = refreshed(recorder, looks_up).choice
+    assert choice is not None
+    assert choice.keys == recorder.count
