@@ -8,8 +8,9 @@ import click
 
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
+from dbt_arctic.refresh.fallbacks import fallbacks_of
 from dbt_arctic.refresh.plans import OverState, has_other_columns
-from dbt_arctic.refresh.stages import GOES, fallbacks_of, printed, stages_of
+from dbt_arctic.refresh.stages import GOES, printed, stages_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan
@@ -54,7 +55,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
         for entry in plans:
             for stage, text in printed(stages_of(entry.plan)):
                 click.echo(f"\n-- {entry.model}: {stage.purpose}; {GOES[stage.result]}\n{text}")
-            if isinstance(entry.plan, OverState) and entry.plan.action != "nothing":
+            if isinstance(entry.plan, OverState) and entry.plan.first is entry.plan.state.plan:
                 click.echo(f"\n-- {entry.model}: {_THEN}")
 
 

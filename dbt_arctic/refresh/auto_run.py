@@ -1,8 +1,8 @@
 """Carries out the refresh of one table: the stages of its plan, one commit with the consumed versions.
 
-What is run, in which order, and what follows when something else turns out, is in ``stages``; nothing is
-planned here. Whatever the plan is, the result is that of the model's SQL over the consumed versions. Only
-rows that differ are written, so that models downstream see what really changed.
+What is run, in which order, and what follows when something else turns out, is in ``stages`` and
+``fallbacks``; nothing is planned here. Whatever the plan is, the result is that of the model's SQL over the
+consumed versions. Only rows that differ are written, so that models downstream see what really changed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from dbt_arctic.refresh.computed import Attempt, Purpose, write_unless
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.edge import Choice, Edge, Outcome
+from dbt_arctic.refresh.fallbacks import fallbacks_of
 from dbt_arctic.refresh.logged import logged_at
 from dbt_arctic.refresh.plans import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.refresh.rows import changes_among
 from dbt_arctic.refresh.sharing import with_shared_rows
-from dbt_arctic.refresh.stages import KEYS, Found, Stage, Staged, fallbacks_of, stages_of
+from dbt_arctic.refresh.stages import KEYS, Found, Stage, Staged, stages_of
 from dbt_arctic.refresh.state import stored_rows
 from dbt_arctic.refresh.timings import Strategy, note
 from dbt_arctic.refresh.values import literal_of, note_values

@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
 from dbt_arctic.planner.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
 from dbt_arctic.planner.reasons import Reason
@@ -36,7 +34,6 @@ from dbt_arctic.refresh.plans import (
     RefreshPlan,
     StatePlan,
 )
-from dbt_arctic.refresh.timings import ASKED
 
 Result = Literal["decision", "keys", "log", "rows", "changes", "extremes", "difference", "value", "table"]
 
@@ -142,18 +139,6 @@ class Stage:
         return self.known or _unknown(self.name, self.columns)
 
 
-@dataclass(frozen=True)
-class Fallback:
-    """What follows when Spark ends a statement of a plan with an error.
-
-    :param when: for people. :param holds: for an error. :param plan: what is carried out instead.
-    """
-
-    when: str
-    holds: Callable[[StatementError], bool]
-    plan: Callable[[StatementError], RefreshPlan]
-
-
 def stages_of(plan: RefreshPlan) -> list[Stage]:
     """The stages of a plan. One over a state has those that are known before the state is refreshed."""
     match plan:
@@ -187,46 +172,6 @@ def size_stage(state: StatePlan) -> Stage | None:
         return None
     purpose = "how many rows the state would have"
     return Stage("state_rows", purpose, "decision", lambda found: rows_of_state_sql(size, state.names))
-
-
-def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
-    """What follows when a statement of an incremental refresh ends with an error: the first that holds."""
-    if isinstance(plan, OverState):
-        return fallbacks_of(plan.first)
-    if not isinstance(plan, IncrementalPlan):
-        return ()
-    # The affected keys are found with fewer conditions than the query has, so a value that it never computes
-    # may have failed. If the query itself fails, the full refresh says so.
-    failed = Fallback("a statement fails", lambda error: True, lambda error: plan.full(_failed(error)))
-    if isinstance(plan, BySums):
-        return (*_fallbacks_of_sums(plan), failed)
-    return (failed,)
-
-
-def _failed(error: StatementError) -> Reason:
-    return Reason("failed", f"the incremental statements failed: {error.why or error.what}")
-
-
-def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
-    sums = plan.sums
-
-    def instead(asked: str) -> RefreshPlan:
-        return plan.by_keys(asked) or plan.full(Reason("extreme", EXTREME_LEFT))
-
-    if sums.extremes:
-        again = sums.of_left is not None and not plan.extremes_asked
-        yield Fallback(
-            "a group has lost its least or greatest value",
-            lambda error: EXTREME_LEFT in str(error),
-            lambda error: plan.asking(ASKED) if again else instead(ASKED),
-        )
-    if sums.looks_up and plan.incremental is not None:
-        # A value that is looked up is computed of more rows than the query computes it of.
-        yield Fallback(
-            "a statement that looks up different values fails",
-            lambda error: BELOW_ZERO not in str(error),
-            lambda error: instead(""),
-        )
 
 
 def _by_keys(plan: ByKeys) -> list[Stage]:
@@ -384,11 +329,9 @@ __all__ = [
     "KEYS",
     "LEFT",
     "Decision",
-    "Fallback",
     "Found",
     "Stage",
     "Staged",
-    "fallbacks_of",
     "printed",
     "size_stage",
     "stages_of",

@@ -45,9 +45,15 @@ def of_json(told: Mapping[str, Any]) -> list[Shown]:
     return [Shown(one["name"], one["result"], told["sql"][one["purpose"]]) for one in told["stages"]]
 
 
-def differing(shown: Iterable[Shown], sent: Sequence[str]) -> list[str]:
-    """What was printed and not sent in this order, and what was computed without having been printed."""
-    left, values, found = list(sent), dict[str, str](), []
+def differing(
+    shown: Iterable[Shown], sent: Sequence[str], bounds: Mapping[str, str] | None = None
+) -> list[str]:
+    """What was printed and not sent in this order, and what was computed without having been printed.
+
+    :param bounds: the answers that a run got for ``least_...`` and ``greatest_...``, each of which it has to
+        use; without them any are taken, and those of keys that are NULL may be missing.
+    """
+    left, values, found = list(sent), dict(bounds or {}), list[str]()
     for one in shown:
         if one.result == "log":
             continue
@@ -65,13 +71,12 @@ def differing(shown: Iterable[Shown], sent: Sequence[str]) -> list[str]:
 
 
 def _pattern(shown: Shown, values: dict[str, str]) -> re.Pattern[str]:
-    """A printed query with anything in place of its bounds, and the relations that were made for it.
-
-    Bounds are left out where keys are NULL or of a type without literals, and where no key was found.
-    """
+    """A printed query with the relations that were made for it."""
     parts, at, text = [], 0, shown.text
     for one in RANGE.finditer(text):
-        parts += [_filled(text[at : one.start()], values), f"(?:{_filled(one.group(), values)})?"]
+        parts += [_filled(text[at : one.start()], values), f"(?:{_filled(one.group(), values)})"]
+        if not values.keys() & {name[1:] for name in PLACEHOLDER.findall(one.group())}:
+            parts.append("?")
         at = one.end()
     parts.append(_filled(text[at:], values))
     frame = FRAMES[shown.result].replace("{name}", f"relation_{shown.name}")
@@ -81,7 +86,9 @@ def _pattern(shown: Shown, values: dict[str, str]) -> re.Pattern[str]:
 def _filled(text: str, values: dict[str, str]) -> str:
     made = re.escape(text)
     for name in dict.fromkeys(PLACEHOLDER.findall(text)):
-        made = made.replace(re.escape(name), r"[^\n]+?")
+        made = made.replace(
+            re.escape(name), re.escape(values[name[1:]]) if name[1:] in values else r"[^\n]+?"
+        )
     for name in dict.fromkeys(RELATION.findall(text)):
         # Of one that is not known yet, it is found out by the statement that makes it.
         relation = values.get(f"relation_{name}")

@@ -27,9 +27,10 @@ from dbt_arctic.refresh import adding, auto_run
 from dbt_arctic.refresh.computed import Attempt, Written
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.refresh.fallbacks import fallbacks_of
 from dbt_arctic.refresh.plans import ByKeys, BySums, Full, RefreshPlan
 from dbt_arctic.refresh.reading import Reading
-from dbt_arctic.refresh.stages import fallbacks_of, printed, stages_of
+from dbt_arctic.refresh.stages import printed, stages_of
 from dbt_arctic.refresh.upstreams import Upstream
 from tests.planner import sent, tpch_data
 from tests.planner.test_tpch import CHANGING, TIES, unlimited
@@ -152,7 +153,7 @@ def test_what_is_printed_is_what_is_sent_by_keys(
 ) -> None:
     plan = by_keys(name, data)
     assert refreshed(recorder, plan).choice is not None
-    assert sent.differing(sent.of_plan(plan), recorder.sent) == []
+    assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
     assert "least_key_0" in recorder.answers or plan.incremental.affected is None
 
 
@@ -162,7 +163,7 @@ def test_what_is_printed_is_what_is_sent_by_sums(
 ) -> None:
     plan = by_sums(name, data)
     assert refreshed(recorder, plan).choice is not None
-    assert sent.differing(sent.of_plan(plan), recorder.sent) == []
+    assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
 
 
 def test_another_text_than_the_printed_one_is_found(

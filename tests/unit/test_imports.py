@@ -158,7 +158,7 @@ def reached(module: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", ["plans", "stages", "auto_run", "carry_out"])
+@pytest.mark.parametrize("module", ["plans", "stages", "fallbacks", "auto_run", "carry_out"])
 def test_what_carries_out_a_plan_does_not_plan(module: str) -> None:
     found = reached(f"dbt_arctic.refresh.{module}")
     assert "dbt_arctic.refresh.plans" in found
