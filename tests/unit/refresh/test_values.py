@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from dbt_arctic.refresh import values
+from dbt_arctic.refresh.values import literal_of
 
 
 @pytest.mark.parametrize(
-    ("found", "literals"),
+    ("found", "literal"),
     [
-        (("caf\u00e9", "string"), {"v": "CAST('caf\u00e9' AS string)"}),
-        (("caf\ufffd", "string"), {}),
-        ((None, "string"), {"v": "CAST(NULL AS string)"}),
+        (("caf\u00e9", "string"), "CAST('caf\u00e9' AS string)"),
+        (("caf\ufffd", "string"), None),
+        ((None, "string"), "CAST(NULL AS string)"),
     ],
 )
-def test_bytes_that_are_no_text_have_no_literal(
-    monkeypatch: pytest.MonkeyPatch, found: tuple[str | None, str], literals: dict[str, str]
-) -> None:
-    monkeypatch.setattr(values, "value_sql", lambda one, sources: "SELECT")
-    edge: Any = SimpleNamespace(query=lambda sql: [found])
-    asked: Any = [SimpleNamespace(name="v")]
-    sources: Any = {}
-    assert values.ask_values(edge, asked, sources) == literals
+def test_bytes_that_are_no_text_have_no_literal(found: tuple[str | None, str], literal: str | None) -> None:
+    assert literal_of([found]) == literal
+    assert literal_of([]) is None
