@@ -186,6 +186,9 @@ def test_bounds_of_keys_are_named_until_they_are_known(data: duckdb.DuckDBPyConn
     text = {stage.name: text for stage, text in printed(stages_of(by_keys("q03", data)))}["rows"]
     assert "BETWEEN :least_key_0 AND :greatest_key_0" in text
     assert "FROM :affected_keys AS" in text
+    looked_up = {stage.name: text for stage, text in printed(stages_of(by_sums("q04", data)))}
+    assert "BETWEEN :least_key_0_0 AND :greatest_key_0_0" in looked_up["gathered_1"]
+    assert "FROM :touched_1 AS" in looked_up["gathered_1"]
 
 
 def test_more_keys_than_pay_end_it_before_it_writes(
