@@ -179,8 +179,12 @@ class Aggregate:
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
 
     @property
+    def items(self) -> tuple[tuple[str, exp.Expression], ...]:
+        return (*self.groups, *self.aggregates)
+
+    @property
     def output(self) -> tuple[str, ...]:
-        return tuple(identifier for identifier, _ in (*self.groups, *self.aggregates))
+        return tuple(identifier for identifier, _ in self.items)
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,10 @@ class UnionAll:
     columns: tuple[str, ...]
 
     @property
+    def parts(self) -> tuple[Node, ...]:
+        return self.children
+
+    @property
     def output(self) -> tuple[str, ...]:
         return self.columns
 
@@ -214,6 +222,10 @@ class SetOperation:
     right: Node
     operator: str
     columns: tuple[str, ...]
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
 
     @property
     def output(self) -> tuple[str, ...]:

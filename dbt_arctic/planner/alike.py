@@ -20,16 +20,20 @@ from dbt_arctic.planner.algebra import (
     Filter,
     Generate,
     Join,
+    Limit,
     Node,
     Project,
+    Restrict,
     Scan,
     SetOperation,
     Subquery,
     UnionAll,
+    Values,
     Window,
     map_children,
     walk,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.columns import all_expressions, line_of_column
 from dbt_arctic.planner.dialect import Moment
 from dbt_arctic.planner.function_types import (
@@ -278,15 +282,17 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             case Scan():
                 known.update({name: type_text(scanned[name]) for name in part.output if name in scanned})
             case Project() | Window() | Aggregate():
-                items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
-                made = ((name, of_value(value)) for name, value in items)
+                made = ((name, of_value(value)) for name, value in part.items)
                 known.update({name: type_ for name, type_ in made if type_ is not None})
-            case Generate() if (element := of_elements(part.function)) is not None:
-                known.update(dict.fromkeys(part.columns, element))
-            case UnionAll():
-                known.update(_of_parts(part.columns, part.children, known))
-            case SetOperation():
-                known.update(_of_parts(part.columns, (part.left, part.right), known))
+            case Generate():
+                element = of_elements(part.function)
+                known.update(dict.fromkeys(part.columns, element) if element is not None else {})
+            case UnionAll() | SetOperation():
+                known.update(_of_parts(part.columns, part.parts, known))
+            case Values():
+                known.update(conservative({}, "the types of constant rows follow from all of them together"))
+            case Filter() | Join() | Restrict() | Limit():
+                pass  # They have no columns but those of their inputs.
     return known
 
 

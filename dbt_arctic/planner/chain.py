@@ -12,7 +12,23 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Join, Node, Project, Scan, UnionAll, scans
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+    scans,
+)
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import has_moved
 from dbt_arctic.planner.near import near
@@ -126,7 +142,9 @@ def changed_rows(node: Node, facts: Facts) -> Count:
             return UNKNOWN if by_itself else changed_rows(node.child, facts)
         case UnionAll():
             return sum((changed_rows(child, facts) for child in node.children), NONE)
-        case Join() if node.kind == "inner":
+        case Join():
+            if node.kind != "inner":
+                return conservative(UNKNOWN, "a row may be lost or gained because the other side has changed")
             relations, conditions = flattened(node)
             counts = NONE
             for place, relation in enumerate(relations):
@@ -135,8 +153,14 @@ def changed_rows(node: Node, facts: Facts) -> Count:
                 *_, last = _steps(own, others, conditions, facts)
                 counts += last.after if own.count.rows else NONE
             return counts
-        case _:
-            return UNKNOWN
+        case Aggregate() | Window() | SetOperation() | Limit():
+            return conservative(UNKNOWN, "one changed row can change many rows")
+        case Generate():
+            return conservative(UNKNOWN, "one changed row may become any number of rows")
+        case Restrict():
+            return conservative(UNKNOWN, "rules make it, after this has been asked")
+        case Values():
+            return NONE  # Constants do not change.
 
 
 def _steps(

@@ -23,6 +23,7 @@ from dbt_arctic.planner.algebra import (
     Scan,
     SetOperation,
     UnionAll,
+    Values,
     Window,
     children,
     map_children,
@@ -34,19 +35,44 @@ from dbt_arctic.planner.scalars import columns_of
 
 def expressions(node: Node) -> Iterator[exp.Expression]:
     """The expressions of an operator over its inputs; those that link a subquery are not among them."""
-    if isinstance(node, Project):
-        yield from (value for _, value in node.items)
-    elif isinstance(node, Filter | Join):
-        yield from node.conditions
-    elif isinstance(node, Aggregate):
-        yield from (value for _, value in (*node.groups, *node.aggregates))
-    elif isinstance(node, Window):
-        yield from (value for _, value in node.items)
-        yield from node.partition
-    elif isinstance(node, Generate):
-        yield node.function
-    elif isinstance(node, Limit):
-        yield from node.order
+    match node:
+        case Project() | Aggregate():
+            yield from (value for _, value in node.items)
+        case Filter() | Join():
+            yield from node.conditions
+        case Window():
+            yield from (value for _, value in node.items)
+            yield from node.partition
+        case Generate():
+            yield node.function
+        case Limit():
+            yield from node.order
+        case Scan() | Values() | Restrict() | UnionAll() | SetOperation():
+            pass  # Only names of columns; the pairs of a Restrict are told by named_columns.
+
+
+def named_columns(node: Node) -> frozenset[str]:
+    """The columns that an operator names outside its expressions and subqueries."""
+    match node:
+        case Restrict():
+            return columns_of(*(value for value, _ in node.pairs)) | {name for _, name in node.pairs}
+        case UnionAll() | SetOperation():
+            return frozenset(name for child in node.parts for name in child.output)
+        case (
+            Scan() | Values() | Project() | Filter() | Join() | Aggregate() | Window() | Generate() | Limit()
+        ):
+            return frozenset()
+
+
+def computed(node: Node) -> tuple[tuple[str, exp.Expression], ...]:
+    """The columns that an operator computes by an expression, with this."""
+    match node:
+        case Project() | Aggregate() | Window():
+            return node.items
+        case Scan() | Values() | Filter() | Join() | Restrict() | UnionAll() | SetOperation() | Limit():
+            return ()
+        case Generate():
+            return ()  # One value of the expression makes several rows, and may make several columns.
 
 
 def all_expressions(node: Node) -> Iterator[exp.Expression]:
@@ -66,11 +92,7 @@ def used_columns(parts: Iterable[Node]) -> frozenset[str]:
             found |= columns_of(*expressions(node))
             for subquery in getattr(node, "subqueries", ()):
                 found |= columns_of(*subquery.links, subquery.value, subquery.operand)
-            if isinstance(node, Restrict):
-                found |= columns_of(*(value for value, _ in node.pairs))
-                found.update(name for _, name in node.pairs)
-            elif isinstance(node, UnionAll | SetOperation):
-                found.update(name for child in children(node) for name in child.output)
+            found |= named_columns(node)
     return frozenset(found)
 
 
@@ -126,8 +148,7 @@ def line_within(node: Node) -> Line:
 def line_of_column(node: Node, name: str) -> Line:
     """The line at which a column is selected; 0 where it is not known, as for those of a star."""
     for part in walk(node):
-        items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else ()
-        for identifier, value in part.items if isinstance(part, Project | Window) else items:
+        for identifier, value in computed(part):
             if identifier == name:
                 return line_of(value)
     return Line()

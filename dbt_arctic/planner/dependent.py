@@ -10,14 +10,20 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
+    Generate,
     Join,
     Limit,
     Node,
     Project,
+    Restrict,
     Scan,
+    SetOperation,
     SubqueryRef,
+    UnionAll,
+    Values,
     Window,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import function_name, kind_of
 from dbt_arctic.planner.scalars import columns_of, plain
@@ -40,7 +46,9 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
             return dependencies(node.child, facts)
         case Project():
             return _shown(dependencies(node.child, facts), dict(node.items))
-        case Aggregate() if node.grouping_sets is None:
+        case Aggregate():
+            if node.grouping_sets is not None:
+                return conservative([], "a group of one set has the NULLs of another one")
             own = Dependency(frozenset(name for name, _ in node.groups), frozenset(node.output))
             return [own, *_shown(dependencies(node.child, facts), dict(node.groups))]
         case Join():
@@ -48,8 +56,12 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
             kept = {"inner": (node.left, node.right), "right": (node.right,), "full": ()}
             sides = kept.get(node.kind, (node.left,))
             return [one for side in sides for one in dependencies(side, facts)]
-        case _:
-            return []
+        case Generate():
+            return conservative([], "those of the child would hold; no rule has needed them yet")
+        case Restrict():
+            return conservative([], "rules make it, after this has been asked")
+        case Values() | UnionAll() | SetOperation():
+            return conservative([], "nothing is known of constants, nor of rows from several parts")
 
 
 def without_dependent(columns: Mapping[str, exp.Expression], known: list[Dependency]) -> frozenset[str]:
@@ -91,8 +103,12 @@ def numbered(node: Node, name: str) -> frozenset[str] | None:
             if None in by or function_name(item.this) != "row_number":
                 return None
             return frozenset(one for one in by if one is not None)
-        case _:
-            return None
+        case Join() | Generate() | Restrict():
+            return conservative(
+                None, "they may repeat or leave out rows; the number is asked for right above"
+            )
+        case Scan() | Values() | Aggregate() | UnionAll() | SetOperation():
+            return None  # Their columns are no numbers that a window has given.
 
 
 def _is_of(value: exp.Expression, columns: frozenset[str]) -> bool:

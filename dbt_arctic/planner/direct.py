@@ -16,15 +16,21 @@ from dbt_arctic.planner.algebra import (
     OF_CHANGES,
     Aggregate,
     Filter,
+    Generate,
     Join,
+    Limit,
     Node,
     Project,
     Restrict,
     Scan,
+    SetOperation,
     UnionAll,
+    Values,
+    Window,
     map_children,
     scans,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import plain
 
@@ -91,13 +97,16 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
             return origins(node.child, names)
         case Project():
             return _below(node.child, names, dict(node.items))
-        case Aggregate() if node.grouping_sets is None:
+        case Aggregate():
+            if node.grouping_sets is not None:
+                return conservative(None, "a group of a set that does not have the column is NULL there")
             return _below(node.child, names, dict(node.groups))
         case Join():
             if set(names) <= set(node.left.output) and node.kind in ("inner", "left", "semi"):
                 return origins(node.left, names)
             if set(names) <= set(node.right.output) and node.kind == "inner":
                 return origins(node.right, names)
+            return None
         case UnionAll():
             found: frozenset[Origin] = frozenset()
             for child in node.children:
@@ -107,7 +116,8 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
                     return None
                 found |= part
             return found
-    return None
+        case Values() | Window() | SetOperation() | Generate() | Limit():
+            return conservative(None, "affected keys that come by it are looked up in the table")
 
 
 def _below(

@@ -19,6 +19,7 @@ from dbt_arctic.planner.algebra import (
     Limit,
     Node,
     Project,
+    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
@@ -26,6 +27,7 @@ from dbt_arctic.planner.algebra import (
     Values,
     Window,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.moment import before, moves
 from dbt_arctic.planner.scalars import column, columns_of, equalities
@@ -63,7 +65,8 @@ def either(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None:
             return _generate(node, wanted, facts)
         case Limit():
             return either(node.child, wanted, facts)
-    return None
+        case Restrict():
+            return conservative(None, "rules make it of what this returns; no query has it")
 
 
 def _only(node: Node, wanted: tuple[str, ...]) -> Node:

@@ -8,17 +8,9 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dbt_arctic.keyed.comparison import Sort, family, sort_of_type
-from dbt_arctic.planner.algebra import (
-    Aggregate,
-    Node,
-    Project,
-    SetOperation,
-    SubqueryRef,
-    UnionAll,
-    Window,
-    walk,
-)
+from dbt_arctic.planner.algebra import Node, Project, SetOperation, SubqueryRef, UnionAll, walk
 from dbt_arctic.planner.alike import of_its_type
+from dbt_arctic.planner.columns import computed
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.types import sort_of, sorts
 
@@ -40,9 +32,8 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):
         if isinstance(part, UnionAll | SetOperation):
-            inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
             for place, name in enumerate(part.columns):
-                of_parts = [found.get(one.output[place]) for one in inputs]
+                of_parts = [found.get(one.output[place]) for one in part.parts]
                 some = [one for one in of_parts if one != _NOTHING]
                 if len(set(some)) == 1 and some[0] is not None:
                     found[name] = some[0]
@@ -50,8 +41,7 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
                     # Of the one part that has values, whatever these are.
                     found[name] = f"of {name}" if some else _NOTHING
             continue
-        items = dict(part.items) if isinstance(part, Project | Window) else {}
-        items = dict((*part.groups, *part.aggregates)) if isinstance(part, Aggregate) else items
+        items = dict(computed(part))
         for name in part.output:
             made = family(known[name]) if name in known else None
             value = items.get(name)

@@ -24,10 +24,13 @@ from dbt_arctic.planner.algebra import (
     Project,
     Restrict,
     Scan,
+    SetOperation,
     UnionAll,
+    Values,
     Window,
     map_children,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.scalars import equalities, plain
 
@@ -94,7 +97,9 @@ class _Marking:
                 return self._any_of([(node.child, name), *((node.keys, key) for key in paired)])
             case Project():
                 return self._below(node.child, dict(node.items).get(name))
-            case Aggregate() if node.grouping_sets is None:
+            case Aggregate():
+                if node.grouping_sets is not None:
+                    return conservative(None, "a group of a set that does not have the column is NULL there")
                 return self._below(node.child, dict(node.groups).get(name))
             case Join():
                 return self._of_join(node, name)
@@ -103,9 +108,12 @@ class _Marking:
                 parts = [self._origins(child, child.output[place]) for child in node.children]
                 known = [part for part in parts if part is not None]
                 return frozenset().union(*known) if len(known) == len(parts) else None
-            case Filter() | Window() | Generate() | Limit() if name in node.child.output:
-                return self._origins(node.child, name)
-        return None
+            case Filter() | Window() | Generate() | Limit():
+                return self._origins(node.child, name) if name in node.child.output else None
+            case SetOperation():
+                return conservative(None, "its values are of the left side; nobody has asked for them yet")
+            case Values():
+                return None  # Constants are no keys of changed rows.
 
     def _below(self, child: Node, value: exp.Expression | None) -> MetBy | None:
         below = None if value is None else plain(value)
@@ -146,8 +154,11 @@ class _Marking:
                 return replace(node, child=self._told(node.child, name, keys))
             case Project():
                 return replace(node, child=self._told(node.child, plain(dict(node.items)[name]), keys))
-            case Aggregate() if node.grouping_sets is None and name in dict(node.groups):
-                return replace(node, child=self._told(node.child, plain(dict(node.groups)[name]), keys))
+            case Aggregate():
+                group = dict(node.groups).get(name)
+                if node.grouping_sets is not None or group is None:
+                    return conservative(node, "a value of a group needs all rows of the group")
+                return replace(node, child=self._told(node.child, plain(group), keys))
             case UnionAll():
                 place = node.columns.index(name)
                 return replace(
@@ -158,7 +169,15 @@ class _Marking:
                     return replace(node, left=self._told(node.left, name, keys))
                 if name in node.right.output and node.kind in ("inner", "right"):
                     return replace(node, right=self._told(node.right, name, keys))
-        return node
+                return conservative(
+                    node, "without rows of the null side there would be others of the kept side"
+                )
+            case Window() | Limit():
+                return conservative(node, "fewer rows of the child would change the rest")
+            case SetOperation() | Generate():
+                return conservative(node, "they would pass it on; nobody has asked for them yet")
+            case Values():
+                return node  # There is no table to read less of.
 
     def _scan(self, node: Scan, name: str, keys: MetBy) -> Scan:
         upstream, stored = self.facts.upstreams.get(node.source), dict(node.columns)[name]

@@ -7,7 +7,23 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import OF_CHANGES, Filter, Join, Node, Project, Scan, UnionAll
+from dbt_arctic.planner.algebra import (
+    OF_CHANGES,
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+)
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import column, columns_of, plain
 
@@ -42,8 +58,10 @@ def range_of(node: Node, name: str, facts: Facts) -> tuple[str, str] | None:
             place = node.columns.index(name)
             found = {range_of(child, child.output[place], facts) for child in node.children}
             return found.pop() if len(found) == 1 else None
-        case _:
-            return None
+        case Restrict() | Aggregate() | Limit():
+            return conservative(None, "they pass ranges on; changed rows do not come by them yet")
+        case Values() | Window() | SetOperation() | Generate():
+            return conservative(None, "a column may be computed, or of another side")
 
 
 def _filtered(node: Node, conditions: tuple[exp.Expression, ...]) -> Node:

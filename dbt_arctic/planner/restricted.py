@@ -21,7 +21,12 @@ def restricted(node: Node, pairs: Pairs, keys: Node) -> Node:
 
 @singledispatch
 def restricted_rule(node: Node, pairs: Pairs, keys: Node) -> Node:
-    """The rule of an operator; each file of ``rules`` registers its own. Otherwise joined with the keys."""
+    """The rule of an operator; each file of ``rules`` registers its own."""
+    raise NotImplementedError(f"no rule for {type(node).__name__}")
+
+
+def joined_with_keys(node: Node, pairs: Pairs, keys: Node) -> Node:
+    """All rows of an operator, joined with the keys: right for any operator."""
     return Restrict(node, some_of(keys, pairs), pairs)
 
 

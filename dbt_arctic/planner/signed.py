@@ -22,17 +22,21 @@ from dbt_arctic.planner.algebra import (
     Filter,
     Generate,
     Join,
+    Limit,
     Node,
     Project,
+    Restrict,
     Scan,
     SetOperation,
     State,
     Subquery,
     SubqueryRef,
     UnionAll,
+    Values,
     Window,
     scans,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.chain import NONE, Chain, changed_rows, flattened, is_met_by_few, joined
 from dbt_arctic.planner.confined import confined
 from dbt_arctic.planner.facts import Facts
@@ -77,7 +81,19 @@ def signed(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = Non
 
 @singledispatch
 def signed_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
-    return _compared(node, wanted, facts, values)
+    """The rule of an operator."""
+    raise NotImplementedError(f"no rule for {type(node).__name__}")
+
+
+@signed_rule.register(Aggregate)
+@signed_rule.register(Window)
+@signed_rule.register(SetOperation)
+@signed_rule.register(Limit)
+@signed_rule.register(Restrict)
+@signed_rule.register(Values)
+def _not_passed_on(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    rows = _compared(node, wanted, facts, values)
+    return conservative(rows, "one changed row can change many rows: all rows of its values are compared")
 
 
 @signed_rule.register
@@ -243,8 +259,10 @@ def _confining(node: Node, facts: Facts) -> Wanted:
             links = [link for subquery in _linked(node.subqueries, facts) for link in subquery.links]
             mine = set(node.child.output)
             return tuple(dict.fromkeys(a for a, b in equalities(links) if a in mine and b not in mine))
-        case _:
-            return ()
+        case Limit():
+            return conservative((), "any row can move another one out of the first rows")
+        case Scan() | UnionAll() | Generate() | Values() | Restrict():
+            return ()  # They pass changes on, or have none, and are not compared.
 
 
 def _showing(node: Node, names: Wanted) -> tuple[Node, Wanted]:

@@ -11,7 +11,22 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Aggregate, Node, Project, SetOperation, UnionAll, walk
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+    walk,
+)
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.scalars import columns_of, plain
 
@@ -31,18 +46,20 @@ def labels(node: Node) -> set[int]:
     for part in walk(node):
         match part:
             case Project() | Aggregate():
-                items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
-                for name, value in items:
+                for name, value in part.items:
                     source = plain(value)
                     if name not in used:
                         found.add(id(value))
                     elif source is not None:
                         used.add(source)
             case UnionAll() | SetOperation():
-                parts = part.children if isinstance(part, UnionAll) else (part.left, part.right)
                 for place, name in enumerate(part.columns):
                     if name in used:
-                        used.update(one.output[place] for one in parts)
+                        used.update(one.output[place] for one in part.parts)
+            case Window() | Generate():
+                pass  # What their expressions compute with is in ``used`` already.
+            case Scan() | Values() | Filter() | Join() | Restrict() | Limit():
+                pass  # They name no column anew.
     return found
 
 

@@ -13,16 +13,22 @@ from sqlglot import exp
 from dbt_arctic.keyed.comparison import Sort, sort_of_type
 from dbt_arctic.planner.algebra import (
     Aggregate,
+    Filter,
     Generate,
+    Join,
+    Limit,
     Node,
     Project,
+    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
     UnionAll,
+    Values,
     Window,
     walk,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.functions import function_name
 from dbt_arctic.planner.scalars import whole_type
 
@@ -85,24 +91,26 @@ def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
     known: dict[str, Sort] = {}
     for part in reversed(list(walk(node))):
         # What stands below comes later in a walk, so that it is known first here.
-        if isinstance(part, Scan):
-            known.update({name: sort_of_type(scanned.get(name, "")) for name in part.output})
-        elif isinstance(part, Project):
-            values = [
-                sort_of(one.value, known) if one.value is not None and one.kind == "scalar" else "other"
-                for one in part.subqueries
-            ]
-            known.update({name: sort_of(value, known, values) for name, value in part.items})
-        elif isinstance(part, Aggregate):
-            known.update({name: sort_of(value, known) for name, value in (*part.groups, *part.aggregates)})
-        elif isinstance(part, Window):
-            known.update({name: sort_of(value, known) for name, value in part.items})
-        elif isinstance(part, UnionAll | SetOperation):
-            inputs = part.children if isinstance(part, UnionAll) else (part.left, part.right)
-            for place, name in enumerate(part.columns):
-                known[name] = _widest([known.get(one.output[place], "float") for one in inputs])
-        elif isinstance(part, Generate):
-            known.update(dict.fromkeys(part.columns, _of_elements(part.function, known)))
+        match part:
+            case Scan():
+                known.update({name: sort_of_type(scanned.get(name, "")) for name in part.output})
+            case Project():
+                values = [
+                    sort_of(one.value, known) if one.value is not None and one.kind == "scalar" else "other"
+                    for one in part.subqueries
+                ]
+                known.update({name: sort_of(value, known, values) for name, value in part.items})
+            case Aggregate() | Window():
+                known.update({name: sort_of(value, known) for name, value in part.items})
+            case UnionAll() | SetOperation():
+                for place, name in enumerate(part.columns):
+                    known[name] = _widest([known.get(one.output[place], "float") for one in part.parts])
+            case Generate():
+                known.update(dict.fromkeys(part.columns, _of_elements(part.function, known)))
+            case Values():
+                known.update(conservative({}, "what is not known counts as a float"))
+            case Filter() | Join() | Restrict() | Limit():
+                pass  # They have no columns but those of their inputs.
     return known
 
 
@@ -159,7 +167,8 @@ def sort_of(
         case exp.If():
             parts = [expression.args["true"], expression.args.get("false")]
             return _widest([of(part) for part in parts if part is not None])
-    return _of_function(expression, of)
+        case _:
+            return _of_function(expression, of)
 
 
 def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort]) -> Sort:

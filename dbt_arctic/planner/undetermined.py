@@ -21,6 +21,7 @@ from dbt_arctic.planner.algebra import (
     Limit,
     Node,
     Project,
+    Restrict,
     Scan,
     SetOperation,
     Subquery,
@@ -28,9 +29,9 @@ from dbt_arctic.planner.algebra import (
     UnionAll,
     Values,
     Window,
-    children,
 )
 from dbt_arctic.planner.alike import types_of_columns
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.determined import causes_in, first_rows_are_known, float_sum, ties
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.functions import SUMS, function_name
@@ -137,9 +138,10 @@ class _Following:
                 return self._of_join(node)
             case SetOperation():
                 return _of_sides(node, (node.left, node.right), [self.of(node.left), self.of(node.right)])
-            case _:
-                sides = [self.of(child) for child in children(node)]
-                return _others(node, _worst(why for side in sides for why in (side.rows, *side.why.values())))
+            case Restrict():
+                sides = [self.of(node.child), self.of(node.keys)]
+                reason = _worst(why for side in sides for why in (side.rows, *side.why.values()))
+                return conservative(_others(node, reason), "rules make it; no query has it")
 
     def _of_project(self, node: Project) -> _Open:
         child = self.of(node.child)

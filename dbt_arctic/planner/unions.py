@@ -14,18 +14,25 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra import (
     Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
     Node,
     Project,
+    Restrict,
     Scan,
     SetOperation,
     SubqueryRef,
     UnionAll,
+    Values,
     Window,
     map_children,
     walk,
 )
 from dbt_arctic.planner.alike import may_be_decimal, tells_types, types_of_columns
-from dbt_arctic.planner.columns import all_expressions, line_of_column
+from dbt_arctic.planner.analysis import conservative
+from dbt_arctic.planner.columns import all_expressions, computed, line_of_column
 from dbt_arctic.planner.dialect import verbatim
 from dbt_arctic.planner.families import families_of
 from dbt_arctic.planner.reasons import CannotPlan, line_of
@@ -93,15 +100,13 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
     families = families_of(node, known, types)
     by_type = wraps or tells_types(node)
     for part in reversed(list(walk(node))):
-        match part:
-            case UnionAll():
-                mixed.update(_mixed(part.columns, part.children, shapes))
-            case SetOperation():
-                made = _mixed(part.columns, (part.left, part.right), shapes)
+        if isinstance(part, UnionAll | SetOperation):
+            made = _mixed(part.columns, part.parts, shapes)
+            if isinstance(part, SetOperation):
                 for name in made.keys() - families.keys():
                     column = part.right.output[part.columns.index(name)]
                     raise _unlike(made[name], known, line_of_column(part.right, column))
-                mixed.update(made)
+            mixed.update(made)
         for expression in all_expressions(part):
             for found in expression.find_all(exp.Column):
                 parts = mixed.get(found.name)
@@ -120,11 +125,9 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
                     "cast the column to one type in each part",
                     line_of(expression),
                 )
-        items = part.groups if isinstance(part, Aggregate) else ()
-        items = part.items if isinstance(part, Project | Window) else items
         carried = {
             name: mixed[value.name]
-            for name, value in items
+            for name, value in computed(part)
             if isinstance(value, exp.Column) and value.name in mixed
         }
         mixed.update(carried)
@@ -213,14 +216,13 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
             case Scan():
                 made = {name: known.get(name, _UNKNOWN) for name in part.output}
             case Project() | Window() | Aggregate():
-                items = (*part.groups, *part.aggregates) if isinstance(part, Aggregate) else part.items
-                made = {name: known.get(name) or of(value) for name, value in items}
-            case UnionAll():
-                made = _same_shape(part.columns, part.children, shapes)
-            case SetOperation():
-                made = _same_shape(part.columns, (part.left, part.right), shapes)
-            case _:
-                continue
+                made = {name: known.get(name) or of(value) for name, value in part.items}
+            case UnionAll() | SetOperation():
+                made = _same_shape(part.columns, part.parts, shapes)
+            case Values() | Generate():
+                made = conservative({}, "a column whose shape is not known is taken to have another type")
+            case Filter() | Join() | Restrict() | Limit():
+                made = {}  # They have no columns but those of their inputs.
         shapes.update({name: shape for name, shape in made.items() if shape != _UNKNOWN})
     return shapes
 

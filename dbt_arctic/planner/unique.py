@@ -10,15 +10,21 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
+    Generate,
     Join,
     Limit,
     Node,
     Project,
+    Restrict,
     Scan,
+    SetOperation,
+    UnionAll,
+    Values,
     Window,
     scans,
     walk,
 )
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.dependent import dependencies, key_of, numbered, under, without_dependent
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import equalities, plain
@@ -71,8 +77,12 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
             return frozenset({frozenset(groups), without_dependent(groups, dependencies(node.child, facts))})
         case Join():
             return _of_join(node, facts)
-        case _:
-            return _NONE
+        case Generate():
+            return conservative(_NONE, "one row of the child becomes several")
+        case Restrict():
+            return conservative(_NONE, "rules make it, after this has been asked")
+        case Values() | UnionAll() | SetOperation():
+            return conservative(_NONE, "nothing is known of constants, nor of rows from several parts")
 
 
 def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:

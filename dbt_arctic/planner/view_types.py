@@ -12,8 +12,23 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dbt_arctic.planner.algebra import Aggregate, Node, Project, SetOperation, UnionAll
+from dbt_arctic.planner.algebra import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+)
 from dbt_arctic.planner.alike import types_of_columns
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.dialect import verbatim
 from dbt_arctic.planner.nested_types import type_text
 from dbt_arctic.planner.query import Built
@@ -117,16 +132,15 @@ class _InParts:
             case UnionAll() | SetOperation():
                 by_row = compared or isinstance(node, SetOperation)
                 place = node.columns.index(name)
-                parts = node.children if isinstance(node, UnionAll) else (node.left, node.right)
                 return all(
                     _keeps(self.known.get(part.output[place]), type_)
                     or _is_null(part, part.output[place])
                     or (not by_row and type_ in _WAYS)
                     or self.may(part, part.output[place], type_, compared=by_row)
-                    for part in parts
+                    for part in node.parts
                 )
-            case _:
-                return False
+            case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
+                return conservative(False, "only what brings parts to one type is cast in its parts")
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
         """A set operation that gives columns of these types, each part by itself: what is asked of a column
@@ -143,10 +157,12 @@ class _InParts:
                 return replace(node, left=left, right=right)
             case Project():
                 items = node.items
-            case Aggregate() if not node.aggregates and node.grouping_sets is None:
+            case Aggregate():
+                if node.aggregates or node.grouping_sets is not None:
+                    return conservative(None, "an aggregate has a type of its own")
                 items = node.groups
-            case _:
-                return None
+            case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
+                return conservative(None, "only what brings parts to one type is cast in its parts")
         wanted: dict[str, set[str]] = {}
         for name, value in items:
             wanted.setdefault(plain(value) or "", set()).add(types.get(name, ""))

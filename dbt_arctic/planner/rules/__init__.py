@@ -17,9 +17,11 @@ from dbt_arctic.planner.rules import (
     join,
     limit,
     project,
+    restrict,
     scan,
     set_operation,
     union,
+    values,
     window,
 )
 
@@ -30,8 +32,10 @@ __all__ = [
     "join",
     "limit",
     "project",
+    "restrict",
     "scan",
     "set_operation",
     "union",
+    "values",
     "window",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dbt_arctic.planner.algebra import Limit
+from dbt_arctic.planner.algebra import Limit, Node
+from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.reasons import CannotPlan, first_line
+from dbt_arctic.planner.restricted import Pairs, joined_with_keys, restricted_rule
 from dbt_arctic.planner.touched import Touched, Wanted, touched_rule
 
 
@@ -16,3 +18,9 @@ def _touched(node: Limit, wanted: Wanted, facts: Facts) -> Touched:
         "rank the rows with a window function over a PARTITION BY, or leave the LIMIT to the reader",
         first_line(node.limit, node.offset, *node.order),
     )
+
+
+@restricted_rule.register
+def _restricted(node: Limit, pairs: Pairs, keys: Node) -> Node:
+    rows = joined_with_keys(node, pairs, keys)
+    return conservative(rows, "of fewer rows others would be the first")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_arctic.planner.algebra import Scan
+from dbt_arctic.planner.algebra import Node, Scan
 from dbt_arctic.planner.facts import Facts
+from dbt_arctic.planner.restricted import Pairs, joined_with_keys, restricted_rule
 from dbt_arctic.planner.touched import Touched, Wanted, only, touched_rule
 
 
@@ -22,3 +23,8 @@ def _touched(node: Scan, wanted: Wanted, facts: Facts) -> Touched:
         (only(replace(node, state="minus"), wanted),),
         (only(replace(node, state="plus"), wanted),),
     )
+
+
+@restricted_rule.register
+def _restricted(node: Scan, pairs: Pairs, keys: Node) -> Node:
+    return joined_with_keys(node, pairs, keys)

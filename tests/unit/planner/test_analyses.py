@@ -1,0 +1,202 @@
+"""Every analysis of the planner has an entry for every operator, and each analysis is listed here.
+
+What a function does with operators is read from the source, so that a new one cannot be forgotten.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dbt_arctic.planner
+from dbt_arctic.planner.analysis import OPERATORS
+
+ANALYSES = {
+    "alike:types_of_columns": "the types of columns",
+    "chain:changed_rows": "how many rows have changed",
+    "columns:computed": "the columns that it computes",
+    "columns:expressions": "its expressions",
+    "columns:named_columns": "columns that it names outside expressions",
+    "dependent:dependencies": "functional dependencies",
+    "dependent:numbered": "what a row_number() counts by",
+    "direct:origins": "the changed rows that a column's values are of",
+    "either:either": "rows of the old or the new state",
+    "met:_Marking._origins": "the changed keys that a column's values are",
+    "met:_Marking._told": "the scan that a condition on keys reaches",
+    "near:range_of": "the range of a column of changed rows",
+    "render:Renderer._select": "its SQL",
+    "restricted:restricted_rule": "its rows that meet some keys",
+    "signed:_confining": "the columns by whose values a change is confined",
+    "signed:signed_rule": "the rows that it gains and loses",
+    "texts:labels": "strings that are only shown",
+    "touched:touched_rule": "the rows that a change can touch",
+    "types:sorts": "columns that are floats",
+    "undetermined:_Following.of": "the columns that two runs may have otherwise",
+    "unions:_shapes": "what the type of a column follows from",
+    "unique:unique_keys": "the columns that identify a row",
+    "view_types:_InParts.may": "whether a cast can move into the parts of a union",
+    "view_types:_InParts.of": "the union with casts in its parts",
+}
+"""Module and function of each analysis, and what it tells of an operator."""
+
+SHAPES = {
+    "alike:with_true_equalities.change": "changes conditions and subqueries, by who has such fields",
+    "chain:_is_filtered": "a filter below projections; a guess about costs",
+    "chain:_rows_of_one": "a table below filters and projections; else its size counts as unknown",
+    "columns:all_expressions": "the operators with subqueries; checked below",
+    "confined:_parts": "a filtered inner join; anything else is one relation",
+    "determined:_causes": "what only Filter, Limit and Window are asked",
+    "direct:whole_log": "groups and projections of a scan; else the keys are looked up",
+    "direct:with_logged_rows.change": "a restricted scan; anything else is read as it is",
+    "facts:Facts.before": "only a scan has a state, and only a filter a time that moves",
+    "families:families_of": "the parts of a set operation, and the value of a scalar subquery",
+    "gathered:_looked_up": "a restricted scan; anything else is read as it is",
+    "inner:_Swap.node": "the aggregate that is stored, and what may have a subquery with it",
+    "inner:_ends_in": "what the query ends in; anything else is no sum",
+    "inner:_is_worth": "scans, unions and inner joins with conditions; anything else is not stored",
+    "met:_Marking.marked": "the two operators that look up keys",
+    "narrowed:_Swap._subquery": "a filtered scan; anything else is left as it is",
+    "narrowed:_Swap.node": "what may have a subquery",
+    "narrowed:_is_choice": "scans and inner joins with conditions; anything else is not stored",
+    "narrowed:_origin": "a column through projections; else its table is not known",
+    "narrowed:_places": "an inner join with a table; anything else is no place for a state",
+    "near:_filtered": "an inner join or a filter, below which a condition moves; else it stays above",
+    "regrouped:_stored": "what regrouped:_table has let pass",
+    "regrouped:_table": "a table below filters and projections; anything else is not regrouped",
+    "split:_aggregate": "an aggregate that split has found",
+    "split:_filled": "the projections above a state",
+    "split:_unlimited": "the projections and the limit above a state",
+    "split:split": "an aggregate below projections, filters and a limit; anything else has no such state",
+    "sums:_roles": "an aggregate below projections; anything else is no sum",
+    "unions:refuse_mixed": "the two set operations",
+    "unions:with_typed_nulls.typed": "the parts of a union; anything else has no untyped NULL to type",
+}
+"""Functions that look for one shape of a tree, and what another shape means to them."""
+
+NAMES = frozenset(operator.__name__ for operator in OPERATORS)
+MODULES = {
+    module.name.removeprefix("dbt_arctic.planner."): importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(dbt_arctic.planner.__path__, "dbt_arctic.planner.")
+}
+
+
+def functions(tree: ast.AST, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for child in ast.iter_child_nodes(tree):
+        inside = (*path, child.name) if isinstance(child, ast.FunctionDef | ast.ClassDef) else path
+        if isinstance(child, ast.FunctionDef):
+            yield ".".join(inside), child
+        yield from functions(child, inside)
+
+
+def own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """What a function is made of, without the functions inside it."""
+    found = list(ast.iter_child_nodes(function))
+    while found:
+        node = found.pop()
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node
+            found.extend(ast.iter_child_nodes(node))
+
+
+def named(pattern: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(pattern) if isinstance(node, ast.Name)} & NAMES
+
+
+def entries(match: ast.Match) -> set[str]:
+    """The operators that always have a case of their own."""
+    patterns = [case.pattern for case in match.cases if case.guard is None]
+    listed = [
+        part
+        for pattern in patterns
+        for part in (pattern.patterns if isinstance(pattern, ast.MatchOr) else [pattern])
+    ]
+    return {name for part in listed if isinstance(part, ast.MatchClass) for name in named(part.cls)}
+
+
+def found() -> tuple[dict[str, list[set[str]]], set[str]]:
+    """The entries of each match over operators; and the functions that ask for several by ``isinstance``."""
+    matches: dict[str, list[set[str]]] = {}
+    shapes: set[str] = set()
+    for module, loaded in MODULES.items():
+        for name, function in functions(ast.parse(Path(str(loaded.__file__)).read_text())):
+            asked: set[str] = set()
+            for node in own(function):
+                if isinstance(node, ast.Match) and any(named(case.pattern) for case in node.cases):
+                    matches.setdefault(f"{module}:{name}", []).append(entries(node))
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                    asked |= named(node.args[1])
+            if len(asked) > 1:
+                shapes.add(f"{module}:{name}")
+    return matches, shapes
+
+
+MATCHES, ASKING = found()
+
+
+def dispatchers() -> dict[str, Any]:
+    """The functions that operators register with, from the module that defines each."""
+    return {
+        f"{name}:{attribute}": value
+        for name, module in MODULES.items()
+        for attribute, value in vars(module).items()
+        if hasattr(value, "registry") and value.__module__ == module.__name__
+    }
+
+
+def missing(analysis: str) -> list[str]:
+    """The operators without an entry."""
+    dispatcher = dispatchers().get(analysis)
+    if dispatcher is not None:
+        return sorted(one.__name__ for one in OPERATORS if one not in dispatcher.registry)
+    return sorted({name for one in MATCHES[analysis] for name in NAMES - one})
+
+
+def test_each_analysis_is_listed_and_what_is_listed_is_there() -> None:
+    assert sorted({*MATCHES, *dispatchers()}) == sorted(ANALYSES)
+
+
+@pytest.mark.parametrize("analysis", ANALYSES)
+def test_an_analysis_has_an_entry_for_each_operator(analysis: str) -> None:
+    assert missing(analysis) == []
+
+
+def test_no_analysis_has_a_case_for_whatever_is_left() -> None:
+    wild = [
+        name
+        for module, loaded in MODULES.items()
+        for name, function in functions(ast.parse(Path(str(loaded.__file__)).read_text()))
+        if f"{module}:{name}" in MATCHES
+        for node in own(function)
+        if isinstance(node, ast.Match) and any(named(case.pattern) for case in node.cases)
+        if any(isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None for case in node.cases)
+    ]
+    assert wild == []
+
+
+def test_a_function_that_asks_for_several_operators_says_what_others_mean_to_it() -> None:
+    assert sorted(ASKING - MATCHES.keys()) == sorted(SHAPES)
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: str(operator.__name__))
+def test_inputs_of_an_operator_are_found_by_their_names(operator: type) -> None:
+    """``algebra.children`` and ``map_children`` know an input by the name of its field."""
+    holding = {
+        field.name
+        for field in dataclasses.fields(operator)
+        if "Node" in str(field.type) or "Subquery" in str(field.type)
+    }
+    assert holding <= {"child", "left", "right", "keys", "children", "subqueries"}
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: str(operator.__name__))
+def test_only_filters_and_projections_have_subqueries(operator: type) -> None:
+    """``columns.all_expressions`` and the patterns above ask these two for subqueries."""
+    has = "subqueries" in {field.name for field in dataclasses.fields(operator)}
+    assert has == (operator.__name__ in ("Filter", "Project"))
