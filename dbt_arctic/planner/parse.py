@@ -15,6 +15,7 @@ from dbt_arctic.planner.aliases import rename_hidden
 from dbt_arctic.planner.dialect import verbatim, with_signs, with_suffixes
 from dbt_arctic.planner.functions import SESSION, TIME
 from dbt_arctic.planner.misread import said_alike
+from dbt_arctic.planner.named_windows import with_written_windows
 from dbt_arctic.planner.quantifiers import tell_quantifiers
 from dbt_arctic.planner.query import Schemas
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
@@ -197,7 +198,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     :raises CannotPlan: a name could not be resolved.
     """
     known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
-    made = said_alike(tree, schemas, known)
+    made = said_alike(with_written_windows(tree), schemas, known)
     rename_hidden(made, known)
     for node in list(made.find_all(exp.Column)):
         name = node.name.lower()

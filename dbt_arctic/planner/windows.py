@@ -8,7 +8,6 @@ from dbt_arctic.planner.algebra import Node, Window
 from dbt_arctic.planner.builder import QueryBuilder
 from dbt_arctic.planner.dialect import to_sql
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.refused import refused
 from dbt_arctic.planner.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.syntax import core
 
@@ -26,8 +25,6 @@ def windows(
             if text not in known:
                 converted = builder.plain_expression(node_, scope)
                 assert isinstance(converted, exp.Window)
-                if converted.args.get("alias"):
-                    raise refused("a named window", "write it out after OVER", node_)
                 partition = tuple(converted.args.get("partition_by") or ())
                 key = ", ".join(to_sql(part) for part in partition)
                 wish = function_name(core(converted.this)) or "window"

@@ -48,6 +48,7 @@ OPERATORS = (
     "window",
     "numbered window",
     "window over groups",
+    "named window",
     "explode",
     "posexplode",
     "explode outer",
@@ -399,7 +400,8 @@ class Drawing:
             aggregates.append(f"sum(count(*)) OVER ({part})")
             agg_names.append(self.name("n"))
         pairs = list(zip([*groups, *aggregates], [*names, *agg_names], strict=True))
-        items = ", ".join(f"{value} AS {name}" for value, name in pairs)
+        listed, windows = self.named_windows([f"{value} AS {name}" for value, name in pairs])
+        items = ", ".join(listed)
         if not groups:
             self.operators.add("one group")
             return Drawn(f"SELECT {items} FROM {made.text}{where}", agg_names, [], True)
@@ -419,7 +421,7 @@ class Drawing:
                         f" HAVING {left} IN (SELECT {picked} FROM {other.text})",
                     ]
                 )
-        sql = f"SELECT {items} FROM {made.text}{where} GROUP BY {by}{having}"
+        sql = f"SELECT {items} FROM {made.text}{where} GROUP BY {by}{having}{windows}"
         return Drawn(sql, [*names, *agg_names], names, True)
 
     def grouping(self, groups: list[str], names: list[str]) -> str:
@@ -473,7 +475,29 @@ class Drawing:
             items.append(f"{partition} AS {names[-1]}")
             key.append(names[-1])
         where = self.where(columns, depth)
-        return Drawn(f"SELECT {', '.join(items)} FROM {made.text}{where}", names, key, made.grouped)
+        named, windows = self.named_windows(items)
+        return Drawn(f"SELECT {', '.join(named)} FROM {made.text}{where}{windows}", names, key, made.grouped)
+
+    def named_windows(self, items: list[str]) -> tuple[list[str], str]:
+        """The items with names in place of windows, and the WINDOW clause that defines these.
+
+        With dice of its own: a seed draws the same query with and without names.
+        """
+        dice = random.Random(repr(items))
+        if dice.random() < 0.5:
+            return items, ""
+        defined: dict[str, str] = {}
+
+        def named(found: re.Match[str]) -> str:
+            if dice.random() < 0.2:
+                return found[0]
+            return f" OVER {defined.setdefault(found[1], f'win{len(defined) + 1}')}"
+
+        named_items = [_WINDOW.sub(named, item) for item in items]
+        if not defined:
+            return items, ""
+        self.operators.add("named window")
+        return named_items, " WINDOW " + ", ".join(f"{name} AS ({spec})" for spec, name in defined.items())
 
     def distinct(self, depth: int) -> Drawn:
         inner = self.select(depth)
@@ -511,6 +535,7 @@ _SUBQUERIES = (
 )
 """Some more often, since a change of their value often means that all is computed anew."""
 
+_WINDOW = re.compile(r" OVER \((.*)\)(?= AS \w+$)")
 _TABLE = re.compile(r"\b([abc]) AS t\d+")
 _JOINED = re.compile(r"\b([abc]) AS t\d+ (?:LEFT |RIGHT |FULL )?JOIN \1 AS t\d+")
 

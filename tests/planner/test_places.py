@@ -138,8 +138,17 @@ CASES = [
      "WHERE aid = a.id)) AS s FROM a GROUP BY x",
      "SELECT x, sum(m) AS s FROM (SELECT x, (SELECT max(v) FROM b WHERE aid = a.id) AS m FROM a) t "
      "GROUP BY x"),
-    ("unsupported", "SELECT id,\n sum(x) OVER w AS s -- here\nFROM a\nWINDOW w AS (PARTITION BY y)",
-     "SELECT id, sum(x) OVER (PARTITION BY y) AS s FROM a"),
+    ("unsupported", "SELECT id,\n sum(x) OVER (w ORDER BY id) AS s -- here\nFROM a\n"
+     "WINDOW w AS (PARTITION BY y)",
+     "SELECT id, sum(x) OVER (PARTITION BY y ORDER BY id) AS s FROM a"),
+    ("not-resolved", "SELECT id,\n sum(x) OVER w AS s -- here\nFROM a\nWINDOW W AS (PARTITION BY y)",
+     "SELECT id, sum(x) OVER w AS s FROM a WINDOW w AS (PARTITION BY y)"),
+    ("unsupported", "SELECT id,\n sum(x) OVER w AS s\nFROM a\n"
+     "WINDOW w AS (PARTITION BY y), w AS (ORDER BY id) -- here",
+     "SELECT id, sum(x) OVER w AS s FROM a WINDOW w AS (PARTITION BY y)"),
+    ("unsupported", "SELECT id\nFROM a\nWINDOW w AS (PARTITION BY x)\n"
+     "ORDER BY sum(y) OVER w, id -- here\nLIMIT 3",
+     "SELECT id FROM a ORDER BY sum(y) OVER (PARTITION BY x), id LIMIT 3"),
     ("unsupported", "SELECT x,\n grouping(x) AS g -- here\nFROM a GROUP BY x",
      "SELECT x, 0 AS g FROM a GROUP BY x"),
     ("unsupported", "SELECT DISTINCT x FROM a\nORDER BY y -- here\nLIMIT 3",

@@ -206,6 +206,8 @@ _SYNONYMS = (
     (r"SELECT(?! DISTINCT)", ("SELECT", "SELECT", "SELECT ALL")),
     (r"(?<=\w) AS (?=[gknopqst]\d)", (" AS ", " ")),
     (r"GROUP BY \d+(?:, \d+)*", (r"\g<0>", "GROUP BY ALL")),
+    (r"OVER (win\d)", (r"OVER \1", r"OVER (\1)")),
+    (r"WINDOW (win1) AS ", (r"\g<0>", r"WINDOW \1 AS win0, win0 AS ")),
     (r"CAST\(([\w.]+) AS INT\)", (r"\g<0>", r"INT(\1)", r"\1::INT")),
 )
 _COMPARED = re.compile(r"(<=|>=|<>|!=|[<>=]) (\d+)\b(?! -)")
