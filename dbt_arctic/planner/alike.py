@@ -50,7 +50,7 @@ from dbt_arctic.planner.function_types import (
     OF_TRUTH,
 )
 from dbt_arctic.planner.functions import function_name
-from dbt_arctic.planner.nested_types import of_element, of_field, type_text
+from dbt_arctic.planner.nested_types import is_array, is_map, of_element, of_field, type_text
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import SAME_TYPE, plain
 from dbt_arctic.planner.types import NAMED, WHOLES, sort_of, sorts
@@ -224,7 +224,7 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             return of_field(of_value(value.this), value.name)
         if isinstance(value, exp.Bracket):
             inside, (index, *_) = of_value(value.this), value.expressions
-            if isinstance(index, exp.Literal) and index.is_string and not (inside or "").startswith("map<"):
+            if isinstance(index, exp.Literal) and index.is_string and not is_map(inside):
                 # The field of that name, of a struct or of each in a list.
                 return of_field(inside, index.name)
             return of_element(inside)
@@ -274,7 +274,7 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
             types = {of_value(one) for one in array.iter_expressions()}
             return types.pop() if len(types) == 1 else None
         type_ = of_value(array)
-        return of_element(type_) if type_ is not None and type_.startswith("array<") else None
+        return of_element(type_) if is_array(type_) else None
 
     # What stands below comes later in a walk.
     for part in reversed(list(walk(node))):

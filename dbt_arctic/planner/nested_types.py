@@ -1,4 +1,4 @@
-"""Types of what stands inside of structs, arrays and maps."""
+"""What the text of a type says: its kind, its digits, and the types inside of structs, arrays and maps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from dbt_arctic.keyed.data_type import Atomic, UnreadableType, parse_type
 from dbt_arctic.planner.dialect import verbatim
 
 _LISTS = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST)
@@ -19,6 +20,30 @@ def type_text(type_: str) -> str:
     'struct<userid:int,net:decimal(10,2)>'
     """
     return type_.lower().replace(", ", ",").replace(": ", ":")
+
+
+def is_array(type_: str | None) -> bool:
+    return type_ is not None and type_.startswith("array<")
+
+
+def is_map(type_: str | None) -> bool:
+    return type_ is not None and type_.startswith("map<")
+
+
+def decimal_digits(type_: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal; ``None`` where it is none, or does not say.
+
+    >>> decimal_digits("decimal(10,2)"), decimal_digits("decimal"), decimal_digits("int")
+    ((10, 2), None, None)
+    """
+    try:
+        made = parse_type(type_)
+    except UnreadableType:
+        return None
+    if not isinstance(made, Atomic) or made.kind != "decimal" or len(made.parameters) != 2:
+        return None
+    precision, scale = made.parameters
+    return precision, scale
 
 
 def of_field(type_: str | None, name: str) -> str | None:

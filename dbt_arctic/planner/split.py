@@ -8,7 +8,6 @@ are the first depends on all of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -30,6 +29,7 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.dialect import SameType, expression, to_sql
 from dbt_arctic.planner.distinct import counted_once
+from dbt_arctic.planner.nested_types import decimal_digits
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.scalars import column, plain
@@ -47,7 +47,6 @@ STATE = "\0state"
 
 _EXACT = ("whole", "big", "decimal")
 _NOTHING: Mapping[str, str] = {}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ROWS_OF_AN_AVERAGE = 9
 """Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
 
@@ -66,11 +65,28 @@ class RowsOfState:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What an aggregate is computed from: columns of a state.
+
+    :param total: of its sum, or of its extreme; ``None``: it has none. :param count: of its count, likewise.
+    """
+
+    call: Literal["avg", "count", "max", "min", "sum"]
+    total: str | None
+    count: str | None
+
+    @property
+    def kept(self) -> str | None:
+        """The column that has the aggregate itself; an average has none."""
+        return None if self.call == "avg" else self.count if self.call == "count" else self.total
+
+
+@dataclass(frozen=True)
 class Split:
     """:param state: the state's query; its columns are named as its output.
     :param key: what identifies a row of the state.
     :param above: the operators over it, the outermost first.
-    :param parts: of a state of sums, for each aggregate what it is, and the columns of its sum and its count.
+    :param parts: of a state of sums, for each aggregate what it is computed from.
     :param spare: of a state of sums, columns that nothing above it reads: the other end of an extreme, and
         how many values there are.
     :param is_small: whether it has, as far as its groups tell, few rows.
@@ -84,7 +100,7 @@ class Split:
     key: tuple[str, ...]
     above: tuple[Project | Filter | Limit, ...]
     columns: tuple[tuple[str, str], ...]
-    parts: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
     spare: frozenset[str] = frozenset()
     is_small: bool = False
     around: Node | None = None
@@ -148,7 +164,7 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[s
     node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
     if made.around is not None:
         stored = {name: column(name) for name in made.state.output}
-        sums = {name: types.get(total, "") for name, (_, total, _) in made.parts.items()}
+        sums = {name: types.get(part.total or "", "") for name, part in made.parts.items()}
         node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}, sums))
     elif made.parts:
         node = Project(node, _items(made, types))
@@ -206,10 +222,9 @@ def beside(made: Split) -> dict[str, str] | None:
             assert isinstance(part, Project)
             below = None if below is None else plain(dict(part.items)[below])
         if below is not None and below in made.parts:
-            call, total, count = made.parts[below]
-            is_stored = {"count": count, "avg": ""}.get(call, total)
-            if is_stored and stored[is_stored] == is_stored:
-                stored[is_stored] = name
+            kept = made.parts[below].kept
+            if kept is not None and stored[kept] == kept:
+                stored[kept] = name
     hidden = {name.lower() for name, shown in stored.items() if name == shown}
     named = {name.lower() for name, _ in made.columns}
     named |= {name.lower() for part in made.above for name in part.output}
@@ -251,7 +266,7 @@ def _aggregate(made: Split) -> Aggregate:
 def _items(made: Split, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
     """The aggregates of the query, and its groups, from the columns of its state of sums."""
     groups = [(name, column(name)) for name in made.key if name != ONE]
-    values = [(name, _value(call, total, count, types)) for name, (call, total, count) in made.parts.items()]
+    values = [(name, _value(part, types)) for name, part in made.parts.items()]
     return (*groups, *values)
 
 
@@ -278,7 +293,7 @@ def state_of_sums(
     totals: dict[str, str] = {}
     ends: dict[tuple[str, str], str] = {}
     aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
-    parts: dict[str, tuple[str, str, str]] = {}
+    parts: dict[str, Part] = {}
 
     def counted(value: exp.Expression) -> str:
         text = to_sql(value)
@@ -302,7 +317,7 @@ def state_of_sums(
         if counted_once(call) is not None:
             once = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
             aggregates.append((once, call))
-            parts[name] = ("count", "", once)
+            parts[name] = Part("count", None, once)
             continue
         if isinstance(value, exp.Distinct) or call.args.get("expressions"):
             return None
@@ -312,11 +327,11 @@ def state_of_sums(
             # Where the other end is the same, so many rows have the value: some may leave.
             counted(value)
             low, high = end_of("min", value), end_of("max", value)
-            parts[name] = ("min", low, "") if isinstance(call, exp.Min) else ("max", high, "")
+            parts[name] = Part("min", low, None) if isinstance(call, exp.Min) else Part("max", high, None)
             continue
         if isinstance(call, exp.Count):
             constant = isinstance(value, exp.Star | exp.Literal)
-            parts[name] = ("count", "", ROWS if constant else counted(value))
+            parts[name] = Part("count", None, ROWS if constant else counted(value))
             continue
         if not _sums_exactly(call, sort_of(value, known)):
             return None
@@ -325,13 +340,13 @@ def state_of_sums(
             totals[text] = f"_sum_{len(totals) + 1}"
             aggregates.append((totals[text], exp.Sum(this=value)))
         counter = ROWS if isinstance(value, exp.Literal) else counted(value)
-        parts[name] = ("sum" if isinstance(call, exp.Sum) else "avg", totals[text], counter)
+        parts[name] = Part("sum" if isinstance(call, exp.Sum) else "avg", totals[text], counter)
     state: Node = replace(node, aggregates=tuple(aggregates))
     key = tuple(name for name, _ in node.groups)
     if not key:
         shown = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
         state, key = Project(state, shown), (ONE,)
-    read = {name for _, total, count in parts.values() for name in (total, count)}
+    read = {name for part in parts.values() for name in (part.total, part.count)}
     spare = frozenset(name for name in (*ends.values(), *counts.values()) if name not in read)
     return Split(state, key, tuple(above), query.columns, parts, spare)
 
@@ -355,16 +370,18 @@ def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | 
     return Split(state, tuple(str(name) for name in names), tuple(above[: place + 1]), query.columns)
 
 
-def _value(call: str, total: str, count: str, types: Mapping[str, str]) -> exp.Expression:
+def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
     """An aggregate from its sum and its count, as Spark computes it."""
-    if call == "count":
-        return column(count)
-    if call in ("sum", "min", "max"):
-        return column(total)
-    found = _DECIMAL.fullmatch(types[total])
-    if found is None:
+    if part.total is None:
+        assert part.count is not None
+        return column(part.count)
+    if part.count is None or part.call == "sum":
+        return column(part.total)
+    total, count = part.total, part.count
+    digits = decimal_digits(types[total])
+    if digits is None:
         return expression(f"try_divide(CAST({quoted(total)} AS DOUBLE), CAST({quoted(count)} AS DOUBLE))")
-    precision, scale = int(found[1]), int(found[2])
+    precision, scale = digits
     # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
     if precision == 38 or scale + 4 > 38:
         raise NoState(f"the type of {total} does not tell that of the average")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqlglot import exp
 
 from dbt_arctic.planner.functions import function_name, is_aggregate
+from dbt_arctic.planner.nested_types import is_array, is_map
 from dbt_arctic.planner.reasons import CannotPlan, line_of
 
 
@@ -41,9 +42,9 @@ def names_of_generated(function: exp.Expression, types: Mapping[str, str]) -> li
     """
     name, values = function_name(function), next(function.iter_expressions(), None)
     type_ = types.get(values.name, "") if isinstance(values, exp.Column) else ""
-    if type_.startswith("array<") or (values is not None and function_name(values) in _OF_ARRAYS):
+    if is_array(type_) or (values is not None and function_name(values) in _OF_ARRAYS):
         return {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name or "", [])
-    if type_.startswith("map<"):
+    if is_map(type_):
         return {"explode": ["key", "value"], "posexplode": ["pos", "key", "value"]}.get(name or "", [])
     return []
 

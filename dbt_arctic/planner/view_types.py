@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,13 +29,12 @@ from dbt_arctic.planner.algebra import (
 from dbt_arctic.planner.alike import types_of_columns
 from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.dialect import verbatim
-from dbt_arctic.planner.nested_types import type_text
+from dbt_arctic.planner.nested_types import decimal_digits, type_text
 from dbt_arctic.planner.query import Built
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.scalars import column, plain
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _EXACT = {"float": ("double",), "int": ("double",), "smallint": ("double",), "tinyint": ("double",)}
 _WAYS = ("bigint", "boolean", "int", "timestamp")
 """Types to which a value of any part comes by one way, whatever type the parts have together by now."""
@@ -99,14 +97,13 @@ def _keeps(found: str | None, stored: str) -> bool:
     """
     if found is None or _is_of_type(found, stored):
         return found is not None
-    whole, into = _DIGITS.get(found), _DECIMAL.fullmatch(type_text(stored))
+    whole, into = _DIGITS.get(found), decimal_digits(type_text(stored))
     if whole is not None and stored in _DIGITS:
         return whole <= _DIGITS[stored]
     if into is None:
         return stored in _EXACT.get(found, ())
-    precision, scale = map(int, into.groups())
-    own = _DECIMAL.fullmatch(found)
-    digits, fraction = map(int, own.groups()) if own is not None else (whole or sys.maxsize, 0)
+    precision, scale = into
+    digits, fraction = decimal_digits(found) or (whole or sys.maxsize, 0)
     return fraction <= scale and digits - fraction <= precision - scale
 
 

@@ -57,7 +57,9 @@ def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
     for name in ("changed", "keys"):
         database.connection.execute(f'CREATE OR REPLACE TEMP VIEW "{STATE}@{name}" AS {both}')
     types = types_of_state(database)
-    if any(call == "avg" and types[total].startswith("decimal") for call, total, _ in made.parts.values()):
+    if any(
+        part.call == "avg" and types[str(part.total)].startswith("decimal") for part in made.parts.values()
+    ):
         return Verdict("full", "an average of decimals, which is a double in DuckDB", ready.changed)
     over = outer_sql(made, f"`{STATE}`", types, NAMES)
     found = Counter(database.rows(over))

@@ -26,7 +26,7 @@ def averaged(type_: str) -> Split:
 def over(type_: str, of_sum: str) -> str:
     made = averaged(type_)
     types = dict.fromkeys(made.state.output, "bigint")
-    types.update({total: of_sum for _, total, _ in made.parts.values()})
+    types.update({part.total: of_sum for part in made.parts.values() if part.total})
     return " ".join(outer_sql(made, "state", types).split())
 
 

@@ -106,7 +106,7 @@ def test_a_query_over_its_state_gives_what_the_query_gives(
     _, made = found
     text = state_sql(made, {table: table for table in tpch_data.TABLE_KEYS})
     data.execute(f"CREATE OR REPLACE TEMP TABLE state AS {to_duckdb(text)}")
-    types = {total: "decimal(25,2)" for _, total, _ in made.parts.values()}
+    types = {part.total: "decimal(25,2)" for part in made.parts.values() if part.total}
     assert Counter(data.execute(to_duckdb(outer_sql(made, "state", types))).fetchall()) == Counter(
         data.execute(tpch_data.QUERIES[name]).fetchall()
     )
@@ -123,7 +123,7 @@ def test_a_query_that_shows_its_state_shows_what_the_query_gives(
     if stored is None:
         assert name in NOT_BESIDE
         return
-    types = {total: "decimal(25,2)" for _, total, _ in made.parts.values()}
+    types = {part.total: "decimal(25,2)" for part in made.parts.values() if part.total}
     text = with_state_sql(made, {table: table for table in tpch_data.TABLE_KEYS}, stored, types)
     shown = ", ".join(f'"{column}"' for column, _ in query.columns)
     assert Counter(data.execute(f"SELECT {shown} FROM ({to_duckdb(text)})").fetchall()) == Counter(
