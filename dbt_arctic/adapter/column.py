@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 from dbt.adapters.base.column import Column
 
 from dbt_arctic.keyed import table as keyed
-from dbt_arctic.keyed.assignment import mismatches, stored_value
+from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.refresh.batch import not_storable
-from dbt_arctic.refresh.evolve import compare_columns, stored_type
+from dbt_arctic.keyed.schema_difference import compare_columns
 
 
 @dataclass
@@ -69,58 +68,39 @@ class ArcticColumn(Column):
         return self.dtype.lower().split("(")[0].strip()
 
 
-def stored_values(
-    model: str, produced: Sequence[ArcticColumn], stored: Sequence[ArcticColumn], *, fill: bool
-) -> dict[str, str]:
-    """SQL of each column that both a query and a table have, as the table stores it, by name in lower case.
-
-    :param fill: whether a field inside a struct that the query lacks becomes NULL.
-    :raises SchemaChanged: the table would store another value than the query has.
-    """
-    types = {column.name.lower(): column for column in stored}
-    both = [(column, types[column.name.lower()]) for column in produced if column.name.lower() in types]
-    found = [
-        mismatch
-        for column, there in both
-        for mismatch in mismatches(there.name, column.dtype, there.dtype, fill=fill)
-    ]
-    if found:
-        raise not_storable(model, found)
+def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[keyed.Column]) -> dict[str, str]:
+    """SQL of each column that both a query and a table have, as the table stores it, by lower-case name."""
+    types = {column.name.lower(): column.type for column in stored}
     return {
-        there.name.lower(): stored_value(column.quoted, column.dtype, there.dtype) for column, there in both
+        name: stored_value(column.quoted, column.dtype, types[name])
+        for column in produced
+        if (name := column.name.lower()) in types
     }
 
 
-def columns_to_type(produced: Sequence[ArcticColumn], stored: Sequence[ArcticColumn]) -> list[keyed.Column]:
-    """The table's columns without a type (every value so far was NULL) that the query has one for."""
-    types = {column.name.lower(): stored_type(column.dtype) for column in produced}
-    return [
-        keyed.Column(column.name, types[column.name.lower()])
-        for column in stored
-        if column.dtype == "void" and types.get(column.name.lower(), "void") != "void"
-    ]
+def as_columns(columns: Sequence[ArcticColumn]) -> tuple[keyed.Column, ...]:
+    return tuple(keyed.Column(column.name, column.dtype) for column in columns)
 
 
 def schema_changes(source: Sequence[ArcticColumn], target: Sequence[ArcticColumn]) -> dict[str, Any]:
     """How a query's columns differ from a table's, under the names that dbt's macros know.
 
     As Iceberg stores them: a ``smallint`` is an ``int`` there, an ``int`` fits into a ``bigint``, a NULL
-    without a type into any column, and the case of a name means nothing.
+    without a type into any column, and the case of a name means nothing. A field inside a column that is new
+    or gone is among the other types.
     """
-    types = {column.name.lower(): column.dtype for column in target}
-    produced = [
-        keyed.Column(column.name, types.get(column.name.lower(), column.dtype))
-        if column.dtype == "void"
-        else keyed.Column(column.name, column.dtype)
-        for column in source
-    ]
-    found = compare_columns(tuple(keyed.Column(one.name, one.dtype) for one in target), tuple(produced))
-    changed = [*found.widened, *(column for column, _ in found.incompatible)]
+    found = compare_columns(as_columns(target), as_columns(source))
+    added = [change for change in found.added if not change.is_nested]
+    removed = {change.label for change in found.removed if not change.is_nested}
+    changed = [*found.widened, *found.incompatible]
+    nested = [change for change in (*found.added, *found.removed) if change.is_nested]
     return {
-        "schema_changed": bool(found.added or found.removed or changed),
-        "source_not_in_target": [ArcticColumn(column.name, column.type) for column in found.added],
-        "target_not_in_source": [column for column in target if column.name in found.removed],
+        "schema_changed": bool(found),
+        "source_not_in_target": [ArcticColumn(change.label, change.new) for change in added],
+        "target_not_in_source": [column for column in target if column.name in removed],
         "source_columns": list(source),
         "target_columns": list(target),
-        "new_target_types": [{"column_name": column.name, "new_type": column.type} for column in changed],
+        "new_target_types": [
+            {"column_name": change.label, "new_type": change.new or "gone"} for change in (*changed, *nested)
+        ],
     }

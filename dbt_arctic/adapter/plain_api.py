@@ -7,14 +7,16 @@ from typing import Any, cast
 
 from dbt.adapters.base.meta import available
 
-from dbt_arctic.adapter.column import ArcticColumn, columns_to_type, stored_values
+from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
 from dbt_arctic.adapter.snapshots import checked_columns, has_changed, is_newer, key_expression
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.keyed.create import BASE_DEFAULTS, add_columns, drop_columns
+from dbt_arctic.keyed.create import BASE_DEFAULTS
+from dbt_arctic.keyed.schema_difference import compare_columns
 from dbt_arctic.refresh.plain import stage
+from dbt_arctic.refresh.plain_columns import evolve_plain, evolve_snapshot
 from dbt_arctic.refresh.plain_config import (
     PlainConfig,
     check_named_columns,
@@ -63,35 +65,41 @@ class PlainApi(KeyedApi):
         return cast(ArcticRelation, made)
 
     @available.parse(lambda *a, **k: {})
-    def stored_values(
+    def evolve_plain(
         self,
+        on_schema_change: str,
         produced: Sequence[ArcticColumn],
         target: ArcticRelation,
         model: Mapping[str, Any],
-        fill: bool = False,
     ) -> dict[str, str]:
-        """SQL of a batch's columns as a plain table stores them: name in small letters to SQL.
+        """Make a plain table fit the columns of a batch, as far as ``on_schema_change`` allows.
 
-        A column that held nothing but NULL so far gets its type.
-
-        :param produced: the columns of the batch.
-        :param fill: whether a field inside a struct that the batch lacks becomes NULL.
+        :returns: SQL of the batch's columns as the table stores them, by name in small letters.
         """
         with as_dbt_errors():
-            columns_of = cast(Any, self).get_columns_in_relation
-            stored = columns_of(target)
-            typed = columns_to_type(produced, stored)
-            types = {column.name: column.type for column in typed}
-            after = [ArcticColumn(one.name, types.get(one.name, one.dtype)) for one in stored]
-            values = stored_values(
-                model["name"], produced, after, fill=fill
-            )  # refuses before anything changes
-            if typed:
-                # Iceberg gives an untyped column no type in place; there is no value in it to lose.
-                name, edge = target.name_parts, self.edge()
-                edge.run("drop_columns", drop_columns(name, [column.name for column in typed]))
-                edge.run("add_columns", add_columns(name, typed))
-            return values
+            stored = as_columns(cast(Any, self).get_columns_in_relation(target))
+            columns = as_columns(produced)
+            if on_schema_change == "fail" and compare_columns(stored, columns):
+                return {}  # dbt's own macro says so next
+            after = evolve_plain(
+                self.edge(), target.name_parts, model["name"], on_schema_change, stored, columns
+            )
+            return stored_values(produced, after)
+
+    @available.parse(lambda *a, **k: {})
+    def evolve_snapshot(
+        self, queried: Sequence[ArcticColumn], target: ArcticRelation, model: Mapping[str, Any]
+    ) -> dict[str, str]:
+        """Give a snapshot the new fields and wider types of its query.
+
+        :returns: SQL of the query's columns as the snapshot stores them, by name in small letters.
+        """
+        with as_dbt_errors():
+            stored = as_columns(cast(Any, self).get_columns_in_relation(target))
+            after = evolve_snapshot(
+                self.edge(), target.name_parts, model["name"], stored, as_columns(queried)
+            )
+            return stored_values(queried, after)
 
     @available.parse(lambda *a, **k: None)
     def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.compare import comparable
 from dbt_arctic.keyed.names import quote
 
@@ -63,6 +62,8 @@ def has_changed(
     """SQL that is true where a row of the query differs from the current one of the snapshot in a column that
     is checked, of whatever type. NULL is like NULL. A column that the snapshot lacks so far has changed in
     each row.
+
+    :param queried: in the shape of ``stored``: the fields of structs by the same names, in the same order.
     """
     there: Mapping[str, ArcticColumn] = {column.name.lower(): column for column in stored}
     types = {column.name: column.dtype for column in queried}
@@ -72,8 +73,7 @@ def has_changed(
     for name in checked:
         column = there[name.lower()]
         old = comparable(f"{STORED}.{column.quoted}", column.dtype)
-        new = stored_value(f"{QUERIED}.{quote(name)}", types[name], column.dtype)
-        new = comparable(new, column.dtype if new != f"{QUERIED}.{quote(name)}" else types[name])
+        new = comparable(f"{QUERIED}.{quote(name)}", types[name])
         differing.append(f"not ({old} <=> {new})")
     return "(" + "\n  or ".join(differing) + ")"
 

@@ -7,9 +7,8 @@ all. What the type allows and a single value does not (3,000,000,000 into INT) f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from operator import itemgetter
 
 from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 from dbt_arctic.keyed.names import literal, quote
@@ -57,6 +56,22 @@ def mismatches(path: str, produced: str, stored: str, *, fill: bool = False) -> 
     if produced == stored:
         return []
     return list(_mismatches(path, parse_type(produced), parse_type(stored), fill))
+
+
+def unstorable(
+    produced: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]], *, fill: bool
+) -> list[Mismatch]:
+    """The same of every column that both a query and a table have. Their names are alike in any case.
+
+    :param produced: and :param stored: names and types.
+    """
+    there = {name.lower(): (name, type_) for name, type_ in stored}
+    return [
+        mismatch
+        for name, type_ in produced
+        if name.lower() in there
+        for mismatch in mismatches(there[name.lower()][0], type_, there[name.lower()][1], fill=fill)
+    ]
 
 
 def _mismatches(path: str, produced: DataType, stored: DataType, fill: bool) -> Iterator[Mismatch]:
@@ -119,24 +134,6 @@ def is_cast(produced: str, stored: str) -> bool:
         return False
     one, other = (type_.split("(", 1)[0] for type_ in (produced, stored))
     return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
-
-
-def is_reordered(produced: str, stored: str) -> bool:
-    """Whether two types differ in nothing but the order of fields and the case of their names."""
-    return _sorted(parse_type(produced)) == _sorted(parse_type(stored))
-
-
-def _sorted(type_: DataType) -> DataType:
-    match type_:
-        case Struct(fields):
-            return Struct(
-                tuple(sorted(((name.lower(), _sorted(one)) for name, one in fields), key=itemgetter(0)))
-            )
-        case Array(element):
-            return Array(_sorted(element))
-        case Map(key, value):
-            return Map(_sorted(key), _sorted(value))
-    return type_
 
 
 def stored_value(value: str, produced: str, stored: str) -> str:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.layout import Layout, partition_expression
 from dbt_arctic.keyed.log import PROPERTY_MERGED, encode_merged
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
+from dbt_arctic.keyed.read import key_equality, newest_first
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 
 PROPERTY_NOTHING_TO_TRIM = "arctic.nothing-to-trim"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.keyed.names import Name, literal, quote
 from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.schema_difference import Path
 from dbt_arctic.keyed.table import (
     ACTION,
     OFFSET,
@@ -127,17 +128,22 @@ def set_retention(table: KeyedTable) -> str:
     return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({_property_list(properties)})"
 
 
-def add_columns(table: Name, columns: Sequence[Column]) -> str:
-    listed = ", ".join(f"{quote(column.name)} {column.type}" for column in columns)
+def add_columns(table: Name, columns: Sequence[tuple[Path, str]]) -> str:
+    """:param columns: columns, and fields inside columns, with their types."""
+    listed = ", ".join(f"{_path(path)} {type_}" for path, type_ in columns)
     return f"ALTER TABLE {table.sql} ADD COLUMNS ({listed})"
 
 
-def drop_columns(table: Name, columns: Sequence[str]) -> str:
-    return f"ALTER TABLE {table.sql} DROP COLUMNS ({', '.join(quote(column) for column in columns)})"
+def drop_columns(table: Name, columns: Sequence[Path]) -> str:
+    return f"ALTER TABLE {table.sql} DROP COLUMNS ({', '.join(map(_path, columns))})"
 
 
-def widen_column(table: Name, column: Column) -> str:
-    return f"ALTER TABLE {table.sql} ALTER COLUMN {quote(column.name)} TYPE {column.type}"
+def widen_column(table: Name, column: Path, type_: str) -> str:
+    return f"ALTER TABLE {table.sql} ALTER COLUMN {_path(column)} TYPE {type_}"
+
+
+def _path(path: Path) -> str:
+    return ".".join(map(quote, path))
 
 
 def drop_not_null(table: Name, columns: Sequence[str]) -> str:

@@ -6,9 +6,10 @@ key are kept whether they changed or not: the batch is told how many they are, a
 
 from __future__ import annotations
 
+from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, Logged, key_equality, merge_on_read
+from dbt_arctic.keyed.read import Logged, key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import ROWS_OF_KEY

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dbt_arctic.keyed.checks import Check, raising, when_broken
+from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, key_equality, merge_on_read
+from dbt_arctic.keyed.read import key_equality, merge_on_read
 from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import insert_rows

@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.compare import same_row
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name, quote, quote_all
-from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, Column, KeyedTable
+from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.keyed.widening import is_widened
 
 Images = Literal["after", "both"]
-
-ColumnsAt = Mapping[int, Mapping[str, str]]
-"""Which columns a snapshot has, with their types, by snapshot id. One not listed has those of today."""
 
 Logged = Literal["nothing", "one", "several"]
 """What a change table has at a snapshot: bucket markers alone, changes of one commit, or of several."""
@@ -46,25 +43,6 @@ def newest_first(table: KeyedTable) -> str:
 
 def key_equality(left: str, right: str, key: Sequence[str]) -> str:
     return " AND ".join(f"{left}.{quote(column)} = {right}.{quote(column)}" for column in key)
-
-
-def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt, alias: str = "") -> str:
-    """The table's columns as of a snapshot: one that was added later is NULL there, and one that was made
-    wider has its old type until the next commit.
-    """
-    present = known.get(snapshot_id) if snapshot_id is not None else None
-    prefix = f"{alias}." if alias else ""
-
-    def selected(column: Column) -> str:
-        name = quote(column.name)
-        if present is not None and column.name not in present:
-            return f"CAST(NULL AS {column.type}) AS {name}"
-        # Of another generation a type may be any: what was rounded since is not what it was.
-        if present is not None and is_widened(present[column.name], column.type):
-            return f"CAST({prefix}{name} AS {column.type}) AS {name}"
-        return prefix + name
-
-    return ", ".join(map(selected, table.columns))
 
 
 def merge_on_read(

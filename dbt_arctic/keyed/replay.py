@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.checks import Check, raising, when_broken
+from dbt_arctic.keyed.columns_at import ColumnsAt, select_columns
 from dbt_arctic.keyed.log import PROPERTY_ROLLBACK, PROPERTY_TXN, LogRange, SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, key_equality, newest_first, select_columns
+from dbt_arctic.keyed.read import key_equality, newest_first
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, TXN, Column, KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, decode_consumed
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import literal, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, Logged, merge_on_read
+from dbt_arctic.keyed.read import Logged, merge_on_read
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import ROWS_OF_KEY

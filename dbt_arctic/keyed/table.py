@@ -44,6 +44,8 @@ _SEQUENCE, _SIDE_PROTOCOL = "arctic.sequence-by", "arctic.side-protocol"
 _HIDDEN = "arctic.hidden"
 """Names and types of the columns that are stored and not shown. The view does not tell them otherwise."""
 
+PROPERTY_PROJECTED = "arctic.projected"
+
 DEFAULT_TOMBSTONE_RETENTION_S = 7 * 24 * 3600
 
 _SIDE = re.compile(r"(?P<of>.+)__(?P<role>base|change)_(?P<generation>\d+)", re.DOTALL)
@@ -93,6 +95,10 @@ class KeyedTable:
     """With a sequence: how long a merged delete is kept, because an older row may still come."""
     hidden: tuple[str, ...] = ()
     """The columns, among ``columns``, that the view does not show: what refreshes keep for themselves."""
+
+    projected: str = ""
+    """While columns inside the sides are changed: a number of the run that does. The view then names the
+    fields that it shows, whatever else the sides have by now; see ``columns_at.projected``."""
 
     @property
     def visible(self) -> KeyedTable:
@@ -156,6 +162,7 @@ class KeyedTable:
             **self._description(),
             # Always written: replacing a view keeps properties that the new one does not name.
             "arctic.previous": "",
+            PROPERTY_PROJECTED: self.projected,
             "arctic.required": json.dumps(list(self.required)) if self.required else "",
         }
         if self.previous is not None:
@@ -318,6 +325,7 @@ def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Co
             required=tuple(json.loads(properties.get("arctic.required") or "[]")),
             tombstone_retention_s=_retention(properties),
             hidden=tuple(column.name for column in hidden),
+            projected=properties.get(PROPERTY_PROJECTED, ""),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
+PROMOTED = frozenset({"int", "float", "decimal"})
+"""The kinds of types that a column may have got a wider one in place of."""
 
 
 def can_widen(old: str, new: str) -> bool:

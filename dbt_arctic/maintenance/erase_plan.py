@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import create, erase
+from dbt_arctic.keyed.columns_at import select_columns
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.keyed.read import select_columns
 from dbt_arctic.keyed.savepoint import consumed_at, forget_consumed, savepoints
 from dbt_arctic.keyed.table import MARKER_TXN, PROPERTY_OF, SYSTEM_COLUMNS, TXN, KeyedTable
 from dbt_arctic.keyed.write import drop_branch

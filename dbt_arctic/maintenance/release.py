@@ -40,7 +40,7 @@ def release(edge: Edge, name: Name) -> None:
     for side in side_tables_of(edge.catalog, name):
         edge.run("drop_side_table", create.drop_table(side), None)
     if (hidden := hidden_columns(plain.properties)) and set(hidden) <= {one.name for one in plain.columns}:
-        edge.run("drop_columns", create.drop_columns(name, hidden), None)
+        edge.run("drop_columns", create.drop_columns(name, [(column,) for column in hidden]), None)
     for statement in sql.forget(name, plain.properties):
         edge.run("forget", statement, None)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt, merge_on_read
+from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, TXN, KeyedTable
 from dbt_arctic.keyed.version import Version
 from dbt_arctic.maintenance.finding import Finding, rebuild

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from dbt_arctic.catalog.api import CatalogReader, Snapshot
 from dbt_arctic.errors import ConfigError, VersionUnavailable
 from dbt_arctic.keyed import read
+from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.savepoint import RESERVED, savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_name
@@ -154,9 +155,7 @@ def deletes_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> s
     return read.remembered_deletes(*_at(catalog, table, version))
 
 
-def _at(
-    catalog: CatalogReader, table: KeyedTable, version: Version
-) -> tuple[KeyedTable, Version, read.ColumnsAt]:
+def _at(catalog: CatalogReader, table: KeyedTable, version: Version) -> tuple[KeyedTable, Version, ColumnsAt]:
     generation = generation_of(catalog, table, version.generation)
     known = {
         **columns_at(catalog, generation.base, (version.base_snapshot,)),

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dbt_arctic.catalog.api import CatalogColumn, TableState, ViewState
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.read import merge_on_read
+from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import SYSTEM_COLUMNS, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild, restore
-from dbt_arctic.refresh.evolve import stored_type
 
 _SYSTEM_TYPES = {"_action": "string", "_offset": "bigint", "_txn": "bigint"}
 
@@ -30,6 +30,16 @@ def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
 def check_columns(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
     """:param base: and :param change: as they are now."""
     stored = tuple(column for column in change.columns if column.name not in SYSTEM_COLUMNS)
+    if table.projected:
+        yield Finding(
+            "columns",
+            table.name.dotted,
+            f"a change of fields inside the columns of {table.name} is not finished",
+            table.name.dotted,
+            "it was cut off, or is being made; readers see none of it, and compaction waits for it",
+            f"dbt run --select {table.name.identifier}, which finishes it",
+        )
+        return
     yield from _compare(table, table.base, base.columns)
     yield from _compare(table, table.change, stored)
     system = {column.name: column.type for column in change.columns if column.name in SYSTEM_COLUMNS}

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.split import NoState, Split, beside, state_sql, with_state_sql
 from dbt_arctic.planner.sums import plan_sums
 from dbt_arctic.refresh.auto_state import Plan, as_called, columns_if_taken, split_beside
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.groups import may_be_many
 from dbt_arctic.refresh.plans import HiddenColumns, RefreshPlan, Schema, Terms
 from dbt_arctic.refresh.reading import Reading, read

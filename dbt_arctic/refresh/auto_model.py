@@ -12,6 +12,7 @@ from functools import partial
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions, is_written_to
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.moment import Clock
 from dbt_arctic.refresh.auto import plan_auto
@@ -20,7 +21,6 @@ from dbt_arctic.refresh.auto_state import plan_state
 from dbt_arctic.refresh.batch import require_distinct_names
 from dbt_arctic.refresh.carry_out import run_refresh
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.known import is_of_same_query, keeps_its_columns, tells_columns_apart
 from dbt_arctic.refresh.plans import OTHER_COLUMNS, RefreshPlan, Schema, Terms
 from dbt_arctic.refresh.reading import Until, read, unsupported_setting

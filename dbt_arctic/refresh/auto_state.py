@@ -16,6 +16,7 @@ from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import SparkEnded, StatementError
 from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.planner.columns import expressions
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import Moment
@@ -34,7 +35,6 @@ from dbt_arctic.refresh.auto_inside import (
     is_refreshed,
 )
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.evolve import same_columns
 from dbt_arctic.refresh.groups import may_be_many
 from dbt_arctic.refresh.plans import (
     OTHER_COLUMNS,

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import ConfigError, KeyColumnMissing, SchemaChanged
-from dbt_arctic.keyed.assignment import Mismatch, is_cast, mismatches, stored_value
+from dbt_arctic.keyed.assignment import Mismatch, is_cast, stored_value, unstorable
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import ACTION, Column, KeyedTable
 from dbt_arctic.keyed.write import Batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
+
+FILLING = ("append_new_columns", "sync_all_columns")
+"""The values of ``on_schema_change`` with which a field that the model lacks becomes NULL."""
 
 
 def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> None:
@@ -67,16 +70,13 @@ def make_batch(
     return batch
 
 
-def require_storable(config: KeyedConfig, schema: Sequence[ColumnInfo], existing: KeyedTable) -> None:
+def require_storable(
+    config: KeyedConfig, schema: Sequence[ColumnInfo | Column], existing: KeyedTable
+) -> None:
     """:raises SchemaChanged: a column's values would not be stored as they are, or a struct lacks fields."""
-    fill = config.on_schema_change in ("append_new_columns", "sync_all_columns")
-    stored = {column.name.lower(): column for column in existing.columns}
-    found = [
-        mismatch
-        for column in schema
-        if (there := stored.get(column.name.lower())) is not None
-        for mismatch in mismatches(there.name, column.type, there.type, fill=fill)
-    ]
+    fill = config.on_schema_change in FILLING
+    produced = ((one.name, one.type) for one in schema)
+    found = unstorable(produced, ((one.name, one.type) for one in existing.columns), fill=fill)
     if found:
         raise not_storable(config.model, found)
 

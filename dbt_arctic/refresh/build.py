@@ -15,6 +15,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import Layout, plan_layout
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.schema_difference import stored_type
 from dbt_arctic.keyed.table import (
     PROPERTY_OF,
     Column,
@@ -30,7 +31,6 @@ from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
 from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.evolve import stored_type
 from dbt_arctic.refresh.lease import (
     Lease,
     build_at_work,

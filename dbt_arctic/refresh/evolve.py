@@ -2,90 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn
-from dbt_arctic.errors import ConcurrentRun, SchemaChanged, StatementError
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged
 from dbt_arctic.keyed import create
-from dbt_arctic.keyed.assignment import is_reordered
 from dbt_arctic.keyed.layout import partition_column
-from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.nested import field_ids
+from dbt_arctic.keyed.schema_difference import FieldChange, compare_columns, evolved
 from dbt_arctic.keyed.table import Column, KeyedTable
-from dbt_arctic.keyed.widening import can_widen
-from dbt_arctic.refresh.batch import require_same_columns
+from dbt_arctic.refresh.batch import require_same_columns, require_storable
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.refresh.schema_change import changes_to_make, refuse_difference
+from dbt_arctic.refresh.side_columns import Sides
 from dbt_arctic.refresh.switch import show_again
-
-_SMALL_INTEGER = re.compile(r"(`(?:``|[^`])*`)|(?<![^:<,])(?:tinyint|smallint)(?![^,>])")
-
-
-@dataclass(frozen=True)
-class SchemaDifference:
-    """A model's columns against a table's."""
-
-    added: tuple[Column, ...]
-    removed: tuple[str, ...]
-    widened: tuple[Column, ...]
-    incompatible: tuple[tuple[Column, str], ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.widened or self.incompatible)
-
-    def describe(self) -> str:
-        parts = []
-        if self.added:
-            parts.append("new: " + ", ".join(f"{column.name} {column.type}" for column in self.added))
-        if self.removed:
-            parts.append("gone: " + ", ".join(self.removed))
-        changed = [f"{column.name} is now {column.type}" for column in self.widened]
-        changed += [f"{column.name} was {old}, is now {column.type}" for column, old in self.incompatible]
-        if changed:
-            parts.append("; ".join(changed))
-        return "; ".join(parts)
-
-
-def compare_columns(table: tuple[Column, ...], produced: tuple[Column, ...]) -> SchemaDifference:
-    by_lower = {column.name.lower(): column for column in table}
-    produced_names = {column.name.lower() for column in produced}
-    widened, incompatible = [], []
-    for new in produced:
-        column = replace(new, type=stored_type(new.type))
-        old = by_lower.get(column.name.lower())
-        if old is None or old.type == column.type or column.type == "void":
-            continue
-        if can_widen(old.type, column.type):
-            widened.append(Column(old.name, column.type, old.comment))
-        elif not (can_widen(column.type, old.type) or is_reordered(column.type, old.type)):
-            incompatible.append((Column(old.name, column.type, old.comment), old.type))
-    return SchemaDifference(
-        added=tuple(
-            replace(column, type=stored_type(column.type))
-            for column in produced
-            if column.name.lower() not in by_lower
-        ),
-        removed=tuple(column.name for column in table if column.name.lower() not in produced_names),
-        widened=tuple(widened),
-        incompatible=tuple(incompatible),
-    )
-
-
-def same_columns(table: tuple[Column, ...], produced: Sequence[tuple[str, str]]) -> bool:
-    """Whether a query's columns (name, type) are the table's, in whatever order."""
-    stored = {column.name.lower(): column.type for column in table}
-    return {name.lower(): stored_type(type_) for name, type_ in produced} == stored
-
-
-def stored_type(spark_type: str) -> str:
-    """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits.
-
-    >>> stored_type("struct<tinyint:smallint,`a,tinyint`:array<tinyint>>")
-    'struct<tinyint:int,`a,tinyint`:array<int>>'
-    """
-    return _SMALL_INTEGER.sub(lambda found: found[1] or "int", spark_type)
 
 
 def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]) -> KeyedTable:
@@ -94,68 +26,98 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
     Columns are added to base and change before the view shows them, and dropped after the view
     has stopped to: readers never see half of it. Where a run was cut off, the next one adds what is still
     wanted, and what was to be dropped is empty from then on, and goes before a column of its name comes.
+
+    A view cannot be read where a column is of another type than it says. So before a field inside a column
+    comes or goes, or a type gets wider, the view names the fields that it shows (``KeyedTable.projected``).
+    What a run that was cut off then has left is put right by the next one, before anything is written.
+
+    :raises SchemaChanged: the model's columns do not fit. Nothing was changed.
+    :raises ConcurrentRun: another run is changing the columns. Nothing was written.
     """
+    mode = config.on_schema_change
+    table = _put_right(edge, config, table)
     difference = compare_columns(table.columns, produced)
-    if config.on_schema_change == "ignore":
+    if mode == "ignore":
         require_same_columns(config, table, produced)
         return table
-    if not difference:
+    if mode == "fail":
+        refuse_difference(config.model, difference)
+    changes = changes_to_make(config.model, mode, difference)
+    if not changes:
         return table
-    if config.on_schema_change == "fail":
-        raise SchemaChanged(
-            "the model's columns differ from the table's",
-            where=config.model,
-            why=difference.describe(),
-            fix="set on_schema_change to 'append_new_columns' or 'sync_all_columns', or rebuild: "
-            f"dbt run --full-refresh --select {config.model}",
-        )
-    sync = config.on_schema_change == "sync_all_columns"
-    if difference.incompatible and sync:
-        raise SchemaChanged(
-            "a column changed to a type that Iceberg cannot promote to",
-            where=config.model,
-            why=difference.describe(),
-            fix=f"cast the column in the model, or rebuild: dbt run --full-refresh --select {config.model}",
-        )
-    removed = difference.removed if sync else ()
-    widened = difference.widened if sync else ()
-    if not (difference.added or removed or widened):
-        return table
-    _refuse_layout_columns(config, table, removed)
-    widened_by_name = {column.name: column for column in widened}
-    kept = tuple(
-        widened_by_name.get(column.name, column) for column in table.columns if column.name not in removed
-    )
-    evolved = replace(
+    _refuse_layout_columns(config, table, changes)
+    target = replace(
         table,
-        columns=(*kept, *difference.added),
-        required=tuple(column for column in table.required if column not in removed),
+        columns=evolved(table.columns, changes),
+        required=tuple(name for name in table.required if (name,) not in _removed(changes)),
     )
+    require_storable(config, produced, target)
+    return _change(edge, config, table, target, changes)
+
+
+def _change(
+    edge: Edge, config: KeyedConfig, table: KeyedTable, target: KeyedTable, changes: Sequence[FieldChange]
+) -> KeyedTable:
+    if any(change.is_nested or change.kind == "widened" for change in changes):
+        table = _project(edge, config, table)
+    sides = Sides(edge, config.model, table)
+    added = [(change.path, change.new) for change in changes if change.kind == "added"]
+    widened = [change for change in changes if change.kind == "widened"]
     for side in (table.base, table.change):
-        state = edge.catalog.load_table(side.schema, side.identifier)
-        existing = {column.name.lower(): column for column in state.columns} if state else {}
-        leftovers = [
-            existing[name] for column in difference.added if (name := column.name.lower()) in existing
-        ]
-        if leftovers:
-            _drop_leftovers(edge, config, table, side, leftovers)
-            state = edge.catalog.load_table(side.schema, side.identifier)
-        before = () if state is None else state.columns
-        if difference.added:
-            sql = create.add_columns(side, difference.added)
-            _alter(edge, config, table, side, "add_columns", sql, before)
-        for column in widened:
-            if existing[column.name.lower()].type != column.type:
-                _alter(edge, config, table, side, "widen_column", create.widen_column(side, column))
-    required = [column for column in table.required if column in removed]
+        if added:
+            sides.add(side, added)
+        for change in widened:
+            sides.widen(side, change.path, change.new)
+    required = [column for column in table.required if column not in target.required]
     if required:
         # What is written from here on lacks them, and has to be merged even if this run ends before they go.
         edge.run("drop_not_null", create.drop_not_null(table.base, required), table)
-    show_again(edge, evolved, before=table, where=config.model)
+    removed = _removed(changes)
+    if any(len(path) > 1 for path in removed):
+        target = replace(target, projected=table.projected)
+    show_again(edge, target, before=table, where=config.model)
+    sides = Sides(edge, config.model, target)
     if removed:
         for side in (table.change, table.base):
-            _drop(edge, config, table, side, removed)
-    return evolved
+            sides.drop(side, removed)
+    if not target.projected:
+        return target
+    found = replace(target, projected="")
+    show_again(edge, found, before=target, where=config.model)
+    return found
+
+
+def _put_right(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+    """Finish a change of fields inside columns, or of types, that was cut off.
+
+    Fields that the view does not show are dropped: they may hold values that were to go. A type that got
+    wider stays so, since no type gets narrower.
+    """
+    if not table.projected:
+        return table
+    table = _project(edge, config, table)
+    sides = Sides(edge, config.model, table)
+    columns = table.columns
+    for side in (table.base, table.change):
+        columns = evolved(columns, compare_columns(columns, sides.columns(side)).widened)
+    for side in (table.base, table.change):
+        for change in compare_columns(sides.columns(side), columns).widened:
+            sides.widen(side, change.path, change.new)
+        extra = [
+            change.path for change in compare_columns(columns, sides.columns(side)).added if change.is_nested
+        ]
+        if extra:
+            sides.drop(side, extra)
+    found = replace(table, columns=columns, projected="")
+    show_again(edge, found, before=table, where=config.model)
+    return found
+
+
+def _project(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+    """Let the view name the fields that it shows; whoever else was changing them gives way."""
+    found = replace(table, projected=str(edge.new_txn()))
+    show_again(edge, found, before=table, where=config.model)
+    return found
 
 
 def relax(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
@@ -183,8 +145,9 @@ def require_same_fields(
     :param written: the change table's columns before the write.
     :raises ConcurrentRun: what was written to them is gone.
     """
-    there = {column.name: column.field_id for column in _columns_of(edge, table.change)}
-    if any(there.get(column.name, -1) != column.field_id for column in written):
+    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    there = {} if state is None else {column.name: column for column in state.columns}
+    if not all(_has_fields_of(there.get(column.name), column) for column in written):
         raise ConcurrentRun(
             f"another run made new columns of {table.name} again while this one wrote to them",
             where=config.model,
@@ -193,69 +156,36 @@ def require_same_fields(
         )
 
 
-def _drop_leftovers(
-    edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, leftovers: Sequence[CatalogColumn]
-) -> None:
-    """Drop a side table's columns that the view does not show: a run that was cut off left them.
-
-    If it was dropping them, they still hold the old values, which must not come back.
-    """
-    if load_keyed(edge.catalog, table.name).columns != table.columns:
-        raise _changed_by_another(config, table)
-    _drop(edge, config, table, side, [column.name for column in leftovers])
+def _has_fields_of(column: CatalogColumn | None, written: CatalogColumn) -> bool:
+    if column is None or column.field_id != written.field_id:
+        return False
+    return field_ids(written.nested) <= field_ids(column.nested)
 
 
-def _drop(edge: Edge, config: KeyedConfig, table: KeyedTable, side: Name, names: Sequence[str]) -> None:
-    """:raises ConcurrentRun: another run has dropped them."""
-    if not set(names) <= {column.name for column in _columns_of(edge, side)}:
-        raise _changed_by_another(config, table)
-    _alter(edge, config, table, side, "drop_columns", create.drop_columns(side, names))
+def _removed(changes: Sequence[FieldChange]) -> list[tuple[str, ...]]:
+    return [change.path for change in changes if change.kind == "removed"]
 
 
-def _alter(
-    edge: Edge,
-    config: KeyedConfig,
-    table: KeyedTable,
-    side: Name,
-    step: str,
-    sql: str,
-    before: tuple[CatalogColumn, ...] | None = None,
-) -> None:
-    """:raises ConcurrentRun: another run with the same change of columns was faster."""
-    before = _columns_of(edge, side) if before is None else before
-    try:
-        edge.run(step, sql, table)
-    except StatementError as error:
-        if _columns_of(edge, side) == before:
-            raise
-        raise _changed_by_another(config, table) from error
-
-
-def _columns_of(edge: Edge, side: Name) -> tuple[CatalogColumn, ...]:
-    state = edge.catalog.load_table(side.schema, side.identifier)
-    return () if state is None else state.columns
-
-
-def _changed_by_another(config: KeyedConfig, table: KeyedTable) -> ConcurrentRun:
-    return ConcurrentRun(
-        f"another run changed the columns of {table.name}",
-        where=config.model,
-        why="it began with the same change of the model's columns",
-        fix="nothing was written by this run; run the model again",
-    )
-
-
-def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, removed: tuple[str, ...]) -> None:
+def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, changes: Sequence[FieldChange]) -> None:
+    """:raises SchemaChanged: files are laid out, or rows known, by what would change."""
     used = {
         *table.key,
         *table.layout.sort_by,
         *(partition_column(text) for text in table.layout.partition_by),
     }
-    needed = [column for column in removed if column in used]
+    needed = [one.label for one in changes if one.kind == "removed" and ".".join(one.path) in used]
     if needed:
         raise SchemaChanged(
             f"the model no longer produces {', '.join(needed)}",
             where=config.model,
             why="the table is keyed, partitioned or sorted by it",
+            fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
+        )
+    inside = [one for one in changes if one.is_nested and one.path[0] in used]
+    if inside:
+        raise SchemaChanged(
+            f"fields inside {inside[0].path[0]} changed: {inside[0].label}",
+            where=config.model,
+            why="the table is keyed, partitioned or sorted by the column: its values would be other ones",
             fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
         )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
-from dbt_arctic.keyed.assignment import mismatches, stored_value
+from dbt_arctic.keyed.assignment import stored_value, unstorable
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
 from dbt_arctic.keyed.modify import (
     DELETED,
@@ -121,11 +121,7 @@ def _as_stored(edge: Edge, table: KeyedTable, modification: Modification, clause
     prefix = f"{modification.prefix}\n" if modification.prefix else ""
     given = {one.name: one.type for one in edge.query_schema(f"{prefix}SELECT {listed}\nFROM {rows}")}
     types = table.types
-    found = [
-        mismatch
-        for column, type_ in given.items()
-        for mismatch in mismatches(column, type_, types[column], fill=False)
-    ]
+    found = unstorable(given.items(), types.items(), fill=False)
     if found:
         raise SchemaChanged(
             "the table cannot store what the statement gives as it is",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.nested import as_today
 from dbt_arctic.keyed.widening import is_widened
-from dbt_arctic.refresh.nested import as_today
 
 
 def plain_at(

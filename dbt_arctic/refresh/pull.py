@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.errors import ConfigError, UnknownRelation, VersionUnavailable
 from dbt_arctic.keyed import read
+from dbt_arctic.keyed.columns_at import select_columns
 from dbt_arctic.keyed.log import LogRange, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
@@ -220,7 +221,9 @@ def retired_state(
             why=f"it was {', '.join(retired.key)} when this model last read it, now {', '.join(table.key)}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
-    if column := other_key_type(table, known[before.base_snapshot]):
+    if column := other_key_type(
+        table, {name: then.type for name, then in known[before.base_snapshot].items()}
+    ):
         raise VersionUnavailable(
             f"{table.name} was rebuilt with another type of its key",
             where=model,
@@ -242,7 +245,7 @@ def _before_adoption(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     at = int(last.version)
-    selected = read.select_columns(table, at, columns_at(catalog, table.base, (at,)))
+    selected = select_columns(table, at, columns_at(catalog, table.base, (at,)))
     return f"SELECT {selected}\nFROM {table.base.at(at)}"
 
 

@@ -11,9 +11,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot, TableReader, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableReader, TableState, ViewState
 from dbt_arctic.errors import ConcurrentRun, ConstraintBroken, NoSequence, StatementError
-from dbt_arctic.keyed.assignment import Mismatch, mismatches
+from dbt_arctic.keyed.assignment import unstorable
 from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
 from dbt_arctic.keyed.replay import (
     PROPERTY_SETTLED,
@@ -116,7 +116,8 @@ def carry_over(
             what = f"the type of {column} changed: two of its keys may be one now"
             raise _cannot(retired, table, where, what)
         stored = [column for column in state.columns if column.name not in SYSTEM_COLUMNS]
-        if lossy := _not_storable(stored, table):
+        written = ((column.name, column.type) for column in stored)
+        if lossy := unstorable(written, table.types.items(), fill=True):
             raise _cannot(retired, table, where, "; ".join(one.describe() for one in lossy))
         if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:
             if refuse_computed:
@@ -128,17 +129,6 @@ def carry_over(
         why=f"what landed in {retired.table.change} since a full refresh began is to be replayed",
         fix="run again when fewer writers are at work: the next run replays it",
     )
-
-
-def _not_storable(stored: Sequence[CatalogColumn], table: KeyedTable) -> list[Mismatch]:
-    """What of the rows of a retired generation the one that took over would not store as it is."""
-    types = {column.name.lower(): column.type for column in table.columns}
-    return [
-        mismatch
-        for column in stored
-        if column.name.lower() in types
-        for mismatch in mismatches(column.name, column.type, types[column.name.lower()], fill=True)
-    ]
 
 
 def _refuse_computed(edge: Edge, retired: Retired, table: KeyedTable, where: str) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
+from dbt_arctic.keyed.columns_at import ColumnsAt, ColumnThen
 from dbt_arctic.keyed.comparison import are_alike
 from dbt_arctic.keyed.layout import count_buckets
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import PROPERTY_ID, Column, KeyedTable, from_properties, is_keyed
 from dbt_arctic.keyed.version import Version
 
@@ -181,17 +181,29 @@ def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int:
 
 
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
-    """The columns that a table had at some snapshots, with their types of then."""
+    """The columns that a table had at some snapshots, with their types of then and of now."""
+    found = {
+        snapshot: catalog.columns_at(side.schema, side.identifier, snapshot) for snapshot in set(snapshots)
+    }
+    today: dict[str, CatalogColumn] = {}
+    if any(then.nested for columns in found.values() for then in columns.values()):
+        state = catalog.load_table(side.schema, side.identifier)
+        today = {} if state is None else {column.name: column for column in state.columns}
     return {
-        snapshot: {
-            name: then.type
-            for name, then in catalog.columns_at(side.schema, side.identifier, snapshot).items()
-        }
-        for snapshot in snapshots
+        snapshot: {name: _then(column, today.get(name)) for name, column in columns.items()}
+        for snapshot, columns in found.items()
     }
 
 
-def columns_of(catalog: CatalogReader, table: KeyedTable, version: Version) -> dict[int, Mapping[str, str]]:
+def _then(column: CatalogColumn, today: CatalogColumn | None) -> ColumnThen:
+    if today is None:
+        return ColumnThen(column.type, column.nested)
+    return ColumnThen(column.type, column.nested, today.type, today.nested)
+
+
+def columns_of(
+    catalog: CatalogReader, table: KeyedTable, version: Version
+) -> dict[int, Mapping[str, ColumnThen]]:
     """The columns that both sides of a table had at a version."""
     return {
         **columns_at(catalog, table.base, (version.base_snapshot,)),

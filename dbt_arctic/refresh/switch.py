@@ -17,7 +17,7 @@ from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTab
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.adopt import is_adopted, view_properties
 from dbt_arctic.keyed.names import Name, literal
-from dbt_arctic.keyed.table import Column, Generation, KeyedTable, is_keyed, side_name
+from dbt_arctic.keyed.table import PROPERTY_PROJECTED, Column, Generation, KeyedTable, is_keyed, side_name
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.generations import generation_numbers, load_generation
 from dbt_arctic.refresh.replay import (
@@ -46,6 +46,7 @@ class Seen:
     :param shown: what switches have shown, by their number.
     :param altered: by number, too, columns with which one generation was shown, and which take no NULL.
     :param columns: names and types.
+    :param projected: which run is changing the fields inside of them, see ``KeyedTable.projected``.
     """
 
     generation: Generation | None
@@ -54,6 +55,7 @@ class Seen:
     previous: Generation | None = None
     altered: Mapping[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...]]] = field(default_factory=dict)
     columns: tuple[tuple[str, str], ...] = ()
+    projected: str = ""
 
 
 def look(edge: Edge, name: Name) -> Seen:
@@ -129,7 +131,7 @@ def show_again(
         afterwards. A column that is not shown any more would be taken for one that is to be dropped.
     """
     last = require_unmoved(edge, table, Seen(table.generation, {}), where)
-    if last.columns != _names_and_types(before.visible.columns):
+    if (last.columns, last.projected) != (_names_and_types(before.visible.columns), before.projected):
         raise _altered(table, where)
     # The generation before may have been cleaned away since the table was looked at.
     table = replace(table, previous=last.previous)
@@ -149,7 +151,7 @@ def show_again(
     }
     if others:
         _give_way(edge, table, text, last, others[max(others)], None, where)
-    if after.columns != _names_and_types(table.visible.columns):
+    if (after.columns, after.projected) != (_names_and_types(table.visible.columns), table.projected):
         # They see this one's mark, and show its columns again.
         raise _altered(table, where)
     theirs = [number for number in after.altered if number not in last.altered and number != mine]
@@ -158,7 +160,10 @@ def show_again(
         if columns != _names_and_types(table.columns):
             comments = {column.name: column.comment for column in table.columns}
             shown = tuple(Column(name, type_, comments.get(name, "")) for name, type_ in columns)
-            _publish(edge, replace(table, columns=shown, required=required), last.comment, {}, "")
+            # The sides may be half-way to either: fields by their names are read right in any case.
+            by_name = table.projected or before.projected
+            theirs_again = replace(table, columns=shown, required=required, projected=by_name)
+            _publish(edge, theirs_again, last.comment, {}, "")
             raise _altered(table, where)
     if len(after.altered) > 2 * _KEEP_ALTERED:
         _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
@@ -250,7 +255,8 @@ def _seen(view: ViewState | None) -> Seen:
         if name.startswith(_ALTERED)
     }
     columns = _names_and_types(to_columns(view.columns))
-    return Seen(_named(view.properties), shown, view.comment, before, altered, columns)
+    projected = view.properties.get(PROPERTY_PROJECTED, "")
+    return Seen(_named(view.properties), shown, view.comment, before, altered, columns, projected)
 
 
 def _names_and_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbt_arctic.errors import CommitStateUnknown, ConfigError
+from dbt_arctic.errors import CommitStateUnknown, ConfigError, StatementError
 from dbt_arctic.keyed import create, write
 from dbt_arctic.keyed.layout import check_bucket_count, same_fields
 from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
@@ -23,6 +23,7 @@ from dbt_arctic.refresh.evolve import evolve, relax, require_same_fields
 from dbt_arctic.refresh.partial import updated_columns, with_kept_columns
 from dbt_arctic.refresh.replay import follow, settle
 from dbt_arctic.refresh.rows import counted, rows_written
+from dbt_arctic.refresh.side_columns import Sides, changed_by_another
 from dbt_arctic.refresh.state import laid_out, load_change, load_keyed
 
 
@@ -47,6 +48,10 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
         if landed is None:
             raise
         rows = int(landed.summary.get("added-records", "0"))
+    except StatementError as error:
+        if Sides(edge, config.model, table).fit():
+            raise
+        raise changed_by_another(config.model, table) from error
     if written:
         require_same_fields(edge, config, table, written)
     follow(edge, table, txn, config.model)

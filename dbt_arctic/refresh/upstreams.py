@@ -13,11 +13,11 @@ from itertools import takewhile
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.errors import VersionUnavailable
 from dbt_arctic.keyed import read
+from dbt_arctic.keyed.columns_at import ColumnsAt
 from dbt_arctic.keyed.compare import told_apart
 from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
-from dbt_arctic.keyed.read import ColumnsAt
 from dbt_arctic.keyed.table import ACTION, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra import SIGN_OF_ROW, State

@@ -27,6 +27,11 @@
   {%- set strategy = strategy_macro(model, 'snapshotted_data', 'source_data', model['config'], kind is not none) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
+  {%- if kind is not none -%}
+    {%- set values = adapter.evolve_snapshot(queried, target_relation, model) -%}
+    {%- set snapshot_sql = arctic__as_stored(snapshot_sql, queried, values, target_relation) -%}
+    {%- set queried = adapter.get_column_schema_from_query(snapshot_sql) -%}
+  {%- endif -%}
   {%- set strategy = adapter.snapshot_strategy(strategy, model, columns, queried, none if kind is none else target_relation) -%}
   {%- if kind is none -%}
     {%- set rows_sql = build_snapshot_table(strategy, snapshot_sql) -%}
@@ -35,7 +40,7 @@
       {{ get_create_table_as_sql(False, target_relation, rows_sql) }}
     {%- endcall -%}
   {%- else -%}
-    {%- set response = arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
+    {%- set response = arctic__merge_snapshot(strategy, target_relation, snapshot_sql) -%}
     {%- do store_result('main', response=response, agate_table=none) -%}
   {%- endif -%}
 
@@ -47,12 +52,10 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
-{% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
+{% macro arctic__merge_snapshot(strategy, target_relation, snapshot_sql) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
-  {%- do adapter.stored_values(queried, target_relation, model) -%}
-  {%- set source_sql = arctic__named_as_stored(snapshot_sql, target_relation) -%}
-  {%- set rows_sql = snapshot_staging_table(strategy, source_sql, target_relation) -%}
+  {%- set rows_sql = snapshot_staging_table(strategy, snapshot_sql, target_relation) -%}
   {%- do check_time_data_types(rows_sql) -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
   {%- call statement('stage') -%}
@@ -76,20 +79,28 @@
   {{ return(adapter.execute_plain_write(write_to, model, [merge_sql])) }}
 {%- endmacro %}
 
-{#- dbt looks the columns of a record of a deletion up by case, and leaves out what it does not find -#}
-{% macro arctic__named_as_stored(sql, target_relation) -%}
-  {%- if config.get('hard_deletes') != 'new_record' -%}
-    {{ return(sql) }}
-  {%- endif -%}
+{#-
+  The query with its columns in the shape of the snapshot's. dbt looks the columns of a record of a deletion up
+  by case, and leaves out what it does not find.
+-#}
+{% macro arctic__as_stored(sql, queried, values, target_relation) -%}
   {%- set stored = {} -%}
-  {%- for column in adapter.get_columns_in_relation(target_relation) -%}
-    {%- do stored.update({column.name | lower: column.name}) -%}
+  {%- if config.get('hard_deletes') == 'new_record' -%}
+    {%- for column in adapter.get_columns_in_relation(target_relation) -%}
+      {%- do stored.update({column.name | lower: column.quoted}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- set selected = [] -%}
+  {%- set differing = [] -%}
+  {%- for column in queried -%}
+    {%- set value = values.get(column.name | lower, column.quoted) -%}
+    {%- set name = stored.get(column.name | lower, column.quoted) -%}
+    {%- do selected.append(value ~ ' as ' ~ name) -%}
+    {%- if value != name -%}
+      {%- do differing.append(name) -%}
+    {%- endif -%}
   {%- endfor -%}
-  {%- set named = [] -%}
-  {%- for column in get_columns_in_query(sql) -%}
-    {%- do named.append(adapter.quote(column) ~ ' as ' ~ adapter.quote(stored.get(column | lower, column))) -%}
-  {%- endfor -%}
-  {{ return('select ' ~ named | join(', ') ~ ' from (\n' ~ sql ~ '\n) as arctic_named') }}
+  {{ return('select ' ~ selected | join(', ') ~ ' from (\n' ~ sql ~ '\n) as arctic_stored' if differing else sql) }}
 {%- endmacro %}
 
 {#- dbt-spark's ends in a semicolon, and inserts by `*` -#}

@@ -122,12 +122,12 @@
     {{ header }} {{ arctic__create_temporary_view(source_relation, contracted) }}
   {%- endcall -%}
   {%- do adapter.check_plain_model(plain, source_relation | string) -%}
+  {%- set values = adapter.evolve_plain(
+      on_schema_change, adapter.get_columns_in_relation(source_relation), target_relation, model) -%}
   {%- set dest_columns = process_schema_changes(on_schema_change, source_relation, target_relation) -%}
   {%- if not dest_columns -%}
     {%- set dest_columns = adapter.get_columns_in_relation(target_relation) -%}
   {%- endif -%}
-  {%- set values = adapter.stored_values(adapter.get_columns_in_relation(source_relation), target_relation, model,
-      fill=on_schema_change in ('append_new_columns', 'sync_all_columns')) -%}
   {%- if strategy == 'microbatch' -%}
     {{ return(arctic__replace_rows(target_relation, source_relation, dest_columns, values)) }}
   {%- endif -%}

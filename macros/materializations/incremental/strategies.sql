@@ -23,6 +23,22 @@
   {%- endfor -%}
 {%- endmacro %}
 
+{#- The batch itself, or a query with its columns in the shape of the table: MERGE fills no field of a struct -#}
+{% macro arctic__batch_as_stored(arguments) -%}
+  {%- set values = arguments.get('values') or {} -%}
+  {%- set selected = [] -%}
+  {%- set reshaped = [] -%}
+  {%- for column in adapter.get_columns_in_relation(arguments['temp_relation']) -%}
+    {%- set value = values.get(column.name | lower, column.quoted) -%}
+    {%- if value != column.quoted -%}
+      {%- do reshaped.append(column) -%}
+    {%- endif -%}
+    {%- do selected.append(value if value == column.quoted else value ~ ' as ' ~ column.quoted) -%}
+  {%- endfor -%}
+  {{ return('(select ' ~ selected | join(', ') ~ ' from ' ~ arguments['temp_relation'] ~ ')' if reshaped
+      else arguments['temp_relation']) }}
+{%- endmacro %}
+
 {#- Not get_insert_into_sql: dbt-spark has another macro of that name, with other arguments -#}
 {% macro arctic__insert_sql(arguments) -%}
   {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
@@ -41,7 +57,7 @@
 {%- endmacro %}
 
 {% macro arctic__get_incremental_merge_sql(arguments) -%}
-  {{ return(get_merge_sql(arguments['target_relation'], arguments['temp_relation'], arguments['unique_key'],
+  {{ return(get_merge_sql(arguments['target_relation'], arctic__batch_as_stored(arguments), arguments['unique_key'],
       arguments['dest_columns'], arguments['incremental_predicates'])) }}
 {%- endmacro %}
 

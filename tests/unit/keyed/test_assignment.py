@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.keyed.assignment import is_exact, is_reordered, mismatches, stored_value
+from dbt_arctic.keyed.assignment import is_exact, mismatches, stored_value
 from dbt_arctic.keyed.data_type import Atomic, UnreadableType, parse_type, type_text
 
 VALUES: dict[str, list[Any]] = {
@@ -121,18 +121,6 @@ def test_a_field_is_named_with_its_path() -> None:
 def test_shapes_that_are_the_same_need_no_sql() -> None:
     assert stored_value("`a`", "struct<A:int,b:int>", "struct<a:bigint,b:int>") == "`a`"
     assert stored_value("`a`", "array<int>", "array<bigint>") == "`a`"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("struct<a:int,b:array<struct<c:int,d:int>>>", "struct<B:array<struct<d:int,c:int>>,a:int>", True),
-        ("struct<a:int,b:int>", "struct<a:int,b:bigint>", False),
-        ("int", "int", True),
-    ],
-)
-def test_types_that_differ_in_the_order_of_fields_alone(one: str, other: str, expected: bool) -> None:
-    assert is_reordered(one, other) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from dbt_arctic.keyed.names import literal, quote
@@ -15,6 +16,24 @@ def as_today(value: str, then: str, now: str) -> str:
     :param then: and :param now: what the type had, and has, inside, as ``CatalogColumn.nested`` tells.
     """
     return _made(value, json.loads(then), json.loads(now), 0)
+
+
+def field_ids(nested: str) -> frozenset[int]:
+    """Iceberg's numbers of what is inside of a column."""
+    return frozenset(_ids(json.loads(nested))) if nested else frozenset()
+
+
+def _ids(type_: Any) -> Iterator[int]:
+    match type_:
+        case {"type": "struct", "fields": fields}:
+            for field in fields:
+                yield field["id"]
+                yield from _ids(field["type"])
+        case dict():
+            for part in ("element", "key", "value"):
+                if part in type_:
+                    yield type_[f"{part}-id"]
+                    yield from _ids(type_[part])
 
 
 def _made(value: str, then: Any, now: Any, depth: int) -> str:

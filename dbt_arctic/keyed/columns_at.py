@@ -1,0 +1,115 @@
+"""The columns of a table in a read of it: as a snapshot has them, or while they are being changed.
+
+Spark reads a snapshot with the columns of its own time, and a view fails when what it reads has other types
+than it says. So a value is brought into the shape that the table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.keyed.assignment import stored_value
+from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, atoms, parse_type
+from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.keyed.nested import as_today
+from dbt_arctic.keyed.schema_difference import compare_columns
+from dbt_arctic.keyed.table import Column, KeyedTable
+from dbt_arctic.keyed.widening import PROMOTED
+
+
+@dataclass(frozen=True)
+class ColumnThen:
+    """A column at a snapshot.
+
+    :param type: its type there.
+    :param nested: what it had inside there, and :param nested_today: has now, as ``CatalogColumn.nested``
+        tells; empty where nobody tells.
+    :param type_today: its type in the same table now; empty where nobody tells.
+    """
+
+    type: str
+    nested: str = ""
+    type_today: str = ""
+    nested_today: str = ""
+
+
+ColumnsAt = Mapping[int, Mapping[str, ColumnThen]]
+"""Which columns a snapshot has, by snapshot id. One not listed has those of today."""
+
+
+def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt, alias: str = "") -> str:
+    """The table's columns as of a snapshot: one that was added later is NULL there, and one that was made
+    wider has its old type until the next commit. The same goes for the fields inside of one.
+    """
+    present = known.get(snapshot_id) if snapshot_id is not None else None
+    prefix = f"{alias}." if alias else ""
+
+    def selected(column: Column) -> str:
+        name = quote(column.name)
+        value = prefix + name
+        if present is not None:
+            shaped = _as_of(value, present.get(column.name), column, is_changing=bool(table.projected))
+        else:
+            shaped = projected(value, column.type) if table.projected else value
+        return value if shaped == value else f"{shaped} AS {name}"
+
+    return ", ".join(map(selected, table.columns))
+
+
+def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: bool) -> str:
+    if then is None:
+        return f"CAST(NULL AS {column.type})"
+    type_ = then.type
+    if then.nested and then.nested_today and then.nested != then.nested_today:
+        # By their numbers: a field that was dropped and added again is another one.
+        value, type_ = as_today(value, then.nested, then.nested_today), then.type_today
+    if type_ == column.type:
+        return value
+    found = compare_columns([Column(column.name, type_)], [column])
+    if found.incompatible:
+        # Of another generation a type may be any: what was rounded since is not what it was.
+        return value
+    value = stored_value(value, type_, column.type)
+    return f"CAST({value} AS {column.type})" if found.widened or is_changing else value
+
+
+def projected(value: str, type_: str) -> str:
+    """A value of a type whatever other fields it has by now, and whatever wider type.
+
+    >>> projected("a", "string"), projected("a", "int")
+    ('a', 'CAST(a AS int)')
+    """
+    parsed = parse_type(type_)
+    if not (_has_fields(parsed) or any(atom.kind in PROMOTED for atom in atoms(parsed))):
+        return value
+    return f"CAST({_named(value, parsed, 0)} AS {type_})"
+
+
+def _has_fields(type_: DataType) -> bool:
+    match type_:
+        case Struct():
+            return True
+        case Array(element):
+            return _has_fields(element)
+        case Map(_, value):
+            return _has_fields(value)
+    return False
+
+
+def _named(value: str, type_: DataType, depth: int) -> str:
+    if not _has_fields(type_):
+        return value
+    each = f"_arctic_{depth}"
+    match type_:
+        case Struct(fields):
+            listed = ", ".join(
+                f"{literal(name)}, {_named(f'{value}.{quote(name)}', one, depth)}" for name, one in fields
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({listed}) END"
+        case Array(element):
+            return f"transform({value}, {each} -> {_named(each, element, depth + 1)})"
+        case Map(_, inner):
+            return f"transform_values({value}, (_arctic_key, {each}) -> {_named(each, inner, depth + 1)})"
+        case Atomic():
+            return value

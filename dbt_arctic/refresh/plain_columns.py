@@ -1,0 +1,81 @@
+"""A plain table and a snapshot get the columns, and the fields inside them, that their query has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_arctic.keyed.assignment import unstorable
+from dbt_arctic.keyed.create import add_columns, drop_columns, widen_column
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.schema_difference import FieldChange, SchemaDifference, compare_columns, evolved
+from dbt_arctic.keyed.table import Column
+from dbt_arctic.refresh.batch import FILLING, not_storable
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.schema_change import changes_to_make
+
+
+def evolve_plain(
+    edge: Edge,
+    name: Name,
+    model: str,
+    on_schema_change: str,
+    stored: Sequence[Column],
+    produced: Sequence[Column],
+) -> tuple[Column, ...]:
+    """Make a plain table fit a query's columns, as far as ``on_schema_change`` allows: its columns then.
+
+    Whatever it says, a field that held nothing but NULL so far and has no type gets its type.
+
+    :raises SchemaChanged: a value would not be stored as it is. Nothing was changed.
+    """
+    difference = compare_columns(stored, produced)
+    typed = difference.of("typed")
+    rest = SchemaDifference(tuple(one for one in difference.changes if one.kind != "typed"))
+    changes = [*typed, *changes_to_make(model, on_schema_change, rest)]
+    return _altered(edge, name, model, changes, stored, produced, fill=on_schema_change in FILLING)
+
+
+def evolve_snapshot(
+    edge: Edge, name: Name, model: str, stored: Sequence[Column], produced: Sequence[Column]
+) -> tuple[Column, ...]:
+    """Give a snapshot the fields that its query has got, and its columns the wider types: its columns then.
+
+    Nothing is dropped, since a snapshot cannot be built anew. New columns are added with the rows.
+
+    :raises SchemaChanged: a value would not be stored as it is. Nothing was changed.
+    """
+    difference = compare_columns(stored, produced)
+    changes = [
+        change
+        for change in difference.of("added", "widened", "typed")
+        if change.is_nested or change.kind != "added"
+    ]
+    return _altered(edge, name, model, changes, stored, produced, fill=True)
+
+
+def _altered(
+    edge: Edge,
+    name: Name,
+    model: str,
+    changes: Sequence[FieldChange],
+    stored: Sequence[Column],
+    produced: Sequence[Column],
+    *,
+    fill: bool,
+) -> tuple[Column, ...]:
+    after = evolved(stored, changes)
+    given = ((column.name, column.type) for column in produced)
+    found = unstorable(given, ((column.name, column.type) for column in after), fill=fill)
+    if found:
+        raise not_storable(model, found)
+    # Iceberg gives a field without a type none in place; there is no value in it to lose.
+    if typed := [change.path for change in changes if change.kind == "typed"]:
+        edge.run("drop_columns", drop_columns(name, typed))
+    if added := [(change.path, change.new) for change in changes if change.kind in ("added", "typed")]:
+        edge.run("add_columns", add_columns(name, added))
+    for change in changes:
+        if change.kind == "widened":
+            edge.run("widen_column", widen_column(name, change.path, change.new))
+    if removed := [change.path for change in changes if change.kind == "removed"]:
+        edge.run("drop_columns", drop_columns(name, removed))
+    return after
