@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from dbt_arctic.keyed.data_type import Array, DataType, Map, Struct, parse_type
 from dbt_arctic.keyed.names import quote
 
 _NOT_COMPARED = ("map<", "variant")
 FLOATS = ("double", "float")
-_QUOTED = re.compile(r"`(?:``|[^`])*`")
-_FIELD = re.compile(r"(?:`((?:``|[^`])*)`|([^:]*)):")
 
 
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
@@ -46,7 +44,7 @@ def told_apart(value: str, type_: str) -> str:
     return f"CAST({value} AS STRING)" if type_ in FLOATS else comparable(value, type_)
 
 
-def comparable(value: str, type_: str, depth: int = 0) -> str:
+def comparable(value: str, type_: str) -> str:
     """A value in a form that is equal for equal values; itself, where Spark compares its type.
 
     >>> comparable("a", "map<string,int>")
@@ -54,53 +52,37 @@ def comparable(value: str, type_: str, depth: int = 0) -> str:
     """
     if not any(part in type_ for part in _NOT_COMPARED):
         return value
+    return _comparable(value, parse_type(type_), 0)
+
+
+def _comparable(value: str, type_: DataType, depth: int) -> str:
+    if _is_compared(type_):
+        return value
     each = f"x{depth}"
-    if type_ == "variant":
-        # The text alone does not tell a date from a string that looks like one.
-        return f"struct(to_json({value}), schema_of_variant({value}))"
-    if type_.startswith("array<"):
-        element = comparable(each, _inside(type_), depth + 1)
-        return f"transform({value}, {each} -> {element})"
-    if type_.startswith("map<"):
-        _, value_type = _parts(_inside(type_))
-        entry = comparable(f"{each}.value", value_type, depth + 1)
-        entries = f"map_entries({value})"
-        if entry != f"{each}.value":
-            entries = f"transform({entries}, {each} -> struct({each}.key, {entry}))"
-        return f"sort_array({entries})"
-    if type_.startswith("struct<"):
-        fields = [_field(part) for part in _parts(_inside(type_))]
-        listed = ", ".join(
-            f"{comparable(f'{value}.{quote(name)}', field_type, depth)} AS {quote(name)}"
-            for name, field_type in fields
-        )
-        return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
-    return value
+    match type_:
+        case Array(element):
+            return f"transform({value}, {each} -> {_comparable(each, element, depth + 1)})"
+        case Map(_, inner):
+            entries, entry = f"map_entries({value})", _comparable(f"{each}.value", inner, depth + 1)
+            if entry != f"{each}.value":
+                entries = f"transform({entries}, {each} -> struct({each}.key, {entry}))"
+            return f"sort_array({entries})"
+        case Struct(fields):
+            listed = ", ".join(
+                f"{_comparable(f'{value}.{quote(name)}', one, depth)} AS {quote(name)}"
+                for name, one in fields
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
+    # A variant. The text alone does not tell a date from a string that looks like one.
+    return f"struct(to_json({value}), schema_of_variant({value}))"
 
 
-def _field(text: str) -> tuple[str, str]:
-    """Name and type of a field of a struct."""
-    found = _FIELD.match(text)
-    assert found is not None, text
-    quoted, plain = found.groups()
-    return (plain if quoted is None else quoted.replace("``", "`")), text[found.end() :]
-
-
-def _inside(type_: str) -> str:
-    return type_[type_.index("<") + 1 : -1]
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The parts of a type between the commas that no bracket encloses.
-
-    >>> list(_parts("a:map<int,int>,`b,c`:decimal(4,2)"))
-    ['a:map<int,int>', '`b,c`:decimal(4,2)']
-    """
-    depth = start = 0
-    masked = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
-    for at, character in enumerate(masked):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth == 0:
-            yield text[start:at]
-            start = at + 1
-    yield text[start:]
+def _is_compared(type_: DataType) -> bool:
+    match type_:
+        case Array(element):
+            return _is_compared(element)
+        case Map():
+            return False
+        case Struct(fields):
+            return all(_is_compared(one) for _, one in fields)
+    return type_.text != "variant"
