@@ -22,7 +22,7 @@ from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publis
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.leftovers import txn_age_ms
 from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.side_columns import changing_columns
+from dbt_arctic.refresh.side_columns import changing_columns, takes_rows
 from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
@@ -212,7 +212,7 @@ def compact_major(
     plan = plan_major(edge, name, trim_grace_seconds)
     rows = 0
     if plan.merge:
-        if plan.table.projected:
+        if plan.table.projected and not takes_rows(load_base(edge.catalog, plan.table).columns, plan.table):
             raise changing_columns(name, name.dotted, "compact again")
         merged_rows = _merge(edge, plan)
         if merged_rows is None:

@@ -178,6 +178,11 @@ def _field(value: str, produced: Struct, field: str, type_: DataType, depth: int
     return _stored(f"({value}).{quote(there[0])}", there[1], type_, depth)
 
 
+def same_shape(produced: str, stored: str) -> bool:
+    """Whether fields stand in the same places with the same names, at every depth: no value is reshaped."""
+    return produced == stored or _same_shape(parse_type(produced), parse_type(stored))
+
+
 def _same_shape(produced: DataType, stored: DataType) -> bool:
     """Whether fields stand in the same places with the same names, at every depth."""
     match produced, stored:

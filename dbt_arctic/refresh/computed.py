@@ -21,7 +21,7 @@ from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branch
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.lease import find_build, refuse_beside_build
 from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.side_columns import changing_columns
+from dbt_arctic.refresh.side_columns import changing_columns, takes_rows
 from dbt_arctic.refresh.state import (
     columns_of,
     consistent_pair,
@@ -133,7 +133,9 @@ def write_unless(
                 kept.enter_context(turn(table.change))
             attempt = _pin(edge, table, reads_rows, previous)
             # After the pins: a column that was added before them is told by the view by then.
-            _require_generation(edge, table, purpose, before=True, same_columns=reads_rows)
+            _require_generation(edge, table, purpose, same_columns=reads_rows)
+            if not takes_rows(attempt.change.columns, table):
+                raise changing_columns(table.name, purpose.where, purpose.again)
             if check is not None:
                 check(attempt.change)
             if pointless(attempt.change):
@@ -212,11 +214,9 @@ def _require_no_switch(edge: Edge, table: KeyedTable, purpose: Purpose) -> None:
 
 
 def _require_generation(
-    edge: Edge, table: KeyedTable, purpose: Purpose, *, before: bool = False, same_columns: bool = False
+    edge: Edge, table: KeyedTable, purpose: Purpose, *, same_columns: bool = False
 ) -> None:
     shown = load_keyed(edge.catalog, table.name)
-    if shown.projected and before:
-        raise changing_columns(table.name, purpose.where, purpose.again)
     if shown.generation == table.generation and same_columns and not reads_alike(shown, table):
         raise ConcurrentRun(
             f"{table.name} got other columns meanwhile",

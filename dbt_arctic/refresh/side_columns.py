@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConcurrentRun, StatementError
 from dbt_arctic.keyed import create
+from dbt_arctic.keyed.assignment import same_shape
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.keyed.schema_difference import Path, field_type, stored_type
+from dbt_arctic.keyed.schema_difference import Path, field_type
 from dbt_arctic.keyed.table import SYSTEM_COLUMNS, Column, KeyedTable
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.state import load_keyed, to_columns
@@ -29,11 +30,6 @@ class Sides:
     def columns(self, side: Name) -> tuple[Column, ...]:
         """The columns of a side as it is now, without those that no model has."""
         return tuple(one for one in to_columns(self._state(side)) if one.name not in SYSTEM_COLUMNS)
-
-    def fit(self) -> bool:
-        """Whether a row of the table as it was looked at fits into the change table as it is now."""
-        there = {column.name: column.type for column in self.columns(self.table.change)}
-        return all(there.get(column.name) == stored_type(column.type) for column in self.table.columns)
 
     def add(self, side: Name, added: Sequence[tuple[Path, str]]) -> None:
         """Add columns and fields. What is there under their names a run that was cut off has left: if it was
@@ -81,6 +77,16 @@ class Sides:
         return () if state is None else state.columns
 
 
+def takes_rows(side: Sequence[CatalogColumn], table: KeyedTable) -> bool:
+    """Whether a row of a table as it was looked at can be written to a side with these columns: not while
+    fields inside a column come or go.
+    """
+    there = {column.name: column.type for column in side}
+    return all(
+        same_shape(column.type, there[column.name]) for column in table.columns if column.name in there
+    )
+
+
 def changed_by_another(model: str, table: KeyedTable) -> ConcurrentRun:
     return ConcurrentRun(
         f"another run changed the columns of {table.name}",
@@ -91,11 +97,11 @@ def changed_by_another(model: str, table: KeyedTable) -> ConcurrentRun:
 
 
 def changing_columns(name: Name, where: str, again: str) -> ConcurrentRun:
-    """For whoever writes whole rows while ``KeyedTable.projected`` is set."""
+    """For whoever cannot write a row, since fields inside a column come or go."""
     return ConcurrentRun(
         f"another run is changing the columns of {name}",
         where=where,
-        why="until it is done, base and change table have other fields or types than the view; if it was cut "
+        why="until it is done, base and change table have other fields than the view; if it was cut "
         "off, the next run of the model puts that right",
         fix=f"run the model, dbt run --select {name.identifier}; then {again}. Nothing was written",
     )

@@ -23,7 +23,7 @@ from dbt_arctic.refresh.evolve import evolve, relax, require_same_fields
 from dbt_arctic.refresh.partial import updated_columns, with_kept_columns
 from dbt_arctic.refresh.replay import follow, settle
 from dbt_arctic.refresh.rows import counted, rows_written
-from dbt_arctic.refresh.side_columns import Sides, changed_by_another
+from dbt_arctic.refresh.side_columns import changed_by_another, takes_rows
 from dbt_arctic.refresh.state import laid_out, load_change, load_keyed
 
 
@@ -49,7 +49,7 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
             raise
         rows = int(landed.summary.get("added-records", "0"))
     except StatementError as error:
-        if Sides(edge, config.model, table).fit():
+        if takes_rows(load_change(edge.catalog, table).columns, table):
             raise
         raise changed_by_another(config.model, table) from error
     if written:

@@ -241,7 +241,7 @@ def test_an_evolution(shop: Any, until_it_ends: Any, change: str) -> None:
                 notes = [line["note"] for line in orders.rows()]
                 assert notes == [None, None, "back"], "what was dropped does not come back"
 
-    assert until_it_ends(run) == 4
+    assert until_it_ends(run) == (5 if change == "widen" else 4)
 
 
 @EITHER_WAY

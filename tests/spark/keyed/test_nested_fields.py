@@ -14,6 +14,7 @@ from dbt_arctic.keyed.create import publish_view
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.view_checks import check_columns
+from dbt_arctic.refresh.side_columns import takes_rows
 from dbt_arctic.refresh.state import columns_of
 
 Row = dict[str, Any]
@@ -79,8 +80,10 @@ def test_a_change_that_is_cut_off_anywhere_is_done_by_the_next_run(
         elif shown != before:
             assert [row for row in shown if row["id"] != 3] == after
         if table.table.projected:
-            with pytest.raises(ConcurrentRun, match="changing the columns"):
-                compact_major(shop.main.edge, table.name)
+            base = shop.main.catalog.load_table(table.name.schema, table.table.base.identifier)
+            if not takes_rows(base.columns, table.table):
+                with pytest.raises(ConcurrentRun, match="changing the columns"):
+                    compact_major(shop.main.edge, table.name)
             (finding,) = findings(table)
             assert "is not finished" in finding.what
         evolved.upsert([new(3)])
