@@ -16,7 +16,7 @@ from dbt_arctic.engine.connect import ConnectConnection, ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.server import Server
 from dbt_arctic.engine.settings import SparkSettings
-from tests.spark.keyed.conftest import cut_off, schema, shop  # noqa: F401  # the same stories, told to a server
+from tests.spark.keyed.conftest import cut_off, keeper, schema, shop  # noqa: F401  # the same stories, told
 
 SPARK_CONF = {
     "spark.sql.shuffle.partitions": "2",

@@ -57,6 +57,7 @@ def profile_target(warehouse: Path) -> dict[str, Any]:
             "spark.sql.shuffle.partitions": 1,
             "spark.sql.codegen.wholeStage": False,
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.adaptive.enabled": False,
         },
     }
 

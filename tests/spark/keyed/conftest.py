@@ -39,6 +39,15 @@ from tests.spark.keyed.trouble import MOST, Attempt
 
 Row = dict[str, Any]
 
+QUICK = {
+    # A handful of rows, hundreds of statements: what costs is to plan and to compile.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings of the sessions that tests write and read with."""
+
 
 class Killed(Exception):
     """The process ended here: no statement that comes later runs, not even a clean-up."""
@@ -118,10 +127,8 @@ class Session:
 
     def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
         self.connection = engine.connect()
-        # A handful of rows, hundreds of statements: what costs is to plan and to compile.
-        self.query("SET spark.sql.shuffle.partitions = 2")
-        self.query("SET spark.sql.codegen.wholeStage = false")
-        self.query("SET spark.sql.codegen.factoryMode = NO_CODEGEN")
+        for setting, value in QUICK.items():
+            self.connection.session.conf.set(setting, value)
         self.schema = schema
         self.statements = Statements(self.connection)
         self.catalog = EmbeddedCatalog("lake", warehouse)
@@ -132,6 +139,15 @@ class Session:
             query=self.query,
             run_id="test",
         )
+
+    def adapts(self) -> None:
+        """From here on with adaptive execution, as for users: for what is drawn at random."""
+        self.query("RESET spark.sql.adaptive.enabled")
+
+    def plans_as_for_users(self) -> None:
+        """From here on: Spark's own settings, for what is asserted of plans and jobs."""
+        for setting in QUICK:
+            self.query(f"RESET {setting}")
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         cursor = self.connection.cursor()
@@ -364,13 +380,19 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         monkeypatch.setattr(auto_model, "timings", lambda history: [])
 
 
+@pytest.fixture(scope="session")
+def keeper(engine: SessionEngine) -> Iterator[SessionConnection]:
+    """Makes the schemas: a session of its own for each would cost more than the schema."""
+    made = engine.connect()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def schema(engine: SessionEngine) -> str:
+def schema(keeper: SessionConnection) -> str:
     """A fresh schema. It stays, as the warehouse is thrown away: to drop what is in it takes seconds."""
     name = f"keyed_{uuid.uuid4().hex[:12]}"
-    keeper = engine.connect()
     keeper.cursor().execute(f"CREATE SCHEMA lake.{name}")
-    keeper.close()
     return name
 
 
@@ -379,6 +401,12 @@ def shop(engine: SessionEngine, warehouse: Path, schema: str) -> Iterator[Shop]:
     made = Shop(engine, warehouse, schema)
     yield made
     made.close()
+
+
+@pytest.fixture
+def unbuilt(shop: Shop) -> Orders:
+    """A table that is not built: a session, and a name whose siblings a test makes by itself."""
+    return shop.table()
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ class Lake:
     def __init__(self, shop: Any, tables: Tables) -> None:
         self.keyed = {name: shop.table(name, dict(SCHEMAS[name])) for name in ("a", "b")}
         self.session, self.tables = self.keyed["a"].session, tables
+        self.session.adapts()
         self.plain = self.keyed["a"].name.sibling("c").sql
         for name, orders in self.keyed.items():
             orders.build(map(self._named(name), tables[name]))

@@ -12,6 +12,7 @@ ROWS = [{"id": number, "amount": number} for number in range(10)]
 def test_a_blind_upsert_is_one_statement_and_one_commit_and_reads_nothing_of_the_table(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
+    shop.main.plans_as_for_users()
     change, base = orders.commits()
     statements = shop.main.statements
     statements.ran.clear()
@@ -41,6 +42,7 @@ def test_a_compaction_is_one_merge_and_one_trim(shop: Any) -> None:
     orders.build(ROWS)
     orders.upsert([{"id": 3, "amount": 30}])
     orders.delete([{"id": 4}, {"id": 77}])
+    shop.main.plans_as_for_users()
     change, base = orders.commits()
     statements = shop.main.statements
     statements.ran.clear()
@@ -62,7 +64,8 @@ def test_a_compaction_is_one_merge_and_one_trim(shop: Any) -> None:
 def test_a_compaction_reads_the_buckets_that_were_touched_and_no_other(shop: Any, partition_by: Any) -> None:
     types = {"id": "bigint", "line": "int"}
     orders = shop.table("orders", types, buckets=16, partition_by=list(partition_by))
-    shop.main.query("RESET spark.sql.shuffle.partitions")
+    for setting in ("shuffle.partitions", "adaptive.enabled"):
+        shop.main.query(f"RESET spark.sql.{setting}")
     shop.main.query("SET spark.sql.autoBroadcastJoinThreshold = -1")  # as for a table of any size
     orders.build_sql("SELECT id, CAST(id % 3 AS INT) AS line FROM range(1600)")
     # A row that stays where it is, one that moves to another partition, one that goes, and one that comes.

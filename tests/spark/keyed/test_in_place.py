@@ -70,7 +70,8 @@ def exchanges(plan: str) -> list[str]:
 @pytest.fixture
 def session(shop: Any) -> Any:
     """Spark plans as for a user, only that nothing is small enough to be broadcast."""
-    shop.main.query("RESET spark.sql.shuffle.partitions")
+    for setting in ("shuffle.partitions", "adaptive.enabled"):
+        shop.main.query(f"RESET spark.sql.{setting}")
     shop.main.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
     return shop.main
 

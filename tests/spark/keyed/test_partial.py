@@ -149,6 +149,7 @@ def test_the_table_is_joined_where_it_lies(shop: Any) -> None:
     orders = shop.table(types=TYPES, buckets=4)
     orders.build_sql("SELECT id, CAST(id AS INT) AS amount, CAST(id AS STRING) AS note FROM range(3000)")
     orders.upsert_sql("SELECT id, 0 AS amount, 'x' AS note FROM range(600)")
+    shop.main.plans_as_for_users()
     shop.main.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
     plans: list[str] = []
 

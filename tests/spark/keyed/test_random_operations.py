@@ -96,6 +96,7 @@ def test_a_keyed_table_reads_like_a_dict(shop: Any, scenario: str) -> None:
         "detail": "struct<who: string, tags: array<int>>",
     }
     table = shop.table("random", types, **config)
+    shop.main.adapts()
 
     def row(number: int) -> Row:
         return {

@@ -43,6 +43,7 @@ def test_rows_without_a_column_that_is_to_be_dropped_can_be_merged(shop: Any, re
 
 def test_reads_and_merges_stay_in_place(shop: Any, required: set[str]) -> None:
     session = shop.main
+    session.plans_as_for_users()
     session.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
     orders = shop.table("orders", {"id": "bigint", "amount": "int"}, buckets=4)
     orders.build_sql("SELECT id, CAST(id AS INT) AS amount FROM range(3000)")

@@ -156,8 +156,7 @@ def test_what_orders_a_table_is_part_of_it(shop: Any, orders: Any) -> None:
 def test_reads_and_merges_stay_in_place(shop: Any) -> None:
     table = shop.table("orders", TYPES, sequence_by="seq", buckets=4)
     session = shop.main
-    for setting in ("shuffle.partitions", "codegen.wholeStage", "codegen.factoryMode"):
-        session.query(f"RESET spark.sql.{setting}")
+    session.plans_as_for_users()
     session.query("SET spark.sql.autoBroadcastJoinThreshold = -1")
     table.build_sql("SELECT id, 1 AS seq, 1 AS amount FROM range(1000)")
     table.upsert_sql("SELECT id, CAST(id % 3 AS INT) AS seq, 2 AS amount FROM range(400)")
