@@ -49,128 +49,128 @@ def run(orders: Orders, *statements: str) -> None:
         orders.session.query(statement)
 
 
-def test_fields_of_a_struct_are_followed_by_their_numbers(orders: Orders) -> None:
-    table = orders.name.sibling("nested")
+def test_fields_of_a_struct_are_followed_by_their_numbers(unbuilt: Orders) -> None:
+    table = unbuilt.name.sibling("nested")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, s STRUCT<a: INT, b: INT>, l ARRAY<STRUCT<a: INT>>, "
         f"m MAP<STRING, STRUCT<a: INT>>) {V3}",
         f"INSERT INTO {table.sql} SELECT id, named_struct('a', int(id), 'b', int(10 * id)), "
         "array(named_struct('a', int(id))), map('k', named_struct('a', int(id))) FROM range(1, 3)",
         f"INSERT INTO {table.sql} VALUES (9, NULL, NULL, NULL)",
     )
-    field = Beside(orders, "id", f"SELECT id, s.a AS a FROM {table.sql}", "field")
-    whole = Beside(orders, "id", f"SELECT id, s, l, m FROM {table.sql}", "whole")
+    field = Beside(unbuilt, "id", f"SELECT id, s.a AS a FROM {table.sql}", "field")
+    whole = Beside(unbuilt, "id", f"SELECT id, s, l, m FROM {table.sql}", "whole")
     for model in (field, whole):
         assert model.follows() == "FULL (build)"
     swap = [("a", "tmp"), ("b", "a"), ("tmp", "b")]
-    run(orders, *(f"ALTER TABLE {table.sql} RENAME COLUMN s.{old} TO {new}" for old, new in swap))
+    run(unbuilt, *(f"ALTER TABLE {table.sql} RENAME COLUMN s.{old} TO {new}" for old, new in swap))
     assert field.follows() == "FULL (changed-sql)"
     run(
-        orders,
+        unbuilt,
         f"ALTER TABLE {table.sql} ADD COLUMN s.c INT",
         f"ALTER TABLE {table.sql} ADD COLUMN l.element.c STRING",
         f"ALTER TABLE {table.sql} ALTER COLUMN m.value.a TYPE BIGINT",
     )
     assert whole.follows() == "FULL (changed-columns)"
     added = Beside(
-        orders, "id", f"SELECT id, s.c AS c, l[0].c AS d, typeof(m) AS t FROM {table.sql}", "added"
+        unbuilt, "id", f"SELECT id, s.c AS c, l[0].c AS d, typeof(m) AS t FROM {table.sql}", "added"
     )
     assert added.follows() == "FULL (build)"
     run(
-        orders,
+        unbuilt,
         f"INSERT INTO {table.sql} VALUES (3, named_struct('b', 3, 'a', 30, 'c', 300), "
         "array(named_struct('a', 3, 'c', 'x')), map('k', named_struct('a', 3L)))",
     )
     assert field.follows() == "FULL (changed-sql)", "what is in s has changed, too"
     assert {model.follows() for model in (whole, added)} == {"INCREMENTAL (1 keys)"}
-    run(orders, f"UPDATE {table.sql} SET s = named_struct('b', 4, 'a', 40, 'c', 400) WHERE id = 1")
+    run(unbuilt, f"UPDATE {table.sql} SET s = named_struct('b', 4, 'a', 40, 'c', 400) WHERE id = 1")
     assert {model.follows() for model in (field, whole, added)} == {"INCREMENTAL (1 keys)"}
 
 
-def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(orders: Orders) -> None:
-    table = orders.name.sibling("nested")
+def test_a_field_that_was_made_wider_is_wide_in_old_rows_too(unbuilt: Orders) -> None:
+    table = unbuilt.name.sibling("nested")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, s STRUCT<a: INT, f: FLOAT>, l ARRAY<INT>) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, named_struct('a', 100000, 'f', 0.1F), array(7))",
     )
     values = "s.a * s.a AS a, s.f * s.f AS f, hash(l) AS l"
-    model = Beside(orders, "id", f"SELECT id, try_multiply(s.a, 2) AS two, s.f * s.f AS f FROM {table.sql}")
+    model = Beside(unbuilt, "id", f"SELECT id, try_multiply(s.a, 2) AS two, s.f * s.f AS f FROM {table.sql}")
     model.follows()
     run(
-        orders,
+        unbuilt,
         f"ALTER TABLE {table.sql} ALTER COLUMN s.a TYPE BIGINT",
         f"ALTER TABLE {table.sql} ALTER COLUMN s.f TYPE DOUBLE",
         f"ALTER TABLE {table.sql} ALTER COLUMN l.element TYPE BIGINT",
     )
-    assert Beside(orders, "id", f"SELECT id, {values} FROM {table.sql}", "wide").follows() == "FULL (build)"
+    assert Beside(unbuilt, "id", f"SELECT id, {values} FROM {table.sql}", "wide").follows() == "FULL (build)"
     assert model.follows().startswith("FULL (changed-")
-    run(orders, f"INSERT INTO {table.sql} VALUES (2, named_struct('a', 2, 'f', 0.3), array(8))")
+    run(unbuilt, f"INSERT INTO {table.sql} VALUES (2, named_struct('a', 2, 'f', 0.3), array(8))")
     assert model.follows() == "INCREMENTAL (1 keys)"
 
 
-def test_a_view_has_the_types_that_it_was_made_with(orders: Orders) -> None:
-    table, view = orders.name.sibling("loaded"), orders.name.sibling("shown")
+def test_a_view_has_the_types_that_it_was_made_with(unbuilt: Orders) -> None:
+    table, view = unbuilt.name.sibling("loaded"), unbuilt.name.sibling("shown")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, g INT, x STRING) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 1, '9'), (2, 1, '10')",
         f"CREATE VIEW {view.sql} AS SELECT id, g, x, concat('v', x) AS y FROM {table.sql}",
     )
-    model = Beside(orders, "g", f"SELECT g, max(x) AS x, max(y) AS y FROM {view.sql} GROUP BY g")
+    model = Beside(unbuilt, "g", f"SELECT g, max(x) AS x, max(y) AS y FROM {view.sql} GROUP BY g")
     model.follows()
     numbers, shown = table.sibling("numbers"), view.sibling("shown_numbers")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {numbers.sql} (id BIGINT, d DECIMAL(14, 2), f DOUBLE) {V3}",
         f"CREATE VIEW {shown.sql} AS SELECT id, d * 2.0 AS x, f + f AS y FROM {numbers.sql}",
         f"CREATE OR REPLACE TABLE {numbers.sql} (id BIGINT, d DECIMAL(12, 2), f FLOAT) {V3}",
         f"INSERT INTO {numbers.sql} VALUES (1, 1.10, 0.1), (2, 7.30, 0.2)",
     )
     values = "CAST(1.5 / x AS STRING) AS q, CAST(y AS STRING) AS y"
-    computed = Beside(orders, "id", f"SELECT id, {values} FROM {shown.sql}", "computed")
+    computed = Beside(unbuilt, "id", f"SELECT id, {values} FROM {shown.sql}", "computed")
     computed.follows()
-    run(orders, f"INSERT INTO {numbers.sql} VALUES (3, 9.90, 0.3), (4, 11.30, 0.7)")
+    run(unbuilt, f"INSERT INTO {numbers.sql} VALUES (3, 9.90, 0.3), (4, 11.30, 0.7)")
     assert computed.follows() == "INCREMENTAL (2 keys)"
     # Loaded again by a tool that takes the texts for numbers.
     again = "SELECT 1L AS id, 1 AS g, 9 AS x UNION ALL SELECT 2L, 1, 10"
-    run(orders, f"CREATE OR REPLACE TABLE {table.sql} {V3} AS {again}")
+    run(unbuilt, f"CREATE OR REPLACE TABLE {table.sql} {V3} AS {again}")
     assert model.follows().startswith("FULL")
-    run(orders, f"INSERT INTO {table.sql} VALUES (3, 2, 9), (4, 2, 100)")
+    run(unbuilt, f"INSERT INTO {table.sql} VALUES (3, 2, 9), (4, 2, 100)")
     assert model.follows() == "INCREMENTAL (1 keys)"
 
 
-def test_a_view_reads_what_it_was_made_over(orders: Orders, tmp_path: Path) -> None:
+def test_a_view_reads_what_it_was_made_over(unbuilt: Orders, tmp_path: Path) -> None:
     """By a name without a catalog, a view of another catalog's tables names these."""
-    schema, view = orders.name.schema, orders.name.sibling("shown")
+    schema, view = unbuilt.name.schema, unbuilt.name.sibling("shown")
     run(
-        orders,
+        unbuilt,
         "CREATE SCHEMA IF NOT EXISTS lake.default",
         "CREATE OR REPLACE TABLE lake.default.things USING iceberg AS SELECT 1L AS id, 'lake' AS whose",
         "CREATE OR REPLACE TEMPORARY VIEW nothing AS SELECT 1",
     )
     try:
         run(
-            orders,
+            unbuilt,
             "USE spark_catalog.default",
             f"CREATE TABLE spark_catalog.default.things USING parquet LOCATION '{tmp_path}/things' "
             "AS SELECT 1L AS id, 'spark_catalog' AS whose",
             f"CREATE VIEW {view.sql} AS SELECT id, whose FROM things",
         )
-        run(orders, f"USE lake.`{schema}`")
-        assert Beside(orders, "id", f"SELECT id, whose FROM {view.sql}").follows() == "FULL (build)"
+        run(unbuilt, f"USE lake.`{schema}`")
+        assert Beside(unbuilt, "id", f"SELECT id, whose FROM {view.sql}").follows() == "FULL (build)"
     finally:
-        run(orders, f"USE lake.`{schema}`", "DROP TABLE IF EXISTS spark_catalog.default.things")
-        run(orders, "DROP TABLE lake.default.things")
+        run(unbuilt, f"USE lake.`{schema}`", "DROP TABLE IF EXISTS spark_catalog.default.things")
+        run(unbuilt, "DROP TABLE lake.default.things")
 
 
-def test_two_tables_whose_names_differ_in_capitals(orders: Orders) -> None:
-    big, small = orders.name.sibling("Things"), orders.name.sibling("things")
+def test_two_tables_whose_names_differ_in_capitals(unbuilt: Orders) -> None:
+    big, small = unbuilt.name.sibling("Things"), unbuilt.name.sibling("things")
     for table, value in ((big, "Big"), (small, "small")):
-        run(orders, f"CREATE TABLE {table.sql} USING iceberg AS SELECT 1L AS id, '{value}' AS w")
+        run(unbuilt, f"CREATE TABLE {table.sql} USING iceberg AS SELECT 1L AS id, '{value}' AS w")
     join = f"FROM {big.sql} AS a JOIN {small.sql} AS b ON a.id = b.id"
-    model = Beside(orders, "id", f"SELECT a.id, a.w AS one, b.w AS two {join}")
+    model = Beside(unbuilt, "id", f"SELECT a.id, a.w AS one, b.w AS two {join}")
     assert model.follows() == "FULL (build)"
     reason = model.plan().reason
     assert reason is not None
@@ -178,49 +178,49 @@ def test_two_tables_whose_names_differ_in_capitals(orders: Orders) -> None:
     assert "by their capitals" in reason.what
 
 
-def test_a_zero_that_gets_a_sign_is_another_value(orders: Orders) -> None:
-    table = orders.name.sibling("zeros")
+def test_a_zero_that_gets_a_sign_is_another_value(unbuilt: Orders) -> None:
+    table = unbuilt.name.sibling("zeros")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, x DOUBLE, y FLOAT) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 0.0D, 0.0F), (2, 1.0D, NULL), (3, double('NaN'), -0.0F)",
     )
-    model = Beside(orders, "id", f"SELECT id, x, y FROM {table.sql}")
+    model = Beside(unbuilt, "id", f"SELECT id, x, y FROM {table.sql}")
     model.follows()
-    run(orders, f"UPDATE {table.sql} SET x = -0.0D, y = -0.0F WHERE id = 1")
+    run(unbuilt, f"UPDATE {table.sql} SET x = -0.0D, y = -0.0F WHERE id = 1")
     columns = [("id", "bigint"), ("x", "double"), ("y", "float")]
     stored = f"SELECT * FROM {model.name.sql}"
-    assert len(orders.session.query(differing_rows(stored, model.sql, columns))) == 2
+    assert len(unbuilt.session.query(differing_rows(stored, model.sql, columns))) == 2
     assert model.follows() == "INCREMENTAL (1 keys)"
-    assert not orders.session.query(differing_rows(stored, model.sql, columns))
-    run(orders, f"UPDATE {table.sql} SET y = y WHERE id > 1")
+    assert not unbuilt.session.query(differing_rows(stored, model.sql, columns))
+    run(unbuilt, f"UPDATE {table.sql} SET y = y WHERE id > 1")
     assert model.follows() == "INCREMENTAL (0 keys)"
 
 
-def test_rows_of_files_of_another_table_are_not_lost(orders: Orders, tmp_path: Path) -> None:
+def test_rows_of_files_of_another_table_are_not_lost(unbuilt: Orders, tmp_path: Path) -> None:
     """Such a file brings the numbers that its rows had where they come from."""
-    source, table = orders.name.sibling("source"), orders.name.sibling("moved")
+    source, table = unbuilt.name.sibling("source"), unbuilt.name.sibling("moved")
     for name, commits in ((source, 2), (table, 4)):
-        run(orders, f"CREATE TABLE {name.sql} (id BIGINT, x INT) {V3}")
+        run(unbuilt, f"CREATE TABLE {name.sql} (id BIGINT, x INT) {V3}")
         first = 100 if name == source else 0  # so that no key is in both
         for commit in range(commits):
-            run(orders, f"INSERT INTO {name.sql} VALUES ({first + commit}, {commit})")
+            run(unbuilt, f"INSERT INTO {name.sql} VALUES ({first + commit}, {commit})")
     rewritten = f"table => '{source.schema}.{source.identifier}', options => map('rewrite-all', 'true')"
-    run(orders, f"CALL lake.system.rewrite_data_files({rewritten})")
-    model = Beside(orders, "id", f"SELECT id, x FROM {table.sql}")
+    run(unbuilt, f"CALL lake.system.rewrite_data_files({rewritten})")
+    model = Beside(unbuilt, "id", f"SELECT id, x FROM {table.sql}")
     model.follows()
     moved = tmp_path / "moved"
     moved.mkdir()
-    for (path,) in orders.session.query(f"SELECT file_path FROM {source.sql}.files"):
+    for (path,) in unbuilt.session.query(f"SELECT file_path FROM {source.sql}.files"):
         shutil.copy(path.removeprefix("file:"), moved)
     run(
-        orders,
+        unbuilt,
         f"CALL lake.system.add_files(table => '{table.schema}.{table.identifier}', "
         f"source_table => '`parquet`.`{moved}`')",
     )
     assert model.follows().startswith("INCREMENTAL")
-    assert len(model.rows()) == len(orders.session.query(f"SELECT * FROM {table.sql}"))
-    run(orders, f"INSERT INTO {table.sql} VALUES (7, 7)")
+    assert len(model.rows()) == len(unbuilt.session.query(f"SELECT * FROM {table.sql}"))
+    run(unbuilt, f"INSERT INTO {table.sql} VALUES (7, 7)")
     model.follows()
 
 
@@ -245,47 +245,47 @@ def test_a_key_that_is_erased_upstream_is_gone_after_the_next_refresh(orders: Or
     assert 1 not in {key for key, _ in model.rows()}
 
 
-def test_a_text_with_a_collation_is_compared_as_it_is_stored(orders: Orders) -> None:
-    table = orders.name.sibling("collated")
+def test_a_text_with_a_collation_is_compared_as_it_is_stored(unbuilt: Orders) -> None:
+    table = unbuilt.name.sibling("collated")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, x STRING) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 'A'), (2, 'b')",
     )
-    model = Beside(orders, "id", f"SELECT id, x COLLATE UTF8_LCASE AS k FROM {table.sql}")
+    model = Beside(unbuilt, "id", f"SELECT id, x COLLATE UTF8_LCASE AS k FROM {table.sql}")
     model.follows()
-    run(orders, f"UPDATE {table.sql} SET x = 'a' WHERE id = 1")
+    run(unbuilt, f"UPDATE {table.sql} SET x = 'a' WHERE id = 1")
     assert model.follows() == "FULL (unsupported)"
 
 
-def test_columns_may_be_called_as_ours_were(orders: Orders) -> None:
-    table = orders.name.sibling("copies")
+def test_columns_may_be_called_as_ours_were(unbuilt: Orders) -> None:
+    table = unbuilt.name.sibling("copies")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, _copy INT, _here INT, m MAP<STRING, INT>) {V3}",
         f"INSERT INTO {table.sql} VALUES (1, 1, 1, map('a', 1)), (2, 2, 2, NULL)",
     )
-    model = Beside(orders, "id", f"SELECT id, _copy AS c, _here AS h FROM {table.sql}")
+    model = Beside(unbuilt, "id", f"SELECT id, _copy AS c, _here AS h FROM {table.sql}")
     model.follows()
-    run(orders, f"UPDATE {table.sql} SET _copy = 7 WHERE id = 1")
+    run(unbuilt, f"UPDATE {table.sql} SET _copy = 7 WHERE id = 1")
     assert model.follows() == "INCREMENTAL (1 keys)"
 
 
-def test_a_state_of_other_types_is_built_anew_and_says_why(orders: Orders) -> None:
-    table = orders.name.sibling("wider")
+def test_a_state_of_other_types_is_built_anew_and_says_why(unbuilt: Orders) -> None:
+    table = unbuilt.name.sibling("wider")
     run(
-        orders,
+        unbuilt,
         f"CREATE TABLE {table.sql} (id BIGINT, amount DECIMAL(10, 2)) {V3}",
         f"INSERT INTO {table.sql} SELECT id, id FROM range(9)",
     )
     model = Beside(
-        orders,
+        unbuilt,
         "part",
         f"SELECT id % 3 AS part, count(*) AS n FROM {table.sql} GROUP BY 1 HAVING sum(amount) > 1",
     )
     model.follows()
     assert model.state is not None
-    run(orders, f"ALTER TABLE {table.sql} ALTER COLUMN amount TYPE DECIMAL(14, 2)")
+    run(unbuilt, f"ALTER TABLE {table.sql} ALTER COLUMN amount TYPE DECIMAL(14, 2)")
     reason = model.plan().reason
     assert reason is not None
     assert reason.code == "changed-sql"
@@ -295,7 +295,7 @@ def test_a_state_of_other_types_is_built_anew_and_says_why(orders: Orders) -> No
         model.refresh()
     model.config = plain
     assert model.follows().startswith("FULL")
-    run(orders, f"INSERT INTO {table.sql} VALUES (10, 7)")
+    run(unbuilt, f"INSERT INTO {table.sql} VALUES (10, 7)")
     assert model.follows().startswith("INCREMENTAL")
 
 

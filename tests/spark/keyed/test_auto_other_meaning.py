@@ -113,14 +113,14 @@ def test_a_key_that_only_the_first_rows_have_once_needs_no_state(orders: Orders)
     assert model.rows() == model.rows(model.sql)
 
 
-def test_a_column_that_was_dropped_and_added_again_is_another_one(orders: Orders) -> None:
-    session = orders.session
-    plain = orders.name.sibling("plain")
+def test_a_column_that_was_dropped_and_added_again_is_another_one(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    plain = unbuilt.name.sibling("plain")
     session.query(
         f"CREATE TABLE {plain.sql} (id BIGINT, x INT) USING iceberg TBLPROPERTIES ('format-version' = '3')"
     )
     session.query(f"INSERT INTO {plain.sql} VALUES (1, 10), (2, 20)")
-    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model = Model(unbuilt, "id", f"SELECT id, x FROM {plain.sql}")
     model.refresh()
     session.query(f"ALTER TABLE {plain.sql} DROP COLUMN x")
     session.query(f"ALTER TABLE {plain.sql} ADD COLUMN x INT")
@@ -131,23 +131,23 @@ def test_a_column_that_was_dropped_and_added_again_is_another_one(orders: Orders
     assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)", "(3, 30)"]
 
 
-def test_a_column_that_no_row_has_yet_is_null(orders: Orders) -> None:
-    session = orders.session
-    plain = orders.name.sibling("plain")
+def test_a_column_that_no_row_has_yet_is_null(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    plain = unbuilt.name.sibling("plain")
     session.query(f"CREATE TABLE {plain.sql} (id BIGINT) USING iceberg")
     session.query(f"INSERT INTO {plain.sql} VALUES (1), (2)")
     session.query(f"ALTER TABLE {plain.sql} ADD COLUMN x INT")
-    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model = Model(unbuilt, "id", f"SELECT id, x FROM {plain.sql}")
     model.refresh()
     assert sorted(map(str, model.rows())) == ["(1, None)", "(2, None)"]
 
 
-def test_a_column_that_was_renamed_has_its_values_before_the_next_commit(orders: Orders) -> None:
-    session = orders.session
-    plain = orders.name.sibling("plain")
+def test_a_column_that_was_renamed_has_its_values_before_the_next_commit(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    plain = unbuilt.name.sibling("plain")
     session.query(f"CREATE TABLE {plain.sql} (id BIGINT, x INT, y INT) USING iceberg")
     session.query(f"INSERT INTO {plain.sql} VALUES (1, 10, 100), (2, 20, 200)")
-    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model = Model(unbuilt, "id", f"SELECT id, x FROM {plain.sql}")
     model.refresh()
     session.query(f"ALTER TABLE {plain.sql} RENAME COLUMN x TO z")
     model.sql = f"SELECT id, z AS x FROM {plain.sql}"
@@ -162,14 +162,14 @@ def test_a_column_that_was_renamed_has_its_values_before_the_next_commit(orders:
     assert model.rows() == [(1, 100), (2, 300)]
 
 
-def test_a_recursive_query_that_is_called_like_its_model_reads_itself(orders: Orders) -> None:
-    session = orders.session
-    raw = orders.name.sibling("raw")
+def test_a_recursive_query_that_is_called_like_its_model_reads_itself(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    raw = unbuilt.name.sibling("raw")
     session.query(f"CREATE TABLE {raw.sql} (id BIGINT, parent BIGINT) USING iceberg")
     session.query(f"INSERT INTO {raw.sql} VALUES (1, NULL), (2, 1)")
     below = f"SELECT c.id, c.parent FROM {raw.sql} AS c JOIN model AS t ON c.parent = t.id"
     top = f"SELECT id, parent FROM {raw.sql} WHERE parent IS NULL"
-    model = Model(orders, "id", f"WITH RECURSIVE model AS ({top} UNION ALL {below}) SELECT * FROM model")
+    model = Model(unbuilt, "id", f"WITH RECURSIVE model AS ({top} UNION ALL {below}) SELECT * FROM model")
     for more in ("(3, 2), (4, 3)", "(5, NULL), (6, 5), (7, 6)"):
         model.refresh()
         session.query(f"INSERT INTO {raw.sql} VALUES {more}")
@@ -177,13 +177,13 @@ def test_a_recursive_query_that_is_called_like_its_model_reads_itself(orders: Or
     assert sorted(key for key, _ in model.rows()) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_view_of_a_table_that_got_a_column_is_read_as_it_was_made(orders: Orders) -> None:
-    session = orders.session
-    raw, recent = orders.name.sibling("raw"), orders.name.sibling("recent")
+def test_a_view_of_a_table_that_got_a_column_is_read_as_it_was_made(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    raw, recent = unbuilt.name.sibling("raw"), unbuilt.name.sibling("recent")
     session.query(f"CREATE TABLE {raw.sql} (id BIGINT, x INT) USING iceberg")
     session.query(f"INSERT INTO {raw.sql} VALUES (1, 10)")
     session.query(f"CREATE VIEW {recent.sql} AS SELECT * FROM {raw.sql}")
-    model = Model(orders, "id", f"SELECT id, x FROM {recent.sql}")
+    model = Model(unbuilt, "id", f"SELECT id, x FROM {recent.sql}")
     model.refresh()
     session.query(f"ALTER TABLE {raw.sql} ADD COLUMN note STRING")
     session.query(f"INSERT INTO {raw.sql} VALUES (2, 20, 'n')")
@@ -191,12 +191,12 @@ def test_a_view_of_a_table_that_got_a_column_is_read_as_it_was_made(orders: Orde
     assert model.rows() == [(1, 10), (2, 20)]
 
 
-def test_columns_of_icebergs_metadata_may_be_read(orders: Orders) -> None:
-    session = orders.session
-    raw = orders.name.sibling("raw")
+def test_columns_of_icebergs_metadata_may_be_read(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    raw = unbuilt.name.sibling("raw")
     session.query(f"CREATE TABLE {raw.sql} (x INT) USING iceberg TBLPROPERTIES ('format-version' = '3')")
     session.query(f"INSERT INTO {raw.sql} VALUES (10)")
-    model = Model(orders, "id", f"SELECT _row_id AS id, x FROM {raw.sql}")
+    model = Model(unbuilt, "id", f"SELECT _row_id AS id, x FROM {raw.sql}")
     model.refresh()
     session.query(f"INSERT INTO {raw.sql} VALUES (20)")
     model.refresh()
@@ -207,15 +207,15 @@ def test_columns_of_icebergs_metadata_may_be_read(orders: Orders) -> None:
     assert model.refresh() == "SKIP (no upstream change)", "a name of one's own"
 
 
-def test_rows_with_maps_and_variants_are_compared(orders: Orders) -> None:
-    session = orders.session
-    raw = orders.name.sibling("raw")
+def test_rows_with_maps_and_variants_are_compared(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    raw = unbuilt.name.sibling("raw")
     session.query(
         f"CREATE TABLE {raw.sql} (id BIGINT, m MAP<STRING, INT>, v VARIANT) USING iceberg "
         "TBLPROPERTIES ('format-version' = '3')"
     )
     session.query(f"INSERT INTO {raw.sql} SELECT id, map('a', id, 'b', 2), parse_json('1') FROM range(4)")
-    model = Model(orders, "id", f"SELECT id, m['a'] AS a, count(*) AS n FROM {raw.sql} GROUP BY id, m['a']")
+    model = Model(unbuilt, "id", f"SELECT id, m['a'] AS a, count(*) AS n FROM {raw.sql} GROUP BY id, m['a']")
     model.refresh()
     session.query(f"UPDATE {raw.sql} SET m = map('b', 2, 'a', 70) WHERE id = 2")
     session.query(f"DELETE FROM {raw.sql} WHERE id = 1")
@@ -225,12 +225,12 @@ def test_rows_with_maps_and_variants_are_compared(orders: Orders) -> None:
     assert model.rows() == [(0, 0, 1), (2, 70, 1), (3, 3, 2)]
 
 
-def test_a_table_that_was_created_again_without_rows_has_none(orders: Orders) -> None:
-    session = orders.session
-    plain = orders.name.sibling("plain")
+def test_a_table_that_was_created_again_without_rows_has_none(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    plain = unbuilt.name.sibling("plain")
     session.query(f"CREATE TABLE {plain.sql} (id BIGINT, x INT) USING iceberg")
     session.query(f"INSERT INTO {plain.sql} VALUES (1, 10), (2, 20)")
-    model = Model(orders, "id", f"SELECT id, x FROM {plain.sql}")
+    model = Model(unbuilt, "id", f"SELECT id, x FROM {plain.sql}")
     model.refresh()
     session.query(f"CREATE OR REPLACE TABLE {plain.sql} (id BIGINT, x INT) USING iceberg")
     model.refresh()
@@ -240,22 +240,22 @@ def test_a_table_that_was_created_again_without_rows_has_none(orders: Orders) ->
     assert model.rows() == [(3, 30)]
 
 
-def test_a_plain_upstream_may_become_a_keyed_one(orders: Orders) -> None:
-    session = orders.session
-    source = orders.name.sibling("source")
+def test_a_plain_upstream_may_become_a_keyed_one(unbuilt: Orders) -> None:
+    session = unbuilt.session
+    source = unbuilt.name.sibling("source")
     session.query(f"CREATE TABLE {source.sql} USING iceberg AS SELECT 1L AS id, 1 AS amount")
-    model = Model(orders, "id", f"SELECT id, amount FROM {source.sql}")
+    model = Model(unbuilt, "id", f"SELECT id, amount FROM {source.sql}")
     model.refresh()
     session.query(f"DROP TABLE {source.sql}")
-    keyed = Orders(session, source, orders.types, orders.config)
+    keyed = Orders(session, source, unbuilt.types, unbuilt.config)
     keyed.build([{"id": 1, "amount": 5}, {"id": 2, "amount": 6}])
     assert model.refresh() == "FULL (history-gone)"
     assert model.rows() == [(1, 5), (2, 6)]
 
 
-def test_a_view_means_the_schema_in_which_it_was_made(orders: Orders, shop: Any) -> None:
-    session = orders.session
-    schema, elsewhere = orders.name.schema, f"{orders.name.schema}_elsewhere"
+def test_a_view_means_the_schema_in_which_it_was_made(unbuilt: Orders, shop: Any) -> None:
+    session = unbuilt.session
+    schema, elsewhere = unbuilt.name.schema, f"{unbuilt.name.schema}_elsewhere"
     session.query(f"CREATE SCHEMA IF NOT EXISTS lake.{elsewhere}")
     try:
         session.query(
@@ -265,7 +265,7 @@ def test_a_view_means_the_schema_in_which_it_was_made(orders: Orders, shop: Any)
         session.query(f"USE lake.{elsewhere}")
         session.query(f"CREATE VIEW lake.{elsewhere}.shown AS SELECT id, whose FROM things")
         session.query(f"USE lake.{schema}")
-        model = Model(orders, "id", f"SELECT id, whose FROM lake.{elsewhere}.shown")
+        model = Model(unbuilt, "id", f"SELECT id, whose FROM lake.{elsewhere}.shown")
         model.refresh()
         assert model.rows() == [(1, "theirs")]
     finally:

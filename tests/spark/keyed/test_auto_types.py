@@ -117,15 +117,15 @@ def test_plain_columns_of_such_a_union_are(orders: Orders) -> None:
     assert follows(model).startswith("INCREMENTAL")
 
 
-def test_a_column_that_was_made_wider_and_nothing_written_since(shop: Any, orders: Orders) -> None:
-    name = f"{orders.name.schema}.measured"
-    orders.session.query(f"CREATE TABLE lake.{name} (id INT, f FLOAT) USING iceberg")
-    orders.session.query(f"INSERT INTO lake.{name} VALUES (1, 0.1), (2, 0.5)")
-    model = Model(orders, "id", f"SELECT id, cast(f AS string) AS s FROM lake.{name}")
+def test_a_column_that_was_made_wider_and_nothing_written_since(shop: Any, unbuilt: Orders) -> None:
+    name = f"{unbuilt.name.schema}.measured"
+    unbuilt.session.query(f"CREATE TABLE lake.{name} (id INT, f FLOAT) USING iceberg")
+    unbuilt.session.query(f"INSERT INTO lake.{name} VALUES (1, 0.1), (2, 0.5)")
+    model = Model(unbuilt, "id", f"SELECT id, cast(f AS string) AS s FROM lake.{name}")
     model.refresh()
-    orders.session.query(f"ALTER TABLE lake.{name} ALTER COLUMN f TYPE double")
+    unbuilt.session.query(f"ALTER TABLE lake.{name} ALTER COLUMN f TYPE double")
     follows(model)
-    orders.session.query(f"INSERT INTO lake.{name} VALUES (3, 0.1)")
+    unbuilt.session.query(f"INSERT INTO lake.{name} VALUES (3, 0.1)")
     follows(model)
 
 
@@ -151,13 +151,13 @@ def test_a_column_of_a_keyed_table_that_was_made_wider_by_a_run_that_was_cut_off
     follows(model)
 
 
-def test_rows_that_were_rewritten_before_the_upgrade_to_version_3_are_not_new(orders: Orders) -> None:
-    name = f"{orders.name.schema}.events"
-    query = orders.session.query
+def test_rows_that_were_rewritten_before_the_upgrade_to_version_3_are_not_new(unbuilt: Orders) -> None:
+    name = f"{unbuilt.name.schema}.events"
+    query = unbuilt.session.query
     query(f"CREATE TABLE lake.{name} (id INT, v INT) USING iceberg TBLPROPERTIES ('format-version' = '2')")
     query(f"INSERT INTO lake.{name} VALUES (1, 10), (2, 20)")
     query(f"INSERT INTO lake.{name} VALUES (3, 30)")
-    model = Model(orders, "k", f"SELECT id % 2 AS k, sum(v) AS s, count(*) AS n FROM lake.{name} GROUP BY 1")
+    model = Model(unbuilt, "k", f"SELECT id % 2 AS k, sum(v) AS s, count(*) AS n FROM lake.{name} GROUP BY 1")
     model.refresh()
     query(f"INSERT INTO lake.{name} VALUES (4, 40)")
     query(f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))")
@@ -168,14 +168,14 @@ def test_rows_that_were_rewritten_before_the_upgrade_to_version_3_are_not_new(or
 
 @pytest.mark.parametrize(("version", "again"), first(2, [("2", False), ("1", True), ("2", True)]))
 def test_rows_that_were_added_before_the_upgrade_to_version_3_are_not_lost(
-    orders: Orders, version: str, again: bool
+    unbuilt: Orders, version: str, again: bool
 ) -> None:
-    name = f"{orders.name.schema}.events"
-    query = orders.session.query
+    name = f"{unbuilt.name.schema}.events"
+    query = unbuilt.session.query
     properties = f"TBLPROPERTIES ('format-version' = '{version}')"
     query(f"CREATE TABLE lake.{name} (id INT, v INT) USING iceberg {properties}")
     query(f"INSERT INTO lake.{name} VALUES (1, 10)")
-    model = Model(orders, "k", f"SELECT id % 2 AS k, sum(v) AS s, count(*) AS n FROM lake.{name} GROUP BY 1")
+    model = Model(unbuilt, "k", f"SELECT id % 2 AS k, sum(v) AS s, count(*) AS n FROM lake.{name} GROUP BY 1")
     model.refresh()
     query(f"INSERT INTO lake.{name} VALUES (2, 20)")
     query(f"ALTER TABLE lake.{name} SET TBLPROPERTIES ('format-version' = '3')")
@@ -186,17 +186,17 @@ def test_rows_that_were_added_before_the_upgrade_to_version_3_are_not_lost(
     follows(model)
 
 
-def test_bytes_that_are_no_text_and_zeros_below_zero_are_told_apart(orders: Orders) -> None:
-    name = f"{orders.name.schema}.raw"
-    query = orders.session.query
+def test_bytes_that_are_no_text_and_zeros_below_zero_are_told_apart(unbuilt: Orders) -> None:
+    name = f"{unbuilt.name.schema}.raw"
+    query = unbuilt.session.query
     properties = "TBLPROPERTIES ('format-version' = '2')"
     query(f"CREATE TABLE lake.{name} (id INT, f DOUBLE, s STRING, g INT) USING iceberg {properties}")
     latin = "CAST(X'636166E9' AS STRING)"
     query(f"INSERT INTO lake.{name} VALUES (1, CAST('-0.0' AS DOUBLE), {latin}, 1), (2, 0.0D, 'a', 10)")
-    text = Model(orders, "s", f"SELECT s, count(*) AS n, median(id) AS m FROM lake.{name} GROUP BY s")
+    text = Model(unbuilt, "s", f"SELECT s, count(*) AS n, median(id) AS m FROM lake.{name} GROUP BY s")
     zero = "CAST(f AS STRING)"
     sums = f"SELECT {zero} AS k, sum(g) AS s, count(*) AS c FROM lake.{name} GROUP BY {zero}"
-    zeros = Model(orders, "k", sums)
+    zeros = Model(unbuilt, "k", sums)
     zeros.name = zeros.name.sibling("zeros")
     for model in (text, zeros):
         model.refresh()
