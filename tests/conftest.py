@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dbt_common.behavior_flags import BehaviorFlagRendered
 from dbt_common.tests import enable_test_caching
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import java
 from tests.extent import leave_out_long
@@ -36,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONGEST_FIRST = (
+    "tests/connect",
     "tests/spark/keyed/test_auto_shared.py",
     "tests/dbt/test_example.py",
     "tests/spark/keyed/test_erase.py",
@@ -53,7 +55,7 @@ LONGEST_FIRST = (
     "tests/spark/test_tpch.py",
     "tests/spark/keyed/test_auto_random.py",
 )
-"""Modules of a minute and more. A module stays on one worker: begun last, it would leave the other idle."""
+"""Modules and folders of a minute and more. Each has one worker: begun last, it leaves the other one idle."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -61,7 +63,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     leave_out_long(config, items)
     places = {name: place for place, name in enumerate(LONGEST_FIRST)}
     reject_unordered_names(items)
-    items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))
+
+    def place(item: pytest.Item) -> int:
+        module = item.nodeid.split("::")[0]
+        return next((at for name, at in places.items() if module.startswith(name)), len(places))
+
+    items.sort(key=place)
+
+
+class Scopes(LoadScopeScheduling):
+    """Classes and modules, as ``--dist loadscope`` has them, but that some folders stay together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder = next((folder for folder in TOGETHER if nodeid.startswith(f"{folder}/")), None)
+        return folder or str(super()._split_scope(nodeid))
+
+
+TOGETHER = ("tests/connect",)
+"""Each worker that has tests of such a folder starts a server of its own for them."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return Scopes(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def reject_unordered_names(items: list[pytest.Item]) -> None:
