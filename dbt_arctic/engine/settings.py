@@ -54,6 +54,8 @@ _WITHOUT_UI = {
     "spark.sql.ui.retainedExecutions": "300",
     # Nor does anybody look at a task before it ends.
     "spark.ui.liveUpdate.period": "-1",
+    # Spark writes down each statement's plan for the UI, and again whenever adaptive execution changes it.
+    "spark.sql.ui.explainMode": "simple",
 }
 
 _RAW_STRINGS = "spark.sql.parser.escapedStringLiterals"

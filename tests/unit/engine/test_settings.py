@@ -66,6 +66,13 @@ def test_statements_are_kept_for_the_ui_where_there_is_one() -> None:
     assert kept not in session_conf(SparkSettings("lake", "/w", spark_conf={"spark.ui.enabled": "true"}))
 
 
+def test_plans_are_written_down_in_short_where_there_is_no_ui() -> None:
+    mode = "spark.sql.ui.explainMode"
+    assert session_conf(SparkSettings("lake", "/w"))[mode] == "simple"
+    assert session_conf(SparkSettings("lake", "/w", spark_conf={mode: "formatted"}))[mode] == "formatted"
+    assert mode not in session_conf(SparkSettings("lake", "/w", spark_conf={"spark.ui.enabled": "true"}))
+
+
 def test_an_embedded_catalog_needs_a_local_folder() -> None:
     with pytest.raises(ProfileError, match="local folder"):
         session_conf(SparkSettings("lake", "s3://bucket/shop"))
