@@ -27,6 +27,7 @@ class TestAliases(SparkLiterals, BaseAliases):
     pass
 
 
+@pytest.mark.long
 class TestAliasErrors(SparkLiterals, BaseAliasErrors):
     pass
 

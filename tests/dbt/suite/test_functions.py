@@ -15,6 +15,7 @@ from dbt.tests.adapter.functions.test_udfs import (
 from dbt.tests.util import run_dbt
 
 
+@pytest.mark.long
 class TestErrorForUnsupportedType(ErrorForUnsupportedType):
     pass
 
@@ -23,10 +24,12 @@ class TestPythonUDFNotSupported(PythonUDFNotSupported):
     pass
 
 
+@pytest.mark.long
 class TestPythonUDFRuntimeVersionRequired(PythonUDFRuntimeVersionRequired):
     pass
 
 
+@pytest.mark.long
 class TestPythonUDFEntryPointRequired(PythonUDFEntryPointRequired):
     pass
 

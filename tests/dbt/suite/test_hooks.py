@@ -101,6 +101,7 @@ class TestModelHooksInConfigKwargs(Hooks, suite.BasePrePostModelHooksInConfigKwa
     pass
 
 
+@pytest.mark.long
 class TestModelHooksInConfigWithCount(Hooks, suite.BasePrePostModelHooksInConfigWithCount):
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -114,6 +115,7 @@ class TestSnapshotHooksInConfigKwargs(suite.BasePrePostSnapshotHooksInConfigKwar
     pass
 
 
+@pytest.mark.long
 class TestDuplicateHooksInConfigs(suite.BaseDuplicateHooksInConfigs):
     pass
 

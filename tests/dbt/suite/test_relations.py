@@ -93,6 +93,7 @@ class TestEphemeralNested(BaseEphemeralNested):
         assert without_spaces(expected) in without_spaces(written_sql("root_view"))
 
 
+@pytest.mark.long
 class TestEphemeralErrorHandling(BaseEphemeralErrorHandling):
     pass
 

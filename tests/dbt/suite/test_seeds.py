@@ -62,6 +62,7 @@ class TestSeedWithWrongDelimiter(BaseSeedWithWrongDelimiter):
     pass
 
 
+@pytest.mark.long
 class TestSeedWithEmptyDelimiter(BaseSeedWithEmptyDelimiter):
     pass
 
@@ -83,6 +84,7 @@ class TestSeedParsing(BaseSeedParsing):
     pass
 
 
+@pytest.mark.long
 class TestSeedWithByteOrderMark(BaseSimpleSeedWithBOM):
     @pytest.fixture(scope="class", autouse=True)
     def setUp(self, project: Any) -> None:  # the suite's name
