@@ -7,6 +7,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ SPARK_CONF = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
@@ -116,6 +118,13 @@ class Shop:
         folders = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
         return dbtRunner().invoke([*arguments, *folders, "--quiet", "--no-use-colors"])
 
+    def refusals(self, *arguments: str) -> dict[str, str]:
+        """Run dbt, of which each model is to fail; what it says of each."""
+        outcome = self.try_dbt(*arguments)
+        assert outcome.exception is None, outcome.exception
+        assert {str(result.status) for result in outcome.result.results} == {"error"}
+        return {result.node.name: str(result.message) for result in outcome.result.results}
+
     @staticmethod
     def messages(outcome: Any) -> str:
         if outcome.exception is not None:
@@ -176,14 +185,30 @@ def shop_connection(shop_warehouse: Path) -> Iterator[SessionConnection]:
 
 
 @pytest.fixture
-def shop(
-    tmp_path: Path, shop_warehouse: Path, shop_connection: SessionConnection, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Shop]:
+def shop(tmp_path: Path, shop_warehouse: Path, shop_connection: SessionConnection) -> Iterator[Shop]:
+    with opened_shop(tmp_path, shop_warehouse, shop_connection) as made:
+        yield made
+
+
+@contextmanager
+def opened_shop(folder: Path, warehouse: Path, connection: SessionConnection) -> Iterator[Shop]:
+    """A project in a folder. Once it is closed, its tables can still be read."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        made = _opened(folder, warehouse, connection, monkeypatch)
+        before = os.getcwd()
+        yield made
+        os.chdir(before)
+        reset_adapters()  # dbt keeps the last one, and would give it to the next test of the process
+
+
+def _opened(
+    folder: Path, warehouse: Path, connection: SessionConnection, monkeypatch: pytest.MonkeyPatch
+) -> Shop:
     script = Script()
     execute = SessionCursor.execute
 
     def scripted(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
-        if cursor._connection is shop_connection:
+        if cursor._connection is connection:
             execute(cursor, sql, bindings)
             return
         script.run(sql, lambda: execute(cursor, sql, bindings))
@@ -192,11 +217,11 @@ def shop(
     monkeypatch.setattr(SessionCursor, "execute", scripted)
     monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
     schema = f"shop_{uuid.uuid4().hex[:10]}"
-    made = Shop(tmp_path, shop_warehouse, schema, shop_connection, script)
+    made = Shop(folder, warehouse, schema, connection, script)
     made.file("dbt_project.yml", yaml.safe_dump({"name": "shop", "version": "1.0", "profile": "shop"}))
     target = {
         "type": "arctic",
-        "warehouse": str(shop_warehouse),
+        "warehouse": str(warehouse),
         "schema": schema,
         "threads": 1,
         "spark_conf": SPARK_CONF,
@@ -209,7 +234,4 @@ def shop(
         yaml.safe_dump({"version": 2, "sources": [{"name": "raw", "schema": schema, "tables": tables}]}),
     )
     made.sql("CREATE SCHEMA {s}")
-    before = os.getcwd()
-    yield made
-    os.chdir(before)
-    reset_adapters()  # dbt keeps the last one, and would give it to the next test of the process
+    return made

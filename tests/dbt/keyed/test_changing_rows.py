@@ -73,19 +73,18 @@ def test_rows_are_changed_on_the_command_line_and_pulled_downstream(
     assert shop.rows("copy") == expected
 
 
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
+def test_what_it_is_not_for_is_said(shop: Shop, sql: Terminal) -> None:
+    before = shop.rows("orders"), shop.rows("raw_orders")
+    for statement, words in (
         ("insert into orders values (1, 2, 'x')", "MERGE INTO"),
         ("drop table orders", "DROP"),
         ("update raw_orders set amount = 1", "plain table"),
         ("update nothing set amount = 1", "not a keyed table"),
         ("update orders set amount", "column = value"),
         ("select 1; select 2", "several"),
-    ],
-)
-def test_what_it_is_not_for_is_said(sql: Terminal, statement: str, words: str) -> None:
-    assert words in sql(statement, code=2)
+    ):
+        assert words in sql(statement, code=2)
+    assert (shop.rows("orders"), shop.rows("raw_orders")) == before
 
 
 def test_a_macro_changes_rows_in_hooks_and_operations(shop: Shop, sql: Terminal) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.dbt.keyed.conftest import Shop
@@ -139,21 +138,26 @@ def test_constraints_cost_no_spark_job(shop: Shop) -> None:
 TEXT = 'It\'s "quoted", a \\back\\slash, ${spark.app.name}, ünï 🧊\nand two lines -- no /* comment'
 
 
-@pytest.mark.parametrize("kind", ["keyed", "incremental", "view"])
-def test_comments_are_written_when_they_changed_and_only_then(shop: Shop, kind: str) -> None:
-    config = "materialized='view'" if kind == "view" else "materialized='incremental'"
-    config += ", unique_key='id'" if kind == "keyed" else ""
-    shop.model("orders", "{{ config(" + config + ") }} select 1 as id, 'a' as name")
+KINDS = {
+    "keyed": "materialized='incremental', unique_key='id'",
+    "incremental": "materialized='incremental'",
+    "view": "materialized='view'",
+}
+
+
+def test_comments_are_written_when_they_changed_and_only_then(shop: Shop) -> None:
+    for kind, config in KINDS.items():
+        shop.model(kind, "{{ config(" + config + ") }} select 1 as id, 'a' as name")
 
     def describe(text: str) -> None:
         columns = [{"name": "NAME", "description": text}]
         docs = {"persist_docs": {"relation": True, "columns": True}}
-        orders = {"name": "orders", "description": text, "columns": columns, "config": docs}
-        shop.file("models/orders.yml", yaml.safe_dump({"version": 2, "models": [orders]}))
+        models = [{"name": kind, "description": text, "columns": columns, "config": docs} for kind in KINDS]
+        shop.file("models/orders.yml", yaml.safe_dump({"version": 2, "models": models}))
 
-    def told() -> set[tuple[str, ...]]:
-        view = shop.catalog.load_view(shop.schema, "orders")
-        names = ["orders__base_1"] if kind == "keyed" else ["orders"] if kind == "incremental" else []
+    def told(kind: str) -> set[tuple[str, ...]]:
+        view = shop.catalog.load_view(shop.schema, kind)
+        names = {"keyed": ["keyed__base_1"], "incremental": ["incremental"], "view": []}[kind]
         tables = [shop.catalog.load_table(shop.schema, name) for name in names]
         found = {(view.comment, *(column.comment for column in view.columns))} if view else set()
         return found | {
@@ -165,6 +169,6 @@ def test_comments_are_written_when_they_changed_and_only_then(shop: Shop, kind: 
     for text in ("first", TEXT, ""):
         describe(text)
         shop.dbt("run")
-        assert told() == {(text, "", text)}
+        assert [told(kind) for kind in KINDS] == [{(text, "", text)}] * len(KINDS)
     shop.dbt("run")
     assert not [sql for sql in shop.script.ran if "comment" in sql.lower()]

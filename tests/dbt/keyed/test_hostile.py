@@ -35,31 +35,32 @@ def documented(materialized: str) -> dict[str, Any]:
     return {"name": f"a_{materialized}", "config": config, "description": TEXT, "columns": columns}
 
 
-@pytest.mark.parametrize("materialized", ["view", "table", "incremental"])
-def test_descriptions_and_properties_are_stored_as_they_are(shop: Shop, materialized: str) -> None:
-    model = documented(materialized)
+def test_descriptions_and_properties_are_stored_as_they_are(shop: Shop) -> None:
+    models = [documented(materialized) for materialized in ("view", "table", "incremental")]
     comment = EVIL.replace("/* */", "")
     project = {"name": "shop", "version": "1.0", "profile": "shop", "query-comment": comment}
     shop.file("dbt_project.yml", yaml.safe_dump(project))
-    shop.file("models/hostile.yml", yaml.safe_dump({"version": 2, "models": [model]}))
+    shop.file("models/hostile.yml", yaml.safe_dump({"version": 2, "models": models}))
     name = COLUMN.replace("`", "``")
-    shop.model(model["name"], f"select 'x' as `{name}`, 1 as b")
+    for model in models:
+        shop.model(model["name"], f"select 'x' as `{name}`, 1 as b")
     shop.dbt("run")
     shop.dbt("run")  # an incremental model is written to, the others are replaced
 
-    assert shop.rows(model["name"]) == [("x", 1)]
-    entry = shop.catalog.load_view(shop.schema, model["name"])
-    shown = entry or shop.catalog.load_table(shop.schema, model["name"])
-    assert shown is not None
-    assert shown.columns[0].name == COLUMN
-    assert shown.columns[0].comment == TEXT
-    assert shown.properties["comment"] == TEXT
-    if materialized != "view":
-        stored = shop.state(model["name"], "base") if materialized == "incremental" else shown
-        assert stored.properties[EVIL] == EVIL
     shop.dbt("docs", "generate", "--static")
     docs = json.loads((shop.folder / "target" / "catalog.json").read_text())["nodes"]
-    assert docs[f"model.shop.{model['name']}"]["columns"][COLUMN]["comment"] == TEXT
+    for model in models:
+        assert shop.rows(model["name"]) == [("x", 1)]
+        entry = shop.catalog.load_view(shop.schema, model["name"])
+        shown = entry or shop.catalog.load_table(shop.schema, model["name"])
+        assert shown is not None
+        assert shown.columns[0].name == COLUMN
+        assert shown.columns[0].comment == TEXT
+        assert shown.properties["comment"] == TEXT
+        if model["name"] != "a_view":
+            stored = shop.state(model["name"], "base") if model["name"] == "a_incremental" else shown
+            assert stored.properties[EVIL] == EVIL
+        assert docs[f"model.shop.{model['name']}"]["columns"][COLUMN]["comment"] == TEXT
 
 
 class Echo(BaseHTTPRequestHandler):

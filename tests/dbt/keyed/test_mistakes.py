@@ -13,87 +13,92 @@ KEYED = "{{ config(materialized='incremental', unique_key='id') }} "
 PULL_MISSING = "{{ incremental_pull(source('raw', 'missing')) }}"
 
 
-@pytest.mark.parametrize(
-    ("model", "code", "told"),
-    [
-        (
-            "{{ config(materialized='incremental', unique_key='key') }} select 1 as id",
-            "AR-302",
-            "columns are: id",
-        ),
-        (
-            "{{ config(materialized='incremental', unique_key='id') }} select cast(null as int) as id",
-            "AR-303",
-            "NULL in its key",
-        ),
-        (
-            KEYED + "select * from values (1), (1) as t(id)",
-            "AR-304",
-            "deduplicate_by",
-        ),
-        ("{{ config(materialized='table', partition_bye='x') }} select 1 as id", "AR-301", "'partition_by'"),
-        (
-            "{{ config(materialized='incremental', unique_key='id', buckets=3) }} select 1 as id",
-            "AR-301",
-            "buckets=4",
-        ),
-        ("{{ config(materialized='incremental', unique_key='id') }} select 1.0D as id", "AR-301", "bucket"),
-        (
-            "{{ config(materialized='incremental', incremental_strategy='merge') }} select 1 as id",
-            "AR-301",
-            "unique_key",
-        ),
-        (
-            KEYED + "select id from " + PULL_MISSING,
-            "AR-306",
-            "does not exist",
-        ),
-        (
-            "{{ config(materialized='incremental', unique_key='id') }} select 1 as id, 'X' as _action",
-            "AR-301",
-            "'U' (upsert)",
-        ),
-        (
-            "{{ config(materialized='incremental', unique_key='id') }} select 1 as id, 2 as _txn",
-            "AR-301",
-            "_txn",
-        ),
-        ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
-        (
-            "{{ config(materialized='view') }} select * from " + PULL_MISSING,
-            "incremental_pull()",
-            "materialized='incremental'",
-        ),
-    ],
-)
-def test_a_mistake_in_a_first_run_is_explained(shop: Shop, model: str, code: str, told: str) -> None:
-    shop.model("wrong", model)
-    message = shop.fail("run")
-    assert code in message
-    assert told in message
-    assert "Traceback" not in message
-    assert "wrong" not in {entry.name for entry in shop.catalog.list_relations(shop.schema)}
+FIRST_RUNS = [
+    (
+        "{{ config(materialized='incremental', unique_key='key') }} select 1 as id",
+        "AR-302",
+        "columns are: id",
+    ),
+    (
+        "{{ config(materialized='incremental', unique_key='id') }} select cast(null as int) as id",
+        "AR-303",
+        "NULL in its key",
+    ),
+    (
+        KEYED + "select * from values (1), (1) as t(id)",
+        "AR-304",
+        "deduplicate_by",
+    ),
+    ("{{ config(materialized='table', partition_bye='x') }} select 1 as id", "AR-301", "'partition_by'"),
+    (
+        "{{ config(materialized='incremental', unique_key='id', buckets=3) }} select 1 as id",
+        "AR-301",
+        "buckets=4",
+    ),
+    ("{{ config(materialized='incremental', unique_key='id') }} select 1.0D as id", "AR-301", "bucket"),
+    (
+        "{{ config(materialized='incremental', incremental_strategy='merge') }} select 1 as id",
+        "AR-301",
+        "unique_key",
+    ),
+    (
+        KEYED + "select id from " + PULL_MISSING,
+        "AR-306",
+        "does not exist",
+    ),
+    (
+        "{{ config(materialized='incremental', unique_key='id') }} select 1 as id, 'X' as _action",
+        "AR-301",
+        "'U' (upsert)",
+    ),
+    (
+        "{{ config(materialized='incremental', unique_key='id') }} select 1 as id, 2 as _txn",
+        "AR-301",
+        "_txn",
+    ),
+    ("select id from {{ source('raw', 'missing') }}", "AR-201", "missing"),
+    (
+        "{{ config(materialized='view') }} select * from " + PULL_MISSING,
+        "incremental_pull()",
+        "materialized='incremental'",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("batch", "code"),
-    [
-        ("select cast(null as bigint) as id, 'b' as name union all select 2L, 'c'", "AR-303"),
-        ("select 2L as id, 'b' as name union all select 2L, 'c'", "AR-304"),
-        ("select 2L as id", "AR-305"),
-        ("select 2L as other, 'b' as name", "AR-302"),
-    ],
-)
-def test_a_mistake_in_a_later_run_loses_nothing(shop: Shop, batch: str, code: str) -> None:
-    shop.model("orders", GOOD)
+def test_a_mistake_in_a_first_run_is_explained(shop: Shop) -> None:
+    for number, (model, _, _) in enumerate(FIRST_RUNS):
+        shop.model(f"wrong_{number}", model)
+    messages = shop.refusals("run")
+    for number, (_, code, told) in enumerate(FIRST_RUNS):
+        message = messages[f"wrong_{number}"]
+        assert code in message
+        assert told in message
+        assert "Traceback" not in message
+    assert not [entry.name for entry in shop.catalog.list_relations(shop.schema) if "wrong" in entry.name]
+
+
+LATER_RUNS = [
+    ("select cast(null as bigint) as id, 'b' as name union all select 2L, 'c'", "AR-303"),
+    ("select 2L as id, 'b' as name union all select 2L, 'c'", "AR-304"),
+    ("select 2L as id", "AR-305"),
+    ("select 2L as other, 'b' as name", "AR-302"),
+]
+
+
+def test_a_mistake_in_a_later_run_loses_nothing(shop: Shop) -> None:
+    names = [f"orders_{number}" for number in range(len(LATER_RUNS))]
+    for name in names:
+        shop.model(name, GOOD)
     shop.dbt("run")
-    before = shop.log("orders")
-    shop.model("orders", GOOD.split("}} ")[0] + "}} " + batch)
-    message = shop.fail("run")
-    assert code in message
-    assert "orders" in message
-    assert shop.log("orders") == before
-    assert shop.rows("orders") == [(1, "a")]
+    before = [shop.log(name) for name in names]
+    for name, (batch, _) in zip(names, LATER_RUNS, strict=True):
+        shop.model(name, GOOD.split("}} ")[0] + "}} " + batch)
+    messages = shop.refusals("run")
+    for name, (_, code) in zip(names, LATER_RUNS, strict=True):
+        assert code in messages[name]
+        assert name in messages[name]
+    assert [shop.log(name) for name in names] == before
+    assert [shop.rows(name) for name in names] == [[(1, "a")]] * len(names)
 
 
 def test_a_changed_key_asks_for_a_full_refresh(shop: Shop) -> None:

@@ -62,21 +62,28 @@ def test_delete_and_insert_are_of_one_batch(shop: Shop, monkeypatch: pytest.Monk
     assert not [name for name in left if "__pull_" in name]
 
 
-@pytest.mark.parametrize("strategy", ["merge", "delete+insert", "append"])
-def test_a_header_is_run_each_time_and_once(shop: Shop, strategy: str) -> None:
-    key = "" if strategy == "append" else ", unique_key='id'"
-    shop.model(
-        "orders",
-        f"""{{{{ config(materialized='incremental', incremental_strategy='{strategy}'{key}) }}}}
-        {{% call set_sql_header(config) %}} set spark.sql.session.timeZone=Asia/Tokyo; {{% endcall %}}
-        select id, cast(timestamp'2026-01-01 00:00:00Z' as string) as at
-        from {{{{ source('raw', 'raw_orders') }}}}""",
-    )
+def test_a_header_is_run_each_time_and_once(shop: Shop) -> None:
+    """Each with a time zone of its own: that of another model would be seen."""
+    zones = {
+        "merge": ("Asia/Tokyo", "2026-01-01 09:00:00"),
+        "delete+insert": ("Asia/Kolkata", "2026-01-01 05:30:00"),
+        "append": ("America/Lima", "2025-12-31 19:00:00"),
+    }
+    for strategy, (zone, _) in zones.items():
+        key = "" if strategy == "append" else ", unique_key='id'"
+        shop.model(
+            f"by_{strategy[:6]}",
+            f"""{{{{ config(materialized='incremental', incremental_strategy='{strategy}'{key}) }}}}
+            {{% call set_sql_header(config) %}} set spark.sql.session.timeZone={zone}; {{% endcall %}}
+            select id, cast(timestamp'2026-01-01 00:00:00Z' as string) as at
+            from {{{{ source('raw', 'raw_orders') }}}}""",
+        )
     shop.source("raw_orders", "SELECT 1 AS id")
     shop.dbt("run")
     shop.source("raw_orders", "SELECT 2 AS id")
     shop.dbt("run")
-    assert shop.rows("orders") == [(1, "2026-01-01 09:00:00"), (2, "2026-01-01 09:00:00")]
+    for strategy, (_, at) in zones.items():
+        assert shop.rows(f"by_{strategy[:6]}") == [(1, at), (2, at)], strategy
 
 
 def test_a_header_is_run_for_each_snapshot(shop: Shop) -> None:
@@ -95,24 +102,26 @@ def test_a_header_is_run_for_each_snapshot(shop: Shop) -> None:
         assert shop.rows("seen", "id, at") == [(1, "2026-01-01 09:00:00")]
 
 
-@pytest.mark.parametrize("checked", ["'all'", "['id', 'amount']"])
-def test_a_column_in_another_case_is_no_new_one_to_a_snapshot(shop: Shop, checked: str) -> None:
-    def snapshot(columns: str) -> list[tuple[object, ...]]:
-        shop.file(
-            "snapshots/seen.sql",
-            f"""{{% snapshot seen %}}
-            {{{{ config(unique_key='id', strategy='check', check_cols={checked}) }}}}
-            select {columns} from {{{{ source('raw', 'raw_orders') }}}}
-            {{% endsnapshot %}}""",
-        )
+def test_a_column_in_another_case_is_no_new_one_to_a_snapshot(shop: Shop) -> None:
+    checked = {"all_columns": "'all'", "listed": "['id', 'amount']"}
+
+    def snapshot(columns: str) -> list[list[tuple[object, ...]]]:
+        for name, which in checked.items():
+            shop.file(
+                f"snapshots/{name}.sql",
+                f"""{{% snapshot {name} %}}
+                {{{{ config(unique_key='id', strategy='check', check_cols={which}) }}}}
+                select {columns} from {{{{ source('raw', 'raw_orders') }}}}
+                {{% endsnapshot %}}""",
+            )
         shop.dbt("snapshot")
-        return shop.rows("seen", "id, amount, dbt_valid_to is null")
+        return [shop.rows(name, "id, amount, dbt_valid_to is null") for name in checked]
 
     shop.source("raw_orders", "SELECT 1 AS id, 10 AS amount")
     for columns in ("id, amount", "id, amount as Amount", "ID, AMOUNT"):
-        assert snapshot(columns) == [(1, 10, True)]
+        assert snapshot(columns) == [[(1, 10, True)]] * 2
     shop.source("raw_orders", "SELECT 1 AS id, 11 AS amount")
-    assert snapshot("ID, AMOUNT") == [(1, 10, False), (1, 11, True)]
+    assert snapshot("ID, AMOUNT") == [[(1, 10, False), (1, 11, True)]] * 2
 
 
 def test_a_record_of_a_deletion_has_the_row_whatever_the_case_of_its_columns(shop: Shop) -> None:
@@ -183,23 +192,27 @@ def test_a_view_is_not_of_the_versions_of_its_run(shop: Shop) -> None:
     assert shop.rows("shown") == [(1,), (2,)]
 
 
-@pytest.mark.parametrize("keyed_first", [True, False])
-def test_a_table_that_is_never_rebuilt_does_not_change_its_form(shop: Shop, keyed_first: bool) -> None:
-    def model(keyed: bool) -> None:
-        key = "unique_key='id', buckets=2" if keyed else "incremental_strategy='append'"
-        shop.model(
-            "orders",
-            f"""{{{{ config(materialized='incremental', full_refresh=false, {key}) }}}}
-            select id from {{{{ source('raw', 'raw_orders') }}}}""",
-        )
+def test_a_table_that_is_never_rebuilt_does_not_change_its_form(shop: Shop) -> None:
+    forms = {"keyed": "unique_key='id', buckets=2", "plain": "incremental_strategy='append'"}
+
+    def models(keyed: str, plain: str) -> None:
+        for name, form in (("first_keyed", keyed), ("first_plain", plain)):
+            shop.model(
+                name,
+                f"""{{{{ config(materialized='incremental', full_refresh=false, {forms[form]}) }}}}
+                select id from {{{{ source('raw', 'raw_orders') }}}}""",
+            )
+
+    def rows() -> list[list[tuple[object, ...]]]:
+        return [shop.rows("first_keyed"), shop.rows("first_plain")]
 
     shop.source("raw_orders", "SELECT 1 AS id")
-    model(keyed_first)
+    models("keyed", "plain")
     shop.dbt("run")
     shop.source("raw_orders", "SELECT 2 AS id")
-    model(not keyed_first)
-    assert "full_refresh is false" in shop.fail("run")
-    assert shop.rows("orders") == [(1,)]
-    model(keyed_first)
+    models("plain", "keyed")
+    assert all("full_refresh is false" in said for said in shop.refusals("run").values())
+    assert rows() == [[(1,)]] * 2
+    models("keyed", "plain")
     shop.dbt("run")
-    assert shop.rows("orders") == [(1,), (2,)]
+    assert rows() == [[(1,), (2,)]] * 2

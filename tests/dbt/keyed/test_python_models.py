@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.dbt.keyed.conftest import Shop
 
 KEYED = """
@@ -73,34 +71,33 @@ def test_pandas_and_arrow_frames_become_tables(shop: Shop) -> None:
     assert shop.rows("arrow") == [(1,), (2,)]
 
 
-@pytest.mark.parametrize(
-    ("body", "told"),
-    [
-        ("\n    return dbt.nothing", ("AR-308", "models/m.py, line 6", "AttributeError")),
-        ("return 5", ("AR-308", "returned int", "pandas")),
-        ("return dbt.source('raw', 'missing')", ("AR-308", "models/m.py, line 5", "TABLE_OR_VIEW_NOT_FOUND")),
-        ("return spark.newSession().range(3)", ("AR-308", "another Spark session")),
-        (
-            "dbt.config(submission_method='job_cluster'); return session.range(1)",
-            ("AR-301", "submission_method is 'job_cluster'"),
-        ),
-        (
-            "dbt.config(packages=['no-such-package>=2']); return session.range(1)",
-            ("AR-301", "pip install 'no-such-package>=2'"),
-        ),
-        (
-            "dbt.config(packages=['pyspark<3']); return session.range(1)",
-            ("AR-301", "pip install 'pyspark<3'"),
-        ),
-    ],
-    ids=str,
-)
-def test_a_mistake_names_its_line(shop: Shop, body: str, told: tuple[str, ...]) -> None:
-    shop.file(
-        "models/m.py", f"\n\ndef model(dbt, session):\n    dbt.config(materialized='table')\n    {body}\n"
-    )
-    said = shop.fail("run")
-    assert [words for words in told if words not in said] == []
+MISTAKES = [
+    ("\n    return dbt.nothing", ("AR-308", "models/m{}.py, line 6", "AttributeError")),
+    ("return 5", ("AR-308", "returned int", "pandas")),
+    ("return dbt.source('raw', 'missing')", ("AR-308", "models/m{}.py, line 5", "TABLE_OR_VIEW_NOT_FOUND")),
+    ("return spark.newSession().range(3)", ("AR-308", "another Spark session")),
+    (
+        "dbt.config(submission_method='job_cluster'); return session.range(1)",
+        ("AR-301", "submission_method is 'job_cluster'"),
+    ),
+    (
+        "dbt.config(packages=['no-such-package>=2']); return session.range(1)",
+        ("AR-301", "pip install 'no-such-package>=2'"),
+    ),
+    (
+        "dbt.config(packages=['pyspark<3']); return session.range(1)",
+        ("AR-301", "pip install 'pyspark<3'"),
+    ),
+]
+
+
+def test_a_mistake_names_its_line(shop: Shop) -> None:
+    start = "\n\ndef model(dbt, session):\n    dbt.config(materialized='table')\n    "
+    for number, (body, _) in enumerate(MISTAKES):
+        shop.file(f"models/m{number}.py", f"{start}{body}\n")
+    said = shop.refusals("run")
+    for number, (_, told) in enumerate(MISTAKES):
+        assert [words for words in told if words.format(number) not in said[f"m{number}"]] == []
 
 
 def test_an_error_on_sparks_rows_names_the_line_too(shop: Shop) -> None:
