@@ -100,26 +100,30 @@ def test_a_plain_column_of_nothing_but_null_gets_the_type_of_its_first_value(pla
 PREDICATES = ["DBT_INTERNAL_DEST.day >= date'2024-01-02' or DBT_INTERNAL_DEST.day is null -- or so"]
 
 
-@pytest.mark.parametrize("strategy", ["delete+insert", "merge"])
-@pytest.mark.parametrize("given", [PREDICATES, PREDICATES[0]], ids=["list", "text"])
-def test_a_predicate_narrows_what_is_replaced_and_never_widens_it(
-    places: Shop, strategy: str, given: object
-) -> None:
+def test_a_predicate_narrows_what_is_replaced_and_never_widens_it(places: Shop) -> None:
+    """Given as a list or as a text."""
     places.source(
         "raw_numbers",
         "SELECT * FROM VALUES (1, 1, date'2024-01-01', 10), (2, 1, date'2024-01-02', 20), (3, 1, null, 30) "
         "AS t(shop, `the-line`, day, qty)",
     )
-    places.model(
-        "lines",
-        "{{ config(materialized='incremental', incremental_strategy='" + strategy + "', "
-        f"unique_key=['shop', 'the-line'], incremental_predicates={given!r}) }}}}\n"
-        "select * from {{ source('raw', 'raw_numbers') }}",
-    )
+    models = {
+        f"{strategy[:6]}_{form}": (strategy, given)
+        for strategy in ("delete+insert", "merge")
+        for form, given in (("list", PREDICATES), ("text", PREDICATES[0]))
+    }
+    for name, (strategy, given) in models.items():
+        places.model(
+            name,
+            "{{ config(materialized='incremental', incremental_strategy='" + strategy + "', "
+            f"unique_key=['shop', 'the-line'], incremental_predicates={given!r}) }}}}\n"
+            "select * from {{ source('raw', 'raw_numbers') }}",
+        )
     places.dbt("run")
     places.source("raw_numbers", "SELECT 2 AS shop, 1 AS `the-line`, date'2024-01-02' AS day, 21 AS qty")
     places.dbt("run")
-    assert places.rows("lines", "shop, qty") == [(1, 10), (2, 21), (3, 30)]
+    for name in models:
+        assert places.rows(name, "shop, qty") == [(1, 10), (2, 21), (3, 30)], name
 
 
 MISTAKES = {
@@ -142,40 +146,41 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_in_a_setting_of_a_plain_table_is_found_at_the_first_run(shop: Shop, mistake: str) -> None:
-    config, says = MISTAKES[mistake]
-    shop.model("numbers", f"{{{{ config(materialized='incremental', {config}) }}}}\nselect 1 as id, 2 as n")
-    told = shop.fail("run")
-    assert all(one in told for one in says), told
+def test_a_mistake_in_a_setting_of_a_plain_table_is_found_at_the_first_run(shop: Shop) -> None:
+    for mistake, (config, _) in MISTAKES.items():
+        shop.model(mistake, f"{{{{ config(materialized='incremental', {config}) }}}}\nselect 1 as id, 2 as n")
+    told = shop.refusals("run")
+    for mistake, (_, says) in MISTAKES.items():
+        assert all(one in told[mistake] for one in says), told[mistake]
     assert shop.catalog.list_relations(shop.schema) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "then"), [(None, "day"), ("day", "month(day)"), ("day", None)], ids=["added", "coarser", "gone"]
-)
-def test_an_overwrite_by_other_partitions_than_those_of_the_table_is_refused(
-    places: Shop, first: str | None, then: str | None
-) -> None:
-    def model(part: str | None) -> None:
-        places.model(
-            "days",
-            "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
-            f"partition_by={part!r}) }}}}\nselect day, n from {{{{ source('raw', 'raw_numbers') }}}}",
-        )
+PARTITIONS = {"added": (None, "day"), "coarser": ("day", "month(day)"), "gone": ("day", None)}
+"""What a model was partitioned by at first, and then."""
 
-    model(first)
+
+def test_an_overwrite_by_other_partitions_than_those_of_the_table_is_refused(places: Shop) -> None:
+    def models(turn: int) -> None:
+        for name, parts in PARTITIONS.items():
+            places.model(
+                name,
+                "{{ config(materialized='incremental', incremental_strategy='insert_overwrite', "
+                f"partition_by={parts[turn]!r}) }}}}\n"
+                "select day, n from {{ source('raw', 'raw_numbers') }}",
+            )
+
+    models(0)
     places.source(
         "raw_numbers", "SELECT * FROM VALUES (date'2024-01-01', 10), (date'2024-01-02', 20) AS t(day, n)"
     )
     places.dbt("run")
-    before = places.rows("days")
-    model(then)
+    before = {name: places.rows(name) for name in PARTITIONS}
+    models(1)
     places.source("raw_numbers", "SELECT date'2024-01-02' AS day, 21 AS n")
-    told = places.fail("run")
-    assert "the table is partitioned by" in told
-    assert "--full-refresh" in told
-    assert places.rows("days") == before
+    for name, told in places.refusals("run").items():
+        assert "the table is partitioned by" in told, name
+        assert "--full-refresh" in told, name
+    assert {name: places.rows(name) for name in PARTITIONS} == before
     places.dbt("run", "--full-refresh")
     places.dbt("run")
-    assert [n for _, n in places.rows("days")] == [21]
+    assert [[n for _, n in places.rows(name)] for name in PARTITIONS] == [[21]] * len(PARTITIONS)
