@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.refresh import lease
-from tests.dbt.keyed.conftest import Shop
+from tests.dbt.keyed.conftest import Shop, opened_shop
 
 ORDERS = """
 {{ config(materialized='incremental', unique_key='id', buckets=2, delete_when="status = 'gone'") }}
@@ -74,86 +78,115 @@ def test_a_full_refresh_builds_the_next_generation_and_keeps_one_before_it(shop:
     assert len(shop.rows("orders")) == 3
 
 
-def test_an_action_column_decides_between_upsert_and_delete(shop: Shop) -> None:
-    shop.source("raw_orders", "SELECT 1L AS id, 'a' AS name, 'U' AS op UNION ALL SELECT 2L, 'b', 'U'")
-    shop.model(
-        "named",
-        """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
-        select id, name, op as _action from {{ source('raw', 'raw_orders') }}""",
-    )
-    shop.dbt("run")
-    shop.source("raw_orders", "SELECT 1L AS id, CAST(NULL AS STRING) AS name, 'D' AS op")
-    shop.dbt("run")
-    assert shop.rows("named") == [(2, "b")]
+KEYED = "materialized='incremental', unique_key='id', buckets=2"
+VISITS = KEYED.replace("'id'", "['city', 'day'], partition_by='month(day)', sort_by='day'")
+TWO_RUNS = {
+    "named": (
+        KEYED,
+        "select 1L as id, 'a' as name, 'U' as _action union all select 2L, 'b', 'U'",
+        "select 1L as id, cast(null as string) as name, 'D' as _action",
+    ),
+    "visits": (
+        VISITS,
+        "select city, date'2026-01-01' as day, n from values ('Zürich', 1), ('東京', 2) as t(city, n)",
+        "select '東京' as city, date'2026-01-01' as day, 7 as n",
+    ),
+    "latest": (
+        f"{KEYED}, deduplicate_by='seq'",
+        "select * from values (1L, 'old', 1), (1L, 'new', 2), (2L, 'only', null) as t(id, name, seq)",
+        "select * from values (2L, 'newer', 4), (2L, 'older', 3) as t(id, name, seq)",
+    ),
+    "appended": (
+        f"{KEYED}, on_schema_change='append_new_columns'",
+        "select 1L as id, 10.0D as amount",
+        "select 4L as id, 'new' as note, 9 as stars",
+    ),
+    "synced": (
+        f"{KEYED}, on_schema_change='sync_all_columns'",
+        "select 1L as id, 10.0D as amount",
+        "select 4L as id, 'new' as note, 9 as stars",
+    ),
+    "strict": (
+        f"{KEYED}, on_schema_change='fail'",
+        "select 1L as id, 10.0D as amount",
+        "select 1L as id, 10.0D as amount, 1 as more",
+    ),
+    "narrow": (
+        KEYED,
+        "select 1L as id, 10.0D as amount",
+        "select 2L as id, 20.0D as amount, 1 as more",
+    ),
+    "cased": (
+        "materialized='incremental', unique_key='ID', buckets=2",
+        "select 1L as id, 'a' as Name",
+        "select 1L as Id, 'b' as NAME",
+    ),
+}
+"""Models, each with its config, its SQL in the first run, and its SQL in the second."""
 
 
-def test_a_composite_key_with_text_beyond_ascii(shop: Shop) -> None:
-    shop.source(
-        "raw_orders",
-        "SELECT 'Zürich' AS city, DATE'2026-01-01' AS day, 1 AS n "
-        "UNION ALL SELECT '東京', DATE'2026-01-01', 2",
-    )
-    shop.model(
-        "visits",
-        """{{ config(materialized='incremental', unique_key=['city', 'day'], partition_by='month(day)',
-                     sort_by='day', buckets=2) }}
-        select city, day, n from {{ source('raw', 'raw_orders') }}""",
-    )
-    shop.dbt("run")
-    shop.source("raw_orders", "SELECT '東京' AS city, DATE'2026-01-01' AS day, 7 AS n")
-    shop.dbt("run")
-    assert sorted(row[2] for row in shop.rows("visits")) == [1, 7]
+@dataclass
+class Ran:
+    """What two runs of these models left."""
+
+    shop: Shop
+    refused: dict[str, str]
+    """What the second run said of the models that it did not write."""
+    compacted: dict[str, list[tuple[Any, ...]]]
+    """The rows of the models whose columns changed, after a compaction."""
+    before: dict[str, list[tuple[Any, ...]]]
+    """The rows of all models before it."""
 
 
-def test_the_greatest_row_of_a_key_wins_where_deduplicate_by_orders_them(shop: Shop) -> None:
-    shop.source(
-        "raw_orders",
-        "SELECT * FROM VALUES (1L, 'old', 1), (1L, 'new', 2), (2L, 'only', NULL) AS t(id, name, seq)",
-    )
-    shop.model(
-        "latest",
-        """{{ config(materialized='incremental', unique_key='id', deduplicate_by='seq', buckets=2) }}
-        select id, name, seq from {{ source('raw', 'raw_orders') }}""",
-    )
-    shop.dbt("run")
-    assert shop.rows("latest", "id, name") == [(1, "new"), (2, "only")]
+@pytest.fixture(scope="module")
+def ran(
+    tmp_path_factory: pytest.TempPathFactory, shop_warehouse: Path, shop_connection: SessionConnection
+) -> Ran:
+    with opened_shop(tmp_path_factory.mktemp("two_runs"), shop_warehouse, shop_connection) as shop:
+        for turn in (0, 1):
+            for name, (config, *queries) in TWO_RUNS.items():
+                shop.model(name, f"{{{{ config({config}) }}}}\n{queries[turn]}")
+            outcome = shop.try_dbt("run")
+            results = outcome.result.results
+            assert outcome.success or turn, shop.messages(outcome)
+        refused = {one.node.name: str(one.message) for one in results if str(one.status) != "success"}
+        before = {name: shop.rows(name) for name in TWO_RUNS}
+        changed = [name for name, (config, *_) in TWO_RUNS.items() if "_columns" in config]
+        shop.dbt("run-operation", "compact", "--args", "{trim_grace: 0}")
+        return Ran(shop, refused, {name: shop.rows(name) for name in changed}, before)
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        ("append_new_columns", [(1, 10.0, None, None), (4, None, "new", 9)]),
-        ("sync_all_columns", [(1, None, None), (4, "new", 9)]),
-    ],
-)
-def test_schema_changes_reach_base_change_and_view(shop: Shop, mode: str, expected: list[object]) -> None:
-    config = "{{ config(materialized='incremental', unique_key='id', buckets=2, on_schema_change='MODE') }}\n"
-    config = config.replace("MODE", mode)
-    shop.model("wide", config + "select 1L as id, 10.0D as amount")
-    shop.dbt("run")
-    shop.model("wide", config + "select 4L as id, 'new' as note, 9 as stars")
-    shop.dbt("run")
-    assert shop.rows("wide") == expected
-    shop.dbt("run-operation", "compact", "--args", "{table: wide, trim_grace: 0}")
-    assert shop.rows("wide") == expected
+def test_an_action_column_decides_between_upsert_and_delete(ran: Ran) -> None:
+    assert ran.before["named"] == [(2, "b")]
 
 
-def test_a_changed_schema_is_refused_where_the_model_says_so(shop: Shop) -> None:
-    config = "{{ config(materialized='incremental', unique_key='id', buckets=2, on_schema_change='fail') }}\n"
-    shop.model("strict", config + "select 1L as id, 10.0D as amount")
-    shop.dbt("run")
-    shop.model("strict", config + "select 1L as id, 10.0D as amount, 1 as more")
-    assert "AR-305" in shop.fail("run")
-    assert shop.rows("strict") == [(1, 10.0)]
+def test_a_composite_key_with_text_beyond_ascii(ran: Ran) -> None:
+    assert sorted((row[0], row[2]) for row in ran.before["visits"]) == [("Zürich", 1), ("東京", 7)]
 
 
-def test_with_ignore_a_new_column_is_left_out(shop: Shop) -> None:
-    config = "{{ config(materialized='incremental', unique_key='id', buckets=2) }}\n"
-    shop.model("narrow", config + "select 1L as id, 10.0D as amount")
-    shop.dbt("run")
-    shop.model("narrow", config + "select 2L as id, 20.0D as amount, 1 as more")
-    shop.dbt("run")
-    assert shop.rows("narrow") == [(1, 10.0), (2, 20.0)]
+def test_the_greatest_row_of_a_key_wins_where_deduplicate_by_orders_them(ran: Ran) -> None:
+    assert ran.before["latest"] == [(1, "new", 2), (2, "newer", 4)]
+
+
+def test_schema_changes_reach_base_change_and_view(ran: Ran) -> None:
+    for rows in (ran.before, ran.compacted):
+        assert rows["appended"] == [(1, 10.0, None, None), (4, None, "new", 9)]
+        assert rows["synced"] == [(1, None, None), (4, "new", 9)]
+    assert [ran.shop.rows(f"{name}__base_1") for name in ran.compacted] == list(ran.compacted.values())
+
+
+def test_a_changed_schema_is_refused_where_the_model_says_so(ran: Ran) -> None:
+    assert list(ran.refused) == ["strict"]
+    assert "AR-305" in ran.refused["strict"]
+    assert ran.before["strict"] == [(1, 10.0)]
+
+
+def test_with_ignore_a_new_column_is_left_out(ran: Ran) -> None:
+    assert ran.before["narrow"] == [(1, 10.0), (2, 20.0)]
+
+
+def test_a_column_is_the_same_in_any_case(ran: Ran) -> None:
+    assert ran.before["cased"] == [(1, "b")]
 
 
 def test_side_tables_do_not_show_and_a_keyed_table_is_documented_as_one(shop: Shop) -> None:
@@ -174,15 +207,6 @@ def test_side_tables_do_not_show_and_a_keyed_table_is_documented_as_one(shop: Sh
     assert node["metadata"]["comment"] == "Orders it's"
     assert node["columns"]["id"]["comment"] == "The key"
     assert [column["type"] for column in node["columns"].values()] == ["bigint", "string", "double"]
-
-
-def test_a_column_is_the_same_in_any_case(shop: Shop) -> None:
-    config = "{{ config(materialized='incremental', unique_key='ID', buckets=2) }}\n"
-    shop.model("cased", config + "select 1L as id, 'a' as Name")
-    shop.dbt("run")
-    shop.model("cased", config + "select 1L as Id, 'b' as NAME")
-    shop.dbt("run")
-    assert shop.rows("cased") == [(1, "b")]
 
 
 def test_a_plain_table_that_becomes_keyed_is_built_from_all_rows(shop: Shop) -> None:
