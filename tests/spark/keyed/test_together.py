@@ -98,24 +98,24 @@ def test_of_two_compactions_at_once_both_end_well_and_one_merges(shop: Any) -> N
         assert orders.base_rows() == before
 
 
-@pytest.mark.parametrize("step", ["create_branch", "merge", "fast_forward"])
-def test_a_compaction_that_is_overtaken_merges_nothing_old_over_new(shop: Any, step: str) -> None:
+def test_a_compaction_that_is_overtaken_merges_nothing_old_over_new(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
-    orders.upsert([{"id": 1, "amount": 10}])
-    session = shop.session()
+    for amount, step in ((10, "create_branch"), (20, "merge"), (30, "fast_forward")):
+        orders.upsert([{"id": 1, "amount": amount}])
+        session, newer = shop.session(), {"id": 1, "amount": amount + 1}
 
-    def overtake(at: str) -> None:
-        if at == step:
-            session.statements.before = None
-            orders.upsert([{"id": 1, "amount": 11}])
-            orders.compact()
+        def overtake(at: str, step: str = step, session: Any = session, newer: Any = newer) -> None:
+            if at == step:
+                session.statements.before = None
+                orders.upsert([newer])
+                orders.compact()
 
-    session.statements.before = overtake
-    assert orders.on(session).compact().outcome == "another compaction was faster"
-    assert orders.rows()[1] == {"id": 1, "amount": 11}
-    assert orders.base_rows()[1] == {"id": 1, "amount": 11}
-    assert shop.main.log_of(orders.compact) == []
+        session.statements.before = overtake
+        assert orders.on(session).compact().outcome == "another compaction was faster", step
+        assert orders.rows()[1] == newer
+        assert orders.base_rows()[1] == newer
+        assert shop.main.log_of(orders.compact) == []
 
 
 def test_what_is_written_during_a_compaction_stays_pending(shop: Any) -> None:
