@@ -11,6 +11,7 @@ import pytest
 
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
+from tests.spark.keyed.conftest import connection  # noqa: F401
 
 Sql = Callable[[str], list[tuple[Any, ...]]]
 

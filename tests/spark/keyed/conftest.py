@@ -122,13 +122,19 @@ class Statements:
         return [statement.step for statement in self.ran]
 
 
+def quick(engine: SessionEngine) -> SessionConnection:
+    """A new session with these settings."""
+    made = engine.connect()
+    for setting, value in QUICK.items():
+        made.session.conf.set(setting, value)
+    return made
+
+
 class Session:
     """One process at work: a connection, its edge, and what it ran."""
 
     def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
-        self.connection = engine.connect()
-        for setting, value in QUICK.items():
-            self.connection.session.conf.set(setting, value)
+        self.connection = quick(engine)
         self.schema = schema
         self.statements = Statements(self.connection)
         self.catalog = EmbeddedCatalog("lake", warehouse)
@@ -378,6 +384,14 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     """
     if not getattr(request.module, "BY_HISTORY", False):
         monkeypatch.setattr(auto_model, "timings", lambda history: [])
+
+
+@pytest.fixture
+def connection(engine: SessionEngine) -> Iterator[SessionConnection]:
+    """A session of its own for one test."""
+    made = quick(engine)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")
