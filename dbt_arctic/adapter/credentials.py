@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,11 +24,24 @@ from dbt_arctic.engine.connect_settings import (
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ProfileError
 
+ADAPTER = "arctic"
 METHODS = ("session", "connect")
 DEFAULT_WAREHOUSE = "./lake"
 
 _OF_CONNECT = ("host", "port", "token", "user_id", "use_ssl", "tls_ca", "connect_timeout")
 _OF_SESSION = ("master", "driver_memory", "java_home", "packages", "repositories", "use_server")
+
+_type: ContextVar[str] = ContextVar("credentials_type", default=ADAPTER)
+
+
+@contextmanager
+def credentials_of_type(name: str) -> Iterator[None]:
+    """For the time of the block, ``type`` of credentials is another: what a file sees as ``target.type``."""
+    token = _type.set(name)
+    try:
+        yield
+    finally:
+        _type.reset(token)
 
 
 @dataclass
@@ -46,6 +61,7 @@ class ArcticCredentials(Credentials):
     catalog_properties: dict[str, Any] = field(default_factory=dict, repr=False)
     use_server: bool = True
     consistent_reads: bool = False
+    packages_see_spark: bool = True
     host: str | None = field(default=None, repr=False)
     port: int | None = None
     token: str | None = field(default=None, repr=False)
@@ -115,7 +131,7 @@ class ArcticCredentials(Credentials):
 
     @property
     def type(self) -> str:
-        return "arctic"
+        return _type.get()
 
     @property
     def unique_field(self) -> str:
@@ -125,8 +141,11 @@ class ArcticCredentials(Credentials):
     def _connection_keys(self) -> tuple[str, ...]:
         # What `dbt debug` shows: never token, whose place may also be in the host's parameters.
         if self.method == "connect":
-            return ("method", "database", "schema", "user_id", "use_ssl", "tls_ca", "warehouse")
-        return ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
+            keys = ("method", "database", "schema", "user_id", "use_ssl", "tls_ca", "warehouse")
+        else:
+            keys = ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
+        # dbt parses the project again when one of these has changed, and needs to for this one.
+        return (*keys, "packages_see_spark")
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
         yield from super().connection_info(with_aliases=with_aliases)

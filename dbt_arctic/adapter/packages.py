@@ -1,4 +1,4 @@
-"""What packages of macros need of an adapter, dbt-utils above all: to be asked, and to list by a pattern.
+"""What packages need of an adapter: to be asked, and to list by a pattern, dbt-utils above all; to see Spark.
 
 dbt looks for a package's macro in the project and in the package, and never in an adapter, unless
 ``dispatch`` in dbt_project.yml says so. The macros themselves are in ``macros/packages``.
@@ -13,6 +13,7 @@ from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.base.relation import BaseRelation
 
 from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.target_type import name_spark_in_packages
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
 
@@ -34,6 +35,7 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         serve_packages(config)
+        name_spark_in_packages(config)
 
     @available.parse(lambda *a, **k: [])
     def relations_by_pattern(
