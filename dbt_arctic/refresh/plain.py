@@ -54,7 +54,9 @@ def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[
         else quote(column.name)
         for column in schema
     )
-    return f"CREATE TABLE {name.sql}\nUSING iceberg\nAS SELECT {selected}\nFROM {batch}"
+    # As the tables that these rows go into: an older format has no columns of NULLs, and no variants.
+    properties = "TBLPROPERTIES ('format-version'='3')"
+    return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {selected}\nFROM {batch}"
 
 
 def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]) -> Outcome:
