@@ -18,6 +18,7 @@ Path = tuple[str, ...]
 Kind = Literal["added", "removed", "widened", "typed", "incompatible"]
 
 _STORED_AS_INT = frozenset({"tinyint", "smallint"})
+_COLLATE = " collate "
 
 
 @dataclass(frozen=True)
@@ -230,12 +231,15 @@ def same_columns(table: Sequence[Column], produced: Iterable[tuple[str, str]]) -
 
 
 def stored_type(spark_type: str) -> str:
-    """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits.
+    """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits, and no
+    collations.
 
     >>> stored_type("struct<tinyint:int,`a,tinyint`:array<tinyint>>")
     'struct<tinyint:int,`a,tinyint`:array<int>>'
+    >>> stored_type("array<string collate UTF8_LCASE>")
+    'array<string>'
     """
-    if not any(name in spark_type for name in _STORED_AS_INT):
+    if not any(name in spark_type for name in (*_STORED_AS_INT, _COLLATE)):
         return spark_type
     return type_text(_stored(parse_type(spark_type)))
 
@@ -243,7 +247,7 @@ def stored_type(spark_type: str) -> str:
 def _stored(type_: DataType) -> DataType:
     match type_:
         case Atomic(text):
-            return Atomic("int") if text in _STORED_AS_INT else type_
+            return Atomic("int" if text in _STORED_AS_INT else text.partition(_COLLATE)[0])
         case Array(element):
             return Array(_stored(element))
         case Map(key, value):

@@ -142,15 +142,18 @@ def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Co
     return columns
 
 
-def require_same_columns(config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]) -> None:
-    """With ``on_schema_change: ignore``, columns of the table must still come from the model."""
+def require_same_columns(model: str, table: Sequence[Column], produced: Sequence[Column]) -> None:
+    """With ``on_schema_change: ignore``, columns of the table must still come from the model.
+
+    :raises SchemaChanged: one is gone.
+    """
     names = {column.name.lower() for column in produced}
-    gone = [column.name for column in table.columns if column.name.lower() not in names]
+    gone = [column.name for column in table if column.name.lower() not in names]
     if gone:
         raise SchemaChanged(
             f"the model no longer produces {', '.join(gone)}",
-            where=config.model,
-            why="on_schema_change is 'ignore', and an upsert writes whole rows",
+            where=model,
+            why="on_schema_change is 'ignore', and a run writes all columns of the table",
             fix="set on_schema_change to 'append_new_columns' (keeps the column, NULL from now on) or "
-            f"'sync_all_columns' (drops it), or run: dbt run --full-refresh --select {config.model}",
+            f"'sync_all_columns' (drops it), or run: dbt run --full-refresh --select {model}",
         )

@@ -9,7 +9,7 @@ from dbt_arctic.keyed.create import add_columns, drop_columns, widen_column
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import FieldChange, SchemaDifference, compare_columns, evolved
 from dbt_arctic.keyed.table import Column
-from dbt_arctic.refresh.batch import FILLING, not_storable
+from dbt_arctic.refresh.batch import FILLING, not_storable, require_same_columns
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.schema_change import changes_to_make
 
@@ -26,8 +26,10 @@ def evolve_plain(
 
     Whatever it says, a field that held nothing but NULL so far and has no type gets its type.
 
-    :raises SchemaChanged: a value would not be stored as it is. Nothing was changed.
+    :raises SchemaChanged: a value would not be stored as it is, or a column is gone. Nothing was changed.
     """
+    if on_schema_change == "ignore":
+        require_same_columns(model, stored, produced)
     difference = compare_columns(stored, produced)
     typed = difference.of("typed")
     rest = SchemaDifference(tuple(one for one in difference.changes if one.kind != "typed"))

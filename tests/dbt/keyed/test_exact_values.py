@@ -85,16 +85,29 @@ def test_a_value_that_a_plain_column_would_change_fails_the_model_and_changes_no
 
 
 def test_a_plain_column_of_nothing_but_null_gets_the_type_of_its_first_value(places: Shop) -> None:
-    places.model("appended", PLACES["appended"] + "\nselect id, n from {{ source('raw', 'raw_numbers') }}")
-    places.source("raw_numbers", "SELECT 1L AS id")
-    places.model(
-        "appended", PLACES["appended"] + "\nselect id, null as n from {{ source('raw', 'raw_numbers') }}"
-    )
+    for name in ("appended", "replaced"):
+        places.model(name, PLACES[name] + "\nselect 1L as id, null as n, parse_json('[1]') as v")
     places.dbt("run")
     places.dbt("run")
-    places.model("appended", PLACES["appended"] + "\nselect 2L as id, 1.5BD as n")
+    for name in ("appended", "replaced"):
+        places.model(name, PLACES[name] + "\nselect 2L as id, 1.5BD as n, parse_json('[1]') as v")
     places.dbt("run")
     assert places.rows("appended", "id, CAST(n AS STRING)") == [(1, None), (1, None), (2, "1.5")]
+    assert places.rows("replaced", "id, CAST(n AS STRING)") == [(1, None), (2, "1.5")]
+
+
+@pytest.mark.parametrize("strategy", ["upsert", "merge"])
+def test_a_type_that_does_not_fit_is_refused_before_other_columns_are_added(
+    shop: Shop, strategy: str
+) -> None:
+    config = "materialized='incremental', unique_key='id', on_schema_change='append_new_columns'"
+    if strategy == "merge":
+        config += ", incremental_strategy='merge'"
+    shop.model("numbers", f"{{{{ config({config}) }}}}\nselect 1 as id, 2 as n")
+    shop.dbt("run")
+    shop.model("numbers", f"{{{{ config({config}) }}}}\nselect 1 as id, 2.5BD as n, 'new' as more")
+    assert "AR-305" in shop.fail("run")
+    assert shop.rows("numbers") == [(1, 2)]
 
 
 PREDICATES = ["DBT_INTERNAL_DEST.day >= date'2024-01-02' or DBT_INTERNAL_DEST.day is null -- or so"]

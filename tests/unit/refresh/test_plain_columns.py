@@ -1,0 +1,65 @@
+"""Columns that do not fit a plain table are refused before one of them is added or dropped."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from dbt_arctic.errors import SchemaChanged
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import Column
+from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.refresh.plain_columns import evolve_plain
+
+TABLE = (Column("id", "bigint"), Column("n", "int"), Column("untyped", "void"))
+MODES = ("ignore", "append_new_columns", "sync_all_columns")
+
+
+class _Recorded:
+    """Takes the statements that would be sent."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def run(self, step: str, sql: str, table: Any = None) -> int:
+        self.steps.append(step)
+        return 0
+
+
+def evolve(mode: str, **types: str) -> list[str]:
+    recorded = _Recorded()
+    produced = tuple(Column(name, type_) for name, type_ in types.items())
+    try:
+        evolve_plain(cast(Edge, recorded), Name("lake", "dev", "orders"), "orders", mode, TABLE, produced)
+    except SchemaChanged:
+        assert recorded.steps == []
+        raise
+    return recorded.steps
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_type_that_would_change_values_is_refused(mode: str) -> None:
+    with pytest.raises(SchemaChanged, match=r"n .*decimal"):
+        evolve(mode, id="bigint", n="decimal(4,1)", untyped="void", more="int")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_columns_that_fit_are_not_refused(mode: str) -> None:
+    evolve(mode, ID="int", N="int", untyped="struct<a:int>", more="string")
+
+
+def test_a_collation_is_no_other_type() -> None:
+    table = (Column("id", "bigint"), Column("name", "string"))
+    produced = (Column("id", "bigint"), Column("name", "string collate UTF8_LCASE"))
+    recorded = _Recorded()
+    for mode in MODES:
+        evolve_plain(cast(Edge, recorded), Name("lake", "dev", "t"), "t", mode, table, produced)
+    assert recorded.steps == []
+
+
+def test_a_column_may_be_gone_unless_all_have_to_be_written() -> None:
+    with pytest.raises(SchemaChanged, match="n"):
+        evolve("ignore", id="bigint")
+    for mode in MODES[1:]:
+        evolve(mode, id="bigint")
