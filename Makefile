@@ -81,6 +81,10 @@ tpch: java $(ARCHIVED) ## TPC-H as automatic models: ROUNDS, SCALE, KEYS=recent|
 soak: java $(ARCHIVED) ## Random operations on keyed tables, in memory and on Spark, and real kills: STEPS, SEED
 	@$(BIN)/python -m tests.model.soak "$(STEPS)" "$(SEED)" "$(SPARK)" "$(KILLS)"
 
+.PHONY: soak-dbt
+soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CASES=5000 runs, SEED=1
+	@$(BIN)/python -m tests.dbt.random.soak --cases $(if $(filter file,$(origin CASES)),5000,$(CASES)) --seed $(SEED)
+
 .PHONY: dbt-utils
 dbt-utils: java $(ARCHIVED) ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout
 	@$(BIN)/python benchmarks/dbt_utils.py "$(DIR)"

@@ -1,0 +1,194 @@
+"""Mistakes that are put in on purpose into macros and strategies, each with a model whose rows show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dbt_arctic.adapter import plain_api, snapshots
+from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.keyed import assignment
+from dbt_arctic.refresh import batch as batches
+from tests.dbt.random.project import Batch, Case, Column, Model, Round
+
+Patch = pytest.MonkeyPatch
+
+
+def rows(types: str, *values: tuple[Any, ...]) -> Batch:
+    """A batch. ``types``: ``name type`` of each column, with semicolons between them."""
+    columns = [one.strip().split(" ", 1) for one in types.split(";")]
+    return Batch(tuple(Column(name, type_) for name, type_ in columns), values)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """:param macro: Jinja that takes the place of a macro of ours.
+
+    :param patch: the mistake, where it is one of Python.
+    """
+
+    model: Model
+    rounds: tuple[Batch, Batch]
+    macro: str = ""
+    patch: Callable[[Patch], None] | None = None
+
+
+_OR = "DBT_INTERNAL_DEST.part = 0 or DBT_INTERNAL_DEST.part is null -- or so"
+_PARTS = "k int; part int; v1 int"
+
+_DELETE = """{% macro arctic__delete_sql(arguments) -%}
+  delete from {{ arguments['target_relation'] }} as DBT_INTERNAL_DEST
+  where exists (select 1 from {{ arguments['temp_relation'] }} as DBT_INTERNAL_SOURCE
+    where DBT_INTERNAL_DEST.k = DBT_INTERNAL_SOURCE.k)
+  {%- for predicate in arguments['incremental_predicates'] or [] %}
+    and
+    {{ predicate }}
+  {%- endfor -%}
+{%- endmacro %}"""
+
+_MERGE = """{% macro arctic__get_incremental_merge_sql(arguments) -%}
+  {{ return(get_merge_sql(arguments['target_relation'], arguments['temp_relation'], arguments['unique_key'],
+      arguments['dest_columns'], none)) }}
+{%- endmacro %}"""
+
+_OVERWRITE = """{% macro arctic__get_incremental_insert_overwrite_sql(arguments) -%}
+  {%- set columns = arguments['dest_columns'] | map(attribute='quoted') | join(', ') -%}
+  insert overwrite {{ arguments['target_relation'] }} ({{ columns }})
+  select {{ arctic__stored_columns(arguments) }} from {{ arguments['temp_relation'] }}
+{%- endmacro %}"""
+
+_MICROBATCH = """{% macro arctic__get_incremental_microbatch_sql(arguments) -%}
+  {{ return(arctic__insert_sql(arguments)) }}
+{%- endmacro %}"""
+
+_HASH = """{% macro arctic__snapshot_hash_arguments(args) -%}
+  md5({%- for arg in args -%}coalesce(cast({{ arg }} as string), '')
+  {%- if not loop.last %} || '|' || {% endif -%}{%- endfor -%})
+{%- endmacro %}"""
+
+
+def _predicates(kind: str, predicates: Any) -> Model:
+    return Model("", kind, {"unique_key": "k", "incremental_predicates": predicates})
+
+
+def _snapshot(**config: Any) -> Model:
+    return Model("", "snapshot", config)
+
+
+def _unsafe_key(patch: Patch) -> None:
+    def joined(unique_key: Any, columns: Any) -> str:
+        parts = [unique_key] if isinstance(unique_key, str) else unique_key
+        return "concat_ws('|', " + ", ".join(f"`{part}`" for part in parts) + ")"
+
+    patch.setattr(plain_api, "key_expression", joined)
+
+
+def _unsafe_change(patch: Patch) -> None:
+    compare = snapshots.has_changed
+    patch.setattr(
+        plain_api, "has_changed", lambda *given: compare(*given).replace("not (", "not (").replace("<=>", "=")
+    )
+
+
+def _older_than_null(patch: Patch) -> None:
+    patch.setattr(
+        plain_api, "is_newer", lambda valid_from, at: f"(snapshotted_data.{valid_from} < source_data.{at})"
+    )
+
+
+def _structs_by_position(patch: Patch) -> None:
+    patch.setattr(plain_api, "stored_values", lambda *given, **settings: {})
+
+
+def _keyed_structs_by_position(patch: Patch) -> None:
+    patch.setattr(batches, "_as_stored", lambda sql, key, schema, existing: sql)
+
+
+def _any_type(patch: Patch) -> None:
+    patch.setattr(assignment, "is_exact", lambda produced, stored: True)
+
+
+def _every_batch_first(patch: Patch) -> None:
+    patch.setattr(ModelApi, "is_later_batch", lambda *given: False)
+
+
+_ADDR, _SWAPPED = "struct<city:string,zip:string>", "struct<zip:string,city:string>"
+_BERN, _ROME = {"city": "Bern", "zip": "3000"}, {"city": "Rome", "zip": "0100"}
+_OLD = rows(_PARTS, (1, 0, 10), (2, 1, 20), (3, None, 30))
+_NEW = rows(_PARTS, (1, 0, 11), (2, 1, 21))
+
+MUTANTS: dict[str, Mutant] = {
+    "predicates_without_parentheses": Mutant(_predicates("delete+insert", _OR), (_OLD, _NEW), macro=_DELETE),
+    "merge_without_predicates": Mutant(_predicates("merge", [_OR]), (_OLD, _NEW), macro=_MERGE),
+    "overwrite_of_all_partitions": Mutant(
+        Model("", "insert_overwrite", {"partition_by": "part"}),
+        (_OLD, rows(_PARTS, (1, 0, 11))),
+        macro=_OVERWRITE,
+    ),
+    "structs_by_position": Mutant(
+        Model("", "append"),
+        (rows(f"k int; addr {_ADDR}", (1, _BERN)), rows(f"k int; addr {_SWAPPED}", (2, _ROME))),
+        patch=_structs_by_position,
+    ),
+    "keyed_structs_by_position": Mutant(
+        Model("", "upsert", {"unique_key": "k", "buckets": 1}),
+        (rows(f"k int; addr {_ADDR}", (1, _BERN)), rows(f"k int; addr {_SWAPPED}", (2, _ROME))),
+        patch=_keyed_structs_by_position,
+    ),
+    "any_type_into_any_column": Mutant(
+        Model("", "keyed_overwrite", {"unique_key": "k", "buckets": 1}),
+        (rows("k int; v1 int", (1, 10)), rows("k int; v1 double", (1, 10.75))),
+        patch=_any_type,
+    ),
+    "interval_that_is_only_added_to": Mutant(
+        Model("", "microbatch", {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}),
+        (rows("v1 int; at date", (1, "2024-03-01")), rows("v1 int; at date", (2, "2024-03-01"))),
+        macro=_MICROBATCH,
+    ),
+    "snapshot_key_that_is_joined_text": Mutant(
+        _snapshot(unique_key=["k", "part"], strategy="check", check_cols="all", hard_deletes="ignore"),
+        (
+            rows("k string; part string", ("a|b", "c"), ("x", None)),
+            rows("k string; part string", ("a|b", "c"), ("x", None), ("a", "b|c")),
+        ),
+        patch=_unsafe_key,
+    ),
+    "snapshot_that_misses_null": Mutant(
+        _snapshot(unique_key="k", strategy="check", check_cols=["v1"], hard_deletes="invalidate"),
+        (rows("k int; v1 int", (1, 10)), rows("k int; v1 int", (1, None))),
+        patch=_unsafe_change,
+    ),
+    "snapshot_with_no_time_for_ever": Mutant(
+        _snapshot(unique_key="k", strategy="timestamp", updated_at="at"),
+        (rows("k int; at date", (1, None)), rows("k int; at date", (1, "2024-03-01"))),
+        patch=_older_than_null,
+    ),
+}
+
+
+def case_of(names: list[str]) -> Case:
+    """The models of some mutants in one project."""
+    import datetime as dt
+
+    def dated(batch: Batch) -> Batch:
+        values = tuple(
+            tuple(
+                dt.date.fromisoformat(value) if one.type == "date" and value else value
+                for one, value in zip(batch.columns, row, strict=True)
+            )
+            for row in batch.rows
+        )
+        return Batch(batch.columns, values)
+
+    models = [
+        Model(name, MUTANTS[name].model.kind, MUTANTS[name].model.config, MUTANTS[name].model.source)
+        for name in names
+    ]
+    rounds = [
+        Round({name: dated(MUTANTS[name].rounds[number]) for name in names}, days=(0, 1))
+        for number in range(2)
+    ]
+    return Case(0, tuple(models), tuple(rounds))

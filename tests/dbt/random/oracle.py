@@ -1,0 +1,447 @@
+"""What each materialization and strategy means, in plain Python.
+
+Written from dbt's documentation and ``docs/reference/models.md``, not from the code: which rows a table holds
+after a run, and which runs have to be refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.dbt.random.fits import NotExact, TooLarge, can_widen, keep, require_exact, stored_type
+from tests.dbt.random.project import DAY_ZERO, Batch, Model, Round
+from tests.dbt.random.values import canonical
+
+Row = dict[str, Any]
+
+
+class Refused(Exception):
+    """The run has to fail and to change nothing.
+
+    :param by_spark: whether Spark's own error, wrapped, is what tells: it is found while rows are computed.
+    """
+
+    def __init__(self, why: str, by_spark: bool = False) -> None:
+        super().__init__(why)
+        self.by_spark = by_spark
+
+
+@dataclass(frozen=True)
+class Table:
+    """What stands under a model's name.
+
+    :param memory: of a keyed table with ``sequence_by``: by key the sequence of its newest change, deletes
+        included.
+    :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
+        ended.
+    """
+
+    types: dict[str, str]
+    rows: list[Row]
+    memory: dict[Any, Any] = field(default_factory=dict)
+    deleted: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
+    partitions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """:param table: what is there after a run that succeeds.
+
+    :param may_refuse: the documentation leaves it open whether this is refused.
+    :param evolved: what may be left of a run that fails while it writes: the old rows in the new columns.
+    """
+
+    table: Table | None
+    may_refuse: bool = False
+    evolved: Table | None = None
+
+
+def expect(
+    model: Model, before: Table | None, batch: Batch, round_: Round, poisoned: bool = False
+) -> Expected:
+    """What a run makes of a table.
+
+    :raises Refused: it has to fail.
+    """
+    if model.kind == "view":
+        return Expected(Table(batch.types, batch.dicts))
+    if model.kind == "seed":
+        return Expected(Table(_seed_types(model, batch), batch.dicts))
+    if poisoned and batch.rows:
+        raise Refused("a row fails while it is computed", by_spark=True)
+    if model.kind == "snapshot":
+        return _snapshot(model, before, batch)
+    if before is None or model.kind == "table" or round_.full_refresh:
+        return Expected(_built(model, batch))
+    return _refreshed(model, before, batch, lambda evolved, rows: _write(model, evolved, rows, batch))
+
+
+def _built(model: Model, batch: Batch) -> Table:
+    types = {name: stored_type(one) for name, one in batch.types.items() if name != "_action"}
+    empty = Table(types, [], partitions=frozenset(_listed(model.config.get("partition_by"))))
+    rows = _stored_rows(batch, types)
+    return _upserted(model, empty, rows) if model.is_keyed else replace(empty, rows=rows)
+
+
+def seen(model: Model, batch: Batch) -> Batch:
+    """The batch as the model reads it: an upstream that is a table has other types than its query."""
+    if model.source != "table":
+        return batch
+    columns = tuple(replace(one, type=stored_type(one.type)) for one in batch.columns)
+    return replace(batch, columns=columns)
+
+
+# Columns
+
+
+def _refreshed(
+    model: Model, before: Table, batch: Batch, write: Callable[[Table, list[Row]], Table]
+) -> Expected:
+    evolved, may_refuse = evolve(model, before, batch)
+    rows = _stored_rows(batch, evolved.types)
+    return Expected(write(evolved, rows), may_refuse, evolved)
+
+
+def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
+    """The table with the columns that it has while the batch is written, and whether that may be refused.
+
+    :raises Refused: the columns do not fit, by ``on_schema_change``.
+    """
+    changed = before.partitions != frozenset(_listed(model.config.get("partition_by")))
+    if changed and (model.is_keyed or model.kind == "insert_overwrite"):
+        raise Refused("partition_by is not what the table is partitioned by")
+    mode = model.config.get("on_schema_change", "ignore")
+    is_snapshot = model.kind == "snapshot"
+    lower = {name.lower(): name for name in before.types}
+    produced = {one.name.lower(): one for one in batch.columns if one.name != "_action"}
+    new = [one for low, one in produced.items() if low not in lower]
+    gone = [name for low, name in lower.items() if low not in produced]
+    may_lack = is_snapshot or (
+        model.kind == "upsert" and any(key.startswith("merge_") for key in model.config)
+    )
+    may_refuse = False
+    if mode == "fail" and (new or gone):
+        raise Refused("on_schema_change is fail")
+    if mode == "ignore" and gone and not may_lack:
+        raise Refused(f"the model lacks {gone}")
+    if (
+        mode == "sync_all_columns"
+        and gone
+        and any(name in model.config.get("partition_by", ()) for name in gone)
+    ):
+        raise Refused("a column of the layout is gone")
+    types = dict(before.types)
+    for low, one in produced.items():
+        if low in lower:
+            name = lower[low]
+            types[name], uncertain = _type_of(name, one.type, types[name], mode, model.is_keyed)
+            may_refuse |= uncertain
+    rows = [dict(row) for row in before.rows]
+    if mode == "sync_all_columns":
+        for name in gone:
+            if may_lack:
+                raise Refused("a partial model lacks a column")
+            del types[name]
+            for row in rows:
+                del row[name]
+    if is_snapshot or mode in ("append_new_columns", "sync_all_columns"):
+        for one in new:
+            types[one.name] = stored_type(one.type)
+            for row in rows:
+                row[one.name] = None
+    for name, old in before.types.items():
+        if name in types and types[name] != old:
+            for row in rows:
+                row[name] = keep(row[name], old, types[name])
+    return replace(before, types=types, rows=rows), may_refuse
+
+
+def _type_of(name: str, produced: str, stored: str, mode: str, keyed: bool) -> tuple[str, bool]:
+    wanted = stored_type(produced)
+    if wanted in (stored, "void"):
+        return stored, False
+    if stored == "void":
+        if keyed:
+            raise Refused(f"{name} has no type in a keyed table")
+        return wanted, False
+    if mode == "sync_all_columns" and can_widen(stored, wanted):
+        return wanted, False
+    try:
+        require_exact(wanted, stored)
+    except NotExact as error:
+        raise Refused(f"{name}: {error}") from error
+    differs = mode in ("fail", "sync_all_columns") and not can_widen(wanted, stored)
+    return stored, differs or mode == "fail"
+
+
+def _stored_rows(batch: Batch, types: dict[str, str]) -> list[Row]:
+    """The batch's rows as the table holds them: its columns, under its names; NULL for what the batch lacks.
+
+    ``_action`` stays with them.
+    """
+    produced = {one.name.lower(): one for one in batch.columns}
+    rows = []
+    for row in batch.dicts:
+        kept = {"_action": row["_action"]} if "_action" in row else {}
+        for name, type_ in types.items():
+            there = produced.get(name.lower())
+            if there is None:
+                kept[name] = None
+                continue
+            try:
+                kept[name] = keep(row[there.name], there.type, type_)
+            except TooLarge as error:
+                raise Refused(f"{name}: {error}", by_spark=True) from error
+        rows.append(kept)
+    return rows
+
+
+# Strategies
+
+
+def key_of(model: Model, table: Table, row: Row) -> tuple[Any, ...]:
+    names = {name.lower(): name for name in table.types}
+    found = [names[key.lower()] for key in model.keys]
+    return tuple(canonical(row[name], table.types[name]) for name in found)
+
+
+def _write(model: Model, table: Table, rows: list[Row], batch: Batch) -> Table:
+    if model.kind == "append":
+        return replace(table, rows=[*table.rows, *rows])
+    if model.kind == "merge":
+        return _merged(model, table, rows, {one.name.lower() for one in batch.columns})
+    if model.kind == "delete+insert":
+        keys = {key for row in rows if None not in (key := key_of(model, table, row))}
+        kept = [row for row in table.rows if key_of(model, table, row) not in keys or not allowed(model, row)]
+        return replace(table, rows=[*kept, *rows])
+    if model.kind == "insert_overwrite":
+        parts = {partition_of(model, row) for row in rows}
+        partitioned = bool(model.config.get("partition_by"))
+        kept = [row for row in table.rows if partitioned and partition_of(model, row) not in parts]
+        return replace(table, rows=[*kept, *rows])
+    if model.kind == "keyed_overwrite":
+        parts = {partition_of(model, row) for row in rows}
+        partitioned = bool(model.config.get("partition_by")) and model.config.get("overwrite") != "table"
+        kept = [row for row in table.rows if partitioned and partition_of(model, row) not in parts]
+        return _upserted(model, replace(table, rows=kept), rows)
+    assert model.kind == "upsert", model.kind
+    return _upserted(model, table, rows, {one.name.lower() for one in batch.columns})
+
+
+def allowed(model: Model, row: Row) -> bool:
+    """Whether the incremental predicates let a row be changed. See ``PREDICATES``."""
+    return all(PREDICATES[text](row) for text in _listed(model.config.get("incremental_predicates")))
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])
+
+
+PREDICATES: dict[str, Callable[[Row], bool]] = {
+    "DBT_INTERNAL_DEST.part >= 1": lambda row: row["part"] is not None and row["part"] >= 1,
+    "DBT_INTERNAL_DEST.part = 0 or DBT_INTERNAL_DEST.part is null -- or so": lambda row: (
+        row["part"] in (0, None)
+    ),
+    "DBT_INTERNAL_DEST.part <> 2": lambda row: row["part"] not in (2, None),
+}
+"""Predicates of random models, and what they mean."""
+
+DELETES: dict[str, Callable[[Row], bool]] = {
+    "part = 2": lambda row: row["part"] == 2,
+    "part = 2 or part is null -- gone": lambda row: row["part"] in (2, None),
+}
+"""``delete_when`` of random models, and what it means."""
+
+PARTITIONS: dict[str, Callable[[Row], Any]] = {
+    "part": lambda row: row["part"],
+    "day(at)": lambda row: None if row["at"] is None else str(row["at"])[:10],
+    "month(at)": lambda row: None if row["at"] is None else str(row["at"])[:7],
+}
+"""``partition_by`` of random models, and the partition of a row."""
+
+
+def partition_of(model: Model, row: Row) -> tuple[Any, ...]:
+    return tuple(PARTITIONS[text](row) for text in _listed(model.config.get("partition_by")))
+
+
+def _merged(model: Model, table: Table, rows: list[Row], produced: set[str]) -> Table:
+    """``MERGE``: a row of the table that several match is an error; what matches none is inserted."""
+    changed = _changed_columns(model, table, produced)
+    matched: set[int] = set()
+    result = []
+    for old in table.rows:
+        key = key_of(model, table, old)
+        found = [
+            place
+            for place, row in enumerate(rows)
+            if None not in key and allowed(model, old) and key_of(model, table, row) == key
+        ]
+        if len(found) > 1:
+            raise Refused(f"several rows match the key {key}", by_spark=True)
+        matched |= set(found)
+        new = {name: rows[found[0]][name] for name in changed} if found else {}
+        result.append({**old, **new})
+    inserted = [row for place, row in enumerate(rows) if place not in matched]
+    return replace(table, rows=[*result, *inserted])
+
+
+def _changed_columns(model: Model, table: Table, produced: set[str]) -> list[str]:
+    update = {one.lower() for one in _listed(model.config.get("merge_update_columns"))}
+    exclude = {one.lower() for one in _listed(model.config.get("merge_exclude_columns"))}
+    return [
+        name
+        for name in table.types
+        if name.lower() in produced and (name.lower() in update if update else name.lower() not in exclude)
+    ]
+
+
+def _upserted(model: Model, table: Table, rows: list[Row], produced: set[str] | None = None) -> Table:
+    """A keyed table after upserts and deletes.
+
+    :param produced: where some columns change only: what the batch has.
+    """
+    sequence = model.config.get("sequence_by")
+    partial = [key for key in ("merge_update_columns", "merge_exclude_columns") if model.config.get(key)]
+    current = {key_of(model, table, row): row for row in table.rows}
+    memory = dict(table.memory)
+    for key, row in _one_a_key(model, table, rows).items():
+        is_delete = row.get("_action") == "D" or (
+            model.config.get("delete_when") in DELETES and DELETES[model.config["delete_when"]](row)
+        )
+        if sequence is not None:
+            rank = (row[sequence], is_delete)
+            # Of one value a delete wins, then the later commit.
+            if key in memory and memory[key] > rank:
+                continue
+            memory[key] = rank
+        row = {name: value for name, value in row.items() if name != "_action"}
+        if is_delete:
+            current.pop(key, None)
+        elif key in current and partial and produced is not None:
+            changed = {*_changed_columns(model, table, produced), *([sequence] if sequence else [])}
+            current[key] = {**current[key], **{name: row[name] for name in changed}}
+        else:
+            current[key] = row
+    return replace(table, rows=list(current.values()), memory=memory)
+
+
+def _one_a_key(model: Model, table: Table, rows: list[Row]) -> dict[Any, Row]:
+    """:raises Refused: NULL in a key, or several rows of one that nothing orders."""
+    orders = model.config.get("deduplicate_by")
+    found: dict[Any, Row] = {}
+    for row in rows:
+        key = key_of(model, table, row)
+        if None in key:
+            raise Refused(f"NULL in the key {key}")
+        if model.config.get("sequence_by") and row[model.config["sequence_by"]] is None:
+            raise Refused("no value in sequence_by")
+        if key not in found:
+            found[key] = row
+        elif orders is None:
+            raise Refused(f"two rows of the key {key}")
+        elif _greater(row[orders], found[key][orders]):
+            found[key] = row
+    return found
+
+
+def _greater(one: Any, other: Any) -> bool:
+    return one is not None and (other is None or one > other)
+
+
+# Microbatch
+
+
+def days_of(round_: Round) -> list[str]:
+    first = dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=round_.days[0])
+    return [str(first + dt.timedelta(days=number)) for number in range(round_.days[1])]
+
+
+def expect_batch(model: Model, before: Table | None, batch: Batch, day: str, rebuild: bool) -> Expected:
+    """What one batch makes of a table: its day is replaced.
+
+    :raises Refused: it has to fail.
+    """
+    event_time = model.config["event_time"]
+    place = [one.name for one in batch.columns].index(event_time)
+    of_day = replace(batch, rows=tuple(row for row in batch.rows if str(row[place])[:10] == day))
+    if before is None or rebuild:
+        return Expected(_built(model, of_day))
+
+    def write(table: Table, rows: list[Row]) -> Table:
+        kept = [row for row in table.rows if str(row[event_time])[:10] != day]
+        if model.is_keyed:
+            return _upserted(model, replace(table, rows=kept), rows)
+        return replace(table, rows=[*kept, *rows])
+
+    return _refreshed(model, before, of_day, write)
+
+
+# Seeds
+
+
+def _seed_types(model: Model, batch: Batch) -> dict[str, str]:
+    declared = {name.lower(): one for name, one in (model.config.get("column_types") or {}).items()}
+    return {name: declared.get(name.lower(), one) for name, one in batch.types.items()}
+
+
+# Snapshots
+
+
+def _snapshot(model: Model, before: Table | None, batch: Batch) -> Expected:
+    check = model.config.get("check_cols")
+    names = {one.name.lower() for one in batch.columns}
+    if check not in (None, "all") and any(name.lower() not in names for name in check):
+        raise Refused("check_cols names a column that the query lacks")
+    if before is None:
+        types = {name: stored_type(one) for name, one in batch.types.items()}
+        return Expected(Table(types, _stored_rows(batch, types)))
+    table, may_refuse = evolve(model, before, batch)
+    rows = _stored_rows(batch, table.types)
+    is_new = [
+        one.name for one in batch.columns if one.name.lower() not in {name.lower() for name in before.types}
+    ]
+    checked = list(batch.types) if check == "all" else list(check or [])
+    added = any(name.lower() in {one.lower() for one in is_new} for name in checked)
+    taken = _taken(model, table, rows, checked, added)
+    return Expected(taken, may_refuse, table)
+
+
+def _taken(model: Model, table: Table, rows: list[Row], checked: list[str], added: bool) -> Table:
+    names = {name.lower(): name for name in table.types}
+    result = [dict(row) for row in table.rows]
+    ended, deleted = set(table.ended), set(table.deleted)
+    current = {key_of(model, table, row): place for place, row in enumerate(result) if place not in ended}
+
+    def has_changed(old: Row, new: Row) -> bool:
+        if model.config["strategy"] == "timestamp":
+            return _greater(new["at"], old["at"])
+        columns = [names[name.lower()] for name in checked]
+        return added or any(
+            canonical(old[name], table.types[name]) != canonical(new[name], table.types[name])
+            for name in columns
+        )
+
+    found = set()
+    for row in rows:
+        key = key_of(model, table, row)
+        found.add(key)
+        if key in current:
+            place = current[key]
+            if place not in deleted and not has_changed(result[place], row):
+                continue
+            ended.add(place)
+        current[key] = len(result)
+        result.append(row)
+    mode = model.config.get("hard_deletes", "ignore")
+    for key, place in list(current.items()):
+        if key in found or mode == "ignore" or place in deleted:
+            continue
+        ended.add(place)
+        if mode == "new_record":
+            deleted.add(len(result))
+            result.append(dict(result[place]))
+    return replace(table, rows=result, deleted=frozenset(deleted), ended=frozenset(ended))

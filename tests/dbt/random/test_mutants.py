@@ -1,0 +1,30 @@
+"""Each mistake that is put in on purpose is seen in the rows of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.dbt.random.mutants import MUTANTS, case_of
+from tests.dbt.random.run import Bench, bench
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Bench]:
+    with bench() as made:
+        yield made
+
+
+def test_each_mutant_is_caught_by_its_own_model_and_without_it_nothing_differs(
+    place: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(list(MUTANTS))
+    assert [str(one) for one in place.judge(case).differences] == []
+    with monkeypatch.context() as patch:
+        for mutant in MUTANTS.values():
+            if mutant.patch is not None:
+                mutant.patch(patch)
+        macros = "\n".join(one.macro for one in MUTANTS.values() if one.macro)
+        wrong = place.judge(case, {"macros/mutants.sql": macros})
+    assert {one.model for one in wrong.differences} == set(MUTANTS)
