@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from sqlglot import exp
 
@@ -23,7 +23,15 @@ that changed since, those of the new state, both of these, both with ``SIGN_OF_R
 OF_CHANGES: tuple[State, ...] = ("minus", "plus", "changed", "signed", "keys")
 """Those that have nothing but changed rows, or their keys."""
 
-MetBy = frozenset[tuple[str, str]]
+
+class KeyColumn(NamedTuple):
+    """A column of an upstream's key, as stored."""
+
+    source: str
+    column: str
+
+
+MetBy = frozenset[KeyColumn]
 """Upstreams, each with a column of its key: the values that changed rows have there, in either state."""
 
 SIGN_OF_ROW = "_arctic_sign"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -34,8 +35,12 @@ from dbt_arctic.planner.analysis import conservative
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.scalars import plain
 
-Origin = tuple[str, tuple[str, ...]]
-"""An upstream, and of its stored columns those that the asked-for values are from."""
+
+class Origin(NamedTuple):
+    """An upstream, and of its stored columns those that the asked-for values are from."""
+
+    source: str
+    columns: tuple[str, ...]
 
 
 def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Node:
@@ -92,7 +97,11 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
         case Scan():
             stored = dict(node.columns)
             of_changes = node.state in OF_CHANGES
-            return frozenset([(node.source, tuple(stored[name] for name in names))]) if of_changes else None
+            return (
+                frozenset([Origin(node.source, tuple(stored[name] for name in names))])
+                if of_changes
+                else None
+            )
         case Filter() | Restrict():
             return origins(node.child, names)
         case Project():

@@ -18,6 +18,7 @@ from dbt_arctic.planner.algebra import (
     Filter,
     Generate,
     Join,
+    KeyColumn,
     Limit,
     MetBy,
     Node,
@@ -91,7 +92,7 @@ class _Marking:
                 stored = dict(node.columns)[name]
                 if node.source in self.values:
                     return self._origins(self.values[node.source], stored)
-                return frozenset([(node.source, stored)]) if node.state in OF_CHANGES else None
+                return frozenset([KeyColumn(node.source, stored)]) if node.state in OF_CHANGES else None
             case Restrict():
                 paired = [key for value, key in node.pairs if plain(value) == name]
                 return self._any_of([(node.child, name), *((node.keys, key) for key in paired)])
