@@ -22,6 +22,8 @@ FRAMES: dict[Result, str] = {
 }
 """The statement of a stage, by where its result goes. Of no stage is more than this known."""
 
+COMMENT = re.compile(r"^/\*.*?\*/\s*", re.DOTALL)
+"""What dbt puts before each statement."""
 RANGE = re.compile(r"(?:\nWHERE|\n  AND) [^\n]+ BETWEEN :least_\w+ AND :greatest_\w+")
 PLACEHOLDER = re.compile(r":(?:least|greatest)_\w+")
 RELATION = re.compile(r":((?:affected|touched|gathered|left)_\w+)")
@@ -53,7 +55,8 @@ def differing(
     :param bounds: the answers that a run got for ``least_...`` and ``greatest_...``, each of which it has to
         use; without them any are taken, and those of keys that are NULL may be missing.
     """
-    left, values, found = list(sent), dict(bounds or {}), list[str]()
+    left = [COMMENT.sub("", sql) for sql in sent]
+    values, found = dict(bounds or {}), list[str]()
     for one in shown:
         if one.result == "log":
             continue
