@@ -110,6 +110,7 @@ def _named(value: str, type_: DataType, depth: int) -> str:
         case Array(element):
             return f"transform({value}, {each} -> {_named(each, element, depth + 1)})"
         case Map(_, inner):
-            return f"transform_values({value}, (_arctic_key, {each}) -> {_named(each, inner, depth + 1)})"
+            entry = f"struct({each}.key AS key, {_named(f'{each}.value', inner, depth + 1)} AS value)"
+            return f"map_from_entries(transform(map_entries({value}), {each} -> {entry}))"
         case Atomic():
             return value

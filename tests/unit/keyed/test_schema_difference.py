@@ -1,7 +1,6 @@
 """What a model's columns are against a table's: new, gone, wider, or of a type that does not fit.
 
-An oracle in plain Python (``became``, ``fits``) says what the type of a table becomes, for pairs of types
-three deep: structs are dicts there, arrays lists of one, maps tuples of two.
+``tests/field_types.py`` says what the type of a table becomes, for pairs of types three deep.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from dbt_arctic.keyed.schema_difference import (
 )
 from dbt_arctic.keyed.table import Column
 from dbt_arctic.keyed.widening import can_widen
+from tests.field_types import became, drifted, fits, text, types
 
 
 def columns(**types: str) -> tuple[Column, ...]:
@@ -91,84 +91,6 @@ def test_stored_types(spark: str, stored: str) -> None:
 )
 def test_only_what_iceberg_promotes_is_widened(old: str, new: str, can: bool) -> None:
     assert can_widen(old, new) is can
-
-
-# The oracle
-
-WIDER = {"int": "bigint", "float": "double", "decimal(4,2)": "decimal(9,2)"}
-NAMES = ("a", "B", "x y", "element", "tick`", "p.q")
-
-leaves = st.sampled_from([*WIDER, *WIDER.values(), "string", "date"])
-types: st.SearchStrategy[Any] = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=3),
-        st.lists(inner, min_size=1, max_size=1),
-        st.tuples(st.sampled_from(["string", "int"]), inner),
-    ),
-    max_leaves=8,
-)
-
-
-@st.composite
-def drifted(draw: st.DrawFn, type_: Any) -> Any:
-    """A type that a model may have a version later: mostly alike, with some differences."""
-    if draw(st.integers(0, 9)) == 0:
-        return draw(types)
-    if isinstance(type_, dict):
-        kept = [name for name in type_ if draw(st.integers(0, 3))] or list(type_)[:1]
-        found = {name: draw(drifted(type_[name])) for name in draw(st.permutations(kept))}
-        for name in NAMES:
-            if name not in type_ and draw(st.integers(0, 3)) == 0:
-                found[name] = draw(types)
-        return found
-    if isinstance(type_, list):
-        return [draw(drifted(type_[0]))]
-    if isinstance(type_, tuple):
-        return (type_[0], draw(drifted(type_[1])))
-    return draw(st.sampled_from([type_, WIDER.get(type_, type_)]))
-
-
-def text(type_: Any) -> str:
-    if isinstance(type_, dict):
-        quoted = {name: "`" + name.replace("`", "``") + "`" for name in type_ if not name.isalpha()}
-        return f"struct<{','.join(f'{quoted.get(n, n)}:{text(one)}' for n, one in type_.items())}>"
-    if isinstance(type_, list):
-        return f"array<{text(type_[0])}>"
-    if isinstance(type_, tuple):
-        return f"map<{text(type_[0])},{text(type_[1])}>"
-    return str(type_)
-
-
-def fits(table: Any, model: Any) -> bool:
-    """Whether no part of a model's type is of a kind that a table's never becomes, or takes."""
-    if isinstance(table, dict) and isinstance(model, dict):
-        return all(fits(table[name], model[name]) for name in table if name in model)
-    if isinstance(table, list) and isinstance(model, list):
-        return fits(table[0], model[0])
-    if isinstance(table, tuple) and isinstance(model, tuple):
-        keys = WIDER.get(model[0]) == table[0] or table[0] == model[0]
-        return keys and fits(table[1], model[1])
-    if not (isinstance(table, str) and isinstance(model, str)):
-        return False
-    return table == model or WIDER.get(table) == model or WIDER.get(model) == table
-
-
-def became(table: Any, model: Any, kinds: set[str]) -> Any:
-    """A table's type after the changes of some kinds."""
-    if isinstance(table, dict):
-        kept = {
-            name: became(one, model[name], kinds) if name in model else one
-            for name, one in table.items()
-            if name in model or "removed" not in kinds
-        }
-        new = {name: one for name, one in model.items() if name not in table and "added" in kinds}
-        return kept | new
-    if isinstance(table, list):
-        return [became(table[0], model[0], kinds)]
-    if isinstance(table, tuple):
-        return (table[0], became(table[1], model[1], kinds))
-    return model if "widened" in kinds and model == WIDER.get(table) else table
 
 
 RULES: list[set[str]] = [{"added"}, {"added", "widened"}, {"added", "widened", "removed"}]
