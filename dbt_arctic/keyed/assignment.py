@@ -144,6 +144,11 @@ def stored_value(value: str, produced: str, stored: str) -> str:
 
     >>> stored_value("`a`", "struct<zip:int,city:int>", "struct<city:int,zip:int>")
     "CASE WHEN (`a`) IS NOT NULL THEN named_struct('city', (`a`).`city`, 'zip', (`a`).`zip`) END"
+
+    A column has no collation, and Spark does not compare strings of two.
+
+    >>> stored_value("`a`", "array<string collate UTF8_LCASE>", "array<string>")
+    'transform(`a`, _arctic_0 -> CAST(_arctic_0 AS string))'
     """
     if produced == stored:
         return value
@@ -168,6 +173,8 @@ def _stored(value: str, produced: DataType, stored: DataType, depth: int) -> str
             inner = _stored(f"{name}.value", produced.value, stored.value, depth + 1)
             entry = f"struct({key} AS key, {inner} AS value)"
             return f"map_from_entries(transform(map_entries({value}), {name} -> {entry}))"
+        case Atomic(), Atomic():
+            return f"CAST({value} AS {stored.text})"
     return value
 
 
@@ -184,7 +191,7 @@ def same_shape(produced: str, stored: str) -> bool:
 
 
 def _same_shape(produced: DataType, stored: DataType) -> bool:
-    """Whether fields stand in the same places with the same names, at every depth."""
+    """Whether fields have the same names in the same places, at every depth, and no collation is lost."""
     match produced, stored:
         case Struct(), Struct():
             return len(produced.fields) == len(stored.fields) and all(
@@ -195,4 +202,10 @@ def _same_shape(produced: DataType, stored: DataType) -> bool:
             return _same_shape(one, other)
         case Map(), Map():
             return _same_shape(produced.key, stored.key) and _same_shape(produced.value, stored.value)
+        case Atomic(), Atomic():
+            return not _loses_collation(produced, stored)
     return True
+
+
+def _loses_collation(produced: Atomic, stored: Atomic) -> bool:
+    return produced != stored and produced.kind == stored.kind == "string"

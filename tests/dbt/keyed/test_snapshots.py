@@ -155,6 +155,7 @@ DEEP = {
     "s": "named_struct('m', array(map('n', n)), 'z', 1)",
     "v": "parse_json(concat('[', n, ']'))",
     "f": "CAST('NaN' AS DOUBLE)",
+    "c": "array(concat('N', n) COLLATE UTF8_LCASE)",
 }
 
 
