@@ -40,6 +40,71 @@ def _stored(type_: DataType) -> DataType:
     return Atomic("string") if type_.kind == "string" else type_
 
 
+class NotAllowed(Exception):
+    """``on_schema_change`` does not allow that a type becomes another. Refused before anything changes."""
+
+
+def evolved_type(stored: str, produced: str, mode: str, *, keyed: bool) -> str:
+    """The type of a column whose query has another one, at every depth.
+
+    Written from the section "Columns and fields that change".
+
+    :param mode: ``on_schema_change``, or ``snapshot``.
+    :raises NotAllowed: the run is refused.
+    """
+    return type_text(_evolved(parse_type(stored), parse_type(stored_type(produced)), mode, keyed))
+
+
+def _evolved(stored: DataType, produced: DataType, mode: str, keyed: bool) -> DataType:
+    match stored, produced:
+        case Struct(), Struct():
+            return _evolved_struct(stored, produced, mode, keyed)
+        case Array(one), Array(other):
+            return Array(_evolved(one, other, mode, keyed))
+        case Map(), Map():
+            return Map(
+                _evolved(stored.key, produced.key, "fail", keyed),
+                _evolved(stored.value, produced.value, mode, keyed),
+            )
+        case _ if stored == produced or produced == Atomic("void"):
+            return stored
+        case Atomic("void"), _:
+            if keyed:
+                raise NotAllowed("a column without a type in a keyed table")
+            return produced
+        case Atomic(one), Atomic(other):
+            return _evolved_atom(one, other, mode)
+    raise NotAllowed(f"{type_text(stored)} is now {type_text(produced)}")
+
+
+def _evolved_struct(stored: Struct, produced: Struct, mode: str, keyed: bool) -> Struct:
+    there = {name.lower(): one for name, one in produced.fields}
+    names = {name.lower() for name, _ in stored.fields}
+    gone, new = names - there.keys(), there.keys() - names
+    if (gone or new) and mode in ("ignore", "fail"):
+        raise NotAllowed(f"fields that are gone: {sorted(gone)}, new: {sorted(new)}")
+    fields = [
+        (name, _evolved(one, there[name.lower()], mode, keyed) if name.lower() in there else one)
+        for name, one in stored.fields
+        if name.lower() in there or mode != "sync_all_columns"
+    ]
+    return Struct((*fields, *((name, one) for name, one in produced.fields if name.lower() in new)))
+
+
+def _evolved_atom(stored: str, produced: str, mode: str) -> Atomic:
+    if can_widen(stored, produced) and mode in ("sync_all_columns", "snapshot", "fail"):
+        if mode == "fail":
+            raise NotAllowed(f"{stored} is now {produced}")
+        return Atomic(produced)
+    try:
+        require_exact(produced, stored)
+    except NotExact as error:
+        raise NotAllowed(str(error)) from error
+    if mode == "sync_all_columns" and not can_widen(produced, stored):
+        raise NotAllowed(f"{stored} is now {produced}")
+    return Atomic(stored)
+
+
 def can_widen(old: str, new: str) -> bool:
     """Whether Iceberg promotes a column from one type to another in place."""
     if (old, new) in {("int", "bigint"), ("float", "double")}:
@@ -67,10 +132,9 @@ def _require(produced: DataType, stored: DataType) -> None:
     match produced, stored:
         case Struct(), Struct():
             there = {name.lower(): one for name, one in stored.fields}
-            if {name.lower() for name, _ in produced.fields} != there.keys():
-                raise NotExact(f"{type_text(produced)} has other fields than {type_text(stored)}")
             for name, one in produced.fields:
-                _require(one, there[name.lower()])
+                if name.lower() in there:
+                    _require(one, there[name.lower()])
         case Array(one), Array(other):
             _require(one, other)
         case Map(), Map():
@@ -121,6 +185,8 @@ def _keep(value: Any, produced: DataType, stored: DataType) -> Any:
             there = {name.lower(): (name, one) for name, one in produced.fields}
             return {
                 name: _keep(value[there[name.lower()][0]], there[name.lower()][1], one)
+                if name.lower() in there
+                else None
                 for name, one in stored.fields
             }
         case Array(one), Array(other):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from dbt_arctic.adapter import plain_api, snapshots
-from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.keyed import assignment
 from dbt_arctic.refresh import batch as batches
 from tests.dbt.random.project import Batch, Case, Column, Model, Round
@@ -28,14 +28,17 @@ class Mutant:
     """:param macro: Jinja that takes the place of a macro of ours.
 
     :param patch: the mistake, where it is one of Python.
+    :param other_partitions: whether the model has no ``partition_by`` in the second round.
     """
 
     model: Model
     rounds: tuple[Batch, Batch]
     macro: str = ""
     patch: Callable[[Patch], None] | None = None
+    other_partitions: bool = False
 
 
+_DAY = dt.date(2024, 3, 1)
 _OR = "DBT_INTERNAL_DEST.part = 0 or DBT_INTERNAL_DEST.part is null -- or so"
 _PARTS = "k int; part int; v1 int"
 
@@ -64,11 +67,6 @@ _MICROBATCH = """{% macro arctic__get_incremental_microbatch_sql(arguments) -%}
   {{ return(arctic__insert_sql(arguments)) }}
 {%- endmacro %}"""
 
-_HASH = """{% macro arctic__snapshot_hash_arguments(args) -%}
-  md5({%- for arg in args -%}coalesce(cast({{ arg }} as string), '')
-  {%- if not loop.last %} || '|' || {% endif -%}{%- endfor -%})
-{%- endmacro %}"""
-
 
 def _predicates(kind: str, predicates: Any) -> Model:
     return Model("", kind, {"unique_key": "k", "incremental_predicates": predicates})
@@ -88,9 +86,7 @@ def _unsafe_key(patch: Patch) -> None:
 
 def _unsafe_change(patch: Patch) -> None:
     compare = snapshots.has_changed
-    patch.setattr(
-        plain_api, "has_changed", lambda *given: compare(*given).replace("not (", "not (").replace("<=>", "=")
-    )
+    patch.setattr(plain_api, "has_changed", lambda *given: compare(*given).replace("<=>", "="))
 
 
 def _older_than_null(patch: Patch) -> None:
@@ -111,8 +107,8 @@ def _any_type(patch: Patch) -> None:
     patch.setattr(assignment, "is_exact", lambda produced, stored: True)
 
 
-def _every_batch_first(patch: Patch) -> None:
-    patch.setattr(ModelApi, "is_later_batch", lambda *given: False)
+def _no_check_of_partitions(patch: Patch) -> None:
+    patch.setattr(plain_api, "check_partitions", lambda config, stored: "")
 
 
 _ADDR, _SWAPPED = "struct<city:string,zip:string>", "struct<zip:string,city:string>"
@@ -127,6 +123,12 @@ MUTANTS: dict[str, Mutant] = {
         Model("", "insert_overwrite", {"partition_by": "part"}),
         (_OLD, rows(_PARTS, (1, 0, 11))),
         macro=_OVERWRITE,
+    ),
+    "partitions_of_another_setting": Mutant(
+        Model("", "insert_overwrite", {"partition_by": "part"}),
+        (_OLD, rows(_PARTS, (1, 0, 11))),
+        patch=_no_check_of_partitions,
+        other_partitions=True,
     ),
     "structs_by_position": Mutant(
         Model("", "append"),
@@ -145,7 +147,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "interval_that_is_only_added_to": Mutant(
         Model("", "microbatch", {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}),
-        (rows("v1 int; at date", (1, "2024-03-01")), rows("v1 int; at date", (2, "2024-03-01"))),
+        (rows("v1 int; at date", (1, _DAY)), rows("v1 int; at date", (2, _DAY))),
         macro=_MICROBATCH,
     ),
     "snapshot_key_that_is_joined_text": Mutant(
@@ -163,7 +165,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "snapshot_with_no_time_for_ever": Mutant(
         _snapshot(unique_key="k", strategy="timestamp", updated_at="at"),
-        (rows("k int; at date", (1, None)), rows("k int; at date", (1, "2024-03-01"))),
+        (rows("k int; at date", (1, None)), rows("k int; at date", (1, _DAY))),
         patch=_older_than_null,
     ),
 }
@@ -171,24 +173,14 @@ MUTANTS: dict[str, Mutant] = {
 
 def case_of(names: list[str]) -> Case:
     """The models of some mutants in one project."""
-    import datetime as dt
-
-    def dated(batch: Batch) -> Batch:
-        values = tuple(
-            tuple(
-                dt.date.fromisoformat(value) if one.type == "date" and value else value
-                for one, value in zip(batch.columns, row, strict=True)
-            )
-            for row in batch.rows
-        )
-        return Batch(batch.columns, values)
-
-    models = [
-        Model(name, MUTANTS[name].model.kind, MUTANTS[name].model.config, MUTANTS[name].model.source)
-        for name in names
-    ]
+    models = [replace(MUTANTS[name].model, name=name) for name in names]
+    others = {name: None for name in names if MUTANTS[name].other_partitions}
     rounds = [
-        Round({name: dated(MUTANTS[name].rounds[number]) for name in names}, days=(0, 1))
+        Round(
+            {name: MUTANTS[name].rounds[number] for name in names},
+            days=(0, 1),
+            partitions=others if number else {},
+        )
         for number in range(2)
     ]
     return Case(0, tuple(models), tuple(rounds))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.dbt.random.fits import NotExact, TooLarge, can_widen, keep, require_exact, stored_type
+from tests.dbt.random.fits import NotAllowed, TooLarge, evolved_type, keep, stored_type
 from tests.dbt.random.project import DAY_ZERO, Batch, Model, Round
 from tests.dbt.random.values import canonical
 
@@ -22,11 +22,13 @@ class Refused(Exception):
     """The run has to fail and to change nothing.
 
     :param by_spark: whether Spark's own error, wrapped, is what tells: it is found while rows are computed.
+    :param by_rows: whether it is found in the rows, and so after the columns have changed.
     """
 
-    def __init__(self, why: str, by_spark: bool = False) -> None:
+    def __init__(self, why: str, by_spark: bool = False, by_rows: bool = False) -> None:
         super().__init__(why)
         self.by_spark = by_spark
+        self.by_rows = by_rows or by_spark
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,10 @@ class Expected:
     """:param table: what is there after a run that succeeds.
 
     :param may_refuse: the documentation leaves it open whether this is refused.
-    :param evolved: what may be left of a run that fails while it writes: the old rows in the new columns.
     """
 
     table: Table | None
     may_refuse: bool = False
-    evolved: Table | None = None
 
 
 def expect(
@@ -68,7 +68,7 @@ def expect(
     :raises Refused: it has to fail.
     """
     if model.kind == "view":
-        return Expected(Table(batch.types, batch.dicts))
+        return Expected(Table({name: stored_type(one) for name, one in batch.types.items()}, batch.dicts))
     if model.kind == "seed":
         return Expected(Table(_seed_types(model, batch), batch.dicts))
     if poisoned and batch.rows:
@@ -88,8 +88,8 @@ def _built(model: Model, batch: Batch) -> Table:
 
 
 def seen(model: Model, batch: Batch) -> Batch:
-    """The batch as the model reads it: an upstream that is a table has other types than its query."""
-    if model.source != "table":
+    """The batch as the model reads it: an upstream that is stored has other types than its query."""
+    if model.source not in ("table", "view"):
         return batch
     columns = tuple(replace(one, type=stored_type(one.type)) for one in batch.columns)
     return replace(batch, columns=columns)
@@ -103,7 +103,7 @@ def _refreshed(
 ) -> Expected:
     evolved, may_refuse = evolve(model, before, batch)
     rows = _stored_rows(batch, evolved.types)
-    return Expected(write(evolved, rows), may_refuse, evolved)
+    return Expected(write(evolved, rows), may_refuse)
 
 
 def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
@@ -138,7 +138,9 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
     for low, one in produced.items():
         if low in lower:
             name = lower[low]
-            types[name], uncertain = _type_of(name, one.type, types[name], mode, model.is_keyed)
+            types[name], uncertain = _type_of(
+                name, one.type, types[name], "snapshot" if is_snapshot else mode, model.is_keyed
+            )
             may_refuse |= uncertain
     rows = [dict(row) for row in before.rows]
     if mode == "sync_all_columns":
@@ -161,21 +163,13 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
 
 
 def _type_of(name: str, produced: str, stored: str, mode: str, keyed: bool) -> tuple[str, bool]:
-    wanted = stored_type(produced)
-    if wanted in (stored, "void"):
-        return stored, False
-    if stored == "void":
-        if keyed:
-            raise Refused(f"{name} has no type in a keyed table")
-        return wanted, False
-    if mode == "sync_all_columns" and can_widen(stored, wanted):
-        return wanted, False
+    """The column's type, and whether a refusal is as right: with ``fail``, of any other type."""
     try:
-        require_exact(wanted, stored)
-    except NotExact as error:
+        found = evolved_type(stored, produced, mode, keyed=keyed)
+    except NotAllowed as error:
         raise Refused(f"{name}: {error}") from error
-    differs = mode in ("fail", "sync_all_columns") and not can_widen(wanted, stored)
-    return stored, differs or mode == "fail"
+    wanted = stored_type(produced)
+    return found, mode == "fail" and wanted not in (stored, "void")
 
 
 def _stored_rows(batch: Batch, types: dict[str, str]) -> list[Row]:
@@ -336,13 +330,13 @@ def _one_a_key(model: Model, table: Table, rows: list[Row]) -> dict[Any, Row]:
     for row in rows:
         key = key_of(model, table, row)
         if None in key:
-            raise Refused(f"NULL in the key {key}")
+            raise Refused(f"NULL in the key {key}", by_rows=True)
         if model.config.get("sequence_by") and row[model.config["sequence_by"]] is None:
-            raise Refused("no value in sequence_by")
+            raise Refused("no value in sequence_by", by_rows=True)
         if key not in found:
             found[key] = row
         elif orders is None:
-            raise Refused(f"two rows of the key {key}")
+            raise Refused(f"two rows of the key {key}", by_rows=True)
         elif _greater(row[orders], found[key][orders]):
             found[key] = row
     return found
@@ -385,7 +379,7 @@ def expect_batch(model: Model, before: Table | None, batch: Batch, day: str, reb
 
 def _seed_types(model: Model, batch: Batch) -> dict[str, str]:
     declared = {name.lower(): one for name, one in (model.config.get("column_types") or {}).items()}
-    return {name: declared.get(name.lower(), one) for name, one in batch.types.items()}
+    return {name: stored_type(declared.get(name.lower(), one)) for name, one in batch.types.items()}
 
 
 # Snapshots
@@ -407,7 +401,7 @@ def _snapshot(model: Model, before: Table | None, batch: Batch) -> Expected:
     checked = list(batch.types) if check == "all" else list(check or [])
     added = any(name.lower() in {one.lower() for one in is_new} for name in checked)
     taken = _taken(model, table, rows, checked, added)
-    return Expected(taken, may_refuse, table)
+    return Expected(taken, may_refuse)
 
 
 def _taken(model: Model, table: Table, rows: list[Row], checked: list[str], added: bool) -> Table:

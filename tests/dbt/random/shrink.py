@@ -53,6 +53,7 @@ def _only(case: Case, model: str) -> Case:
             batches={model: round_.batches[model]},
             ends={name: one for name, one in round_.ends.items() if name == model},
             poisoned=round_.poisoned & {model},
+            partitions={name: one for name, one in round_.partitions.items() if name == model},
             threads=1,
         )
         for round_ in case.rounds

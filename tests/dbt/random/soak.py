@@ -34,7 +34,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=5000, help="how many runs of dbt")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--models", type=int, default=8)
+    parser.add_argument("--models", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--found", type=Path, default=Path("found"), help="where failing cases are written")
     parser.add_argument("--no-shrink", action="store_true")
