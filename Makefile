@@ -89,6 +89,11 @@ soak-dbt: java $(ARCHIVED) ## Random dbt projects on Spark against an oracle: CA
 dbt-utils: java $(ARCHIVED) ## Run the integration tests of dbt-utils: DIR=path/to/its/checkout
 	@$(BIN)/python benchmarks/dbt_utils.py "$(DIR)"
 
+.PHONY: package-tests
+package-tests: java $(ARCHIVED) ## Run the integration tests of a public package: DIR=path PACKAGES="path path" SCHEMA=name
+	@$(BIN)/python -m benchmarks.package_tests "$(DIR)" $(if $(PACKAGES),--packages $(PACKAGES)) \
+		$(if $(SCHEMA),--schema "$(SCHEMA)")
+
 .PHONY: public
 public: java $(ARCHIVED) ## Check a public dbt project with automatic models: DIR=path PACKAGES="path path" UNIQUE=file
 	@$(BIN)/python benchmarks/public_projects.py "$(DIR)" --rounds $(ROUNDS) --packages $(PACKAGES) \

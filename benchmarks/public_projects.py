@@ -27,8 +27,11 @@ import yaml
 LEFT_OUT = shutil.ignore_patterns(".git", "target", "dbt_packages", "dbt_modules", "logs", "profiles.yml")
 
 
-def prepare(project: Path, packages: list[Path], folder: Path, schema: str) -> Path:
-    """Copy a project and its packages, with a profile of ours; no package is downloaded."""
+def prepare(project: Path, packages: list[Path], folder: Path, schema: str, as_it_is: bool = False) -> Path:
+    """Copy a project and its packages, with a profile of ours; no package is downloaded.
+
+    :param as_it_is: leave ``target.type`` in the project's settings.
+    """
     copy = folder / "project"
     shutil.copytree(project, copy, ignore=LEFT_OUT)
     for name in ("packages.yml", "dependencies.yml", "package-lock.yml"):
@@ -48,8 +51,9 @@ def prepare(project: Path, packages: list[Path], folder: Path, schema: str) -> P
     }
     # What asks for an engine by name, for the types of seeds for instance, means Spark.
     path = copy / "dbt_project.yml"
-    text = path.read_text(encoding="utf-8").replace("target.type", "env_var('DBT_ENGINE', 'spark')")
-    path.write_text(text, encoding="utf-8")
+    if not as_it_is:
+        text = path.read_text(encoding="utf-8").replace("target.type", "env_var('DBT_ENGINE', 'spark')")
+        path.write_text(text, encoding="utf-8")
     settings = _read(path)
     profile = {settings.get("profile", "default"): {"target": "arctic", "outputs": {"arctic": target}}}
     (copy / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")

@@ -6,29 +6,26 @@ query. What is made for it lives in a schema of its own, and is dropped at the e
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dbt.adapters.factory import reset_adapters
-from dbt.cli.main import dbtRunner
-
 from dbt_arctic.adapter.advice import is_automatic
-from dbt_arctic.adapter.churning import Churned, change, copied, keys_told, loaded, pulled
+from dbt_arctic.adapter.check_runs import AUTOMATIC, CheckRuns, failures, selection_of
+from dbt_arctic.adapter.checked import Checked
+from dbt_arctic.adapter.churning import Churned, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
+from dbt_arctic.adapter.declared_tests import Declared, declared_tests
 from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.project import Target
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.errors import ArcticError, ConfigError
+from dbt_arctic.keyed.churn import gone, waiting
 from dbt_arctic.keyed.names import Name, quote
 
-AUTOMATIC = "config.incremental_strategy:auto"
-"""What dbt calls the models in question."""
 WRITTEN_KEYS = (
     *("unique_id", "database", "schema", "alias"),
     *("config.materialized", "config.incremental_strategy"),
@@ -36,107 +33,158 @@ WRITTEN_KEYS = (
 """What has to be known, before anything runs, of all that a check would write."""
 
 
-@dataclass
-class Checked:
-    """What a check found.
+@dataclass(frozen=True)
+class Checks:
+    """What a check is to do.
 
-    :param refreshes: how often each model was refreshed in which way, after its build.
+    :param select: as in dbt; what the selection reads is built too.
+    :param automatic: selections of models that are treated as automatic, whatever their files say.
+    :param keep: leave the copy.
     """
 
-    models: set[str] = field(default_factory=set)
-    refreshes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    rounds: int = 0
-    differences: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Rows that differ, by model and round."""
-    undetermined: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Rows that differed at most, of models of which two runs of the query may differ; in what, and why."""
-    not_compared: dict[str, str] = field(default_factory=dict)
-    """Models that could not be compared, and why. They are not among ``models``."""
-
-    @property
-    def incremental(self) -> set[str]:
-        """Models that were refreshed incrementally at least once."""
-        return {model for model, ways in self.refreshes.items() if ways["incremental"]}
-
-    @property
-    def last_line(self) -> str:
-        return (
-            f"check: {len(self.models)} models, {len(self.incremental)} incremental, {self.rounds} rounds, "
-            f"{sum(self.differences.values())} differences"
-        )
+    select: Sequence[str] = ()
+    automatic: Sequence[str] = ()
+    rounds: int = 5
+    seed: int = 1
+    keep: bool = False
 
 
-def check_project(
-    operator: Operator,
-    target: Target,
-    select: Sequence[str],
-    rounds: int,
-    seed: int,
-    tell: Callable[[str], None],
-    keep: bool = False,
-) -> Checked:
-    """:param select: as in dbt; what the selection reads is built too.
-    :raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
-        failed on it.
+def check_project(operator: Operator, target: Target, checks: Checks, tell: Callable[[str], None]) -> Checked:
+    """:raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
+    fails before it runs anything.
     """
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
     catalog = target.credentials.database
-    selection = ["--select", *(f"+{part}" for part in select or (AUTOMATIC,))]
+    selection = selection_of(checks.select, checks.automatic)
     found = Checked()
     with elsewhere(Elsewhere(schema)):
-        written = _list(target, ["model", "seed", "snapshot"], WRITTEN_KEYS, selection)
-        _refuse_nothing_to_compare(target, select, written)
+        dbt = CheckRuns(target, checks.automatic)
+        written = dbt.list(["model", "seed", "snapshot"], WRITTEN_KEYS, selection)
+        found.not_compared.update(dbt.stay)
+        _refuse_nothing_to_compare(target, checks, written, dbt.stay)
         _refuse_writes_outside(target, Name(catalog, schema, ""), written)
-    with _schema(operator, Name(catalog, schema, ""), keep):
-        needed = {node["unique_id"] for node in _list(target, ["source"], ["unique_id"], selection)}
-        manifest = _dbt(target, "parse").result
-        copies = {
-            (node.schema.lower(), node.identifier.lower()): (node, f"source_{place}_{node.identifier}")
-            for place, node in enumerate(manifest.sources.values())
-            if node.unique_id in needed and is_of(node.database, catalog)
+    with _dropped_at_the_end(operator, Name(catalog, schema, ""), checks.keep):
+        with elsewhere(Elsewhere(schema)):
+            needed = {node["unique_id"] for node in dbt.list(["source"], ["unique_id"], selection)}
+            manifest = dbt.parse()
+        sources = {
+            unique_id: Name(catalog, node.schema, node.identifier)
+            for unique_id, node in manifest.sources.items()
+            if unique_id in needed and is_of(node.database, catalog)
         }
-        place = Elsewhere(schema, {key: table for key, (_, table) in copies.items()})
-        keys = keys_told(manifest.nodes.values())
-        logs = pulled(manifest.nodes.values(), manifest.macros)
-        churned: list[tuple[Churned, bool]] = []
-        for node, table in copies.values():
-            name = Name(catalog, node.schema, node.identifier)
+        schemas = copy_schemas(sources.values(), target.credentials.schema, schema, written)
+        place = Elsewhere(
+            schema, {(one.schema.lower(), one.identifier.lower()): to for one, to in schemas.items()}
+        )
+        churn = _Churn(
+            operator, declared_tests(manifest.nodes), pulled(manifest.nodes.values(), manifest.macros)
+        )
+        for to in sorted({*schemas.values()} - {schema}):
+            _create(operator, Name(catalog, to, ""))
+        for unique_id, name in sources.items():
             tell(f"copying {name.dotted}")
-            copy = Name(catalog, schema, table)
-            made = copied(operator, name, copy, seed, keys.get(node.unique_id, ()))
-            churned.append((made, node.unique_id in logs))
+            churn.copy(unique_id, name, Name(catalog, schemas[name], name.identifier), checks.seed, sources)
         with elsewhere(place):
-            for number in range(rounds + 1):
-                for one, only_new in churned if number else ():
-                    change(operator, one, seed + 1000 * number, only_new)
+            for number in range(checks.rounds + 1):
+                if number:
+                    churn.change(checks.seed + 1000 * number)
                 tell(f"round {number}")
                 # Seeds are changed like sources from now on, and snapshots take part in every round.
                 left_out = ["test", "unit_test", *(["seed"] if number else [])]
-                built = _dbt(target, "build", "--exclude-resource-type", *left_out, *selection).result
+                results = dbt.build(left_out, selection)
+                failed = failures(results)
+                for name_, why in failed.items():
+                    found.failures.setdefault(name_, (number, why))
+                built = [one for one in results if one.node.name not in failed]
                 if not number:
-                    seeds = [one.node for one in built.results if one.node.resource_type == "seed"]
-                    for node in seeds:
-                        name = Name(catalog, node.schema, node.alias)
-                        made = loaded(operator, name, keys.get(node.unique_id, ()))
-                        churned.append((made, node.unique_id in logs))
+                    churn.load(one.node for one in built if one.node.resource_type == "seed")
                 _compare(operator, target, built, number, found)
-            found.rounds = rounds
+            found.rounds = checks.rounds
+    return found
+
+
+class _Churn:
+    """The tables that change, by the id of their source or seed."""
+
+    def __init__(self, operator: Operator, declared: Mapping[str, Declared], logs: set[str]) -> None:
+        self._operator = operator
+        self._declared = declared
+        self._logs = logs
+        self._tables: dict[str, Churned] = {}
+
+    def copy(self, unique_id: str, source: Name, copy: Name, seed: int, sources: Mapping[str, Name]) -> None:
+        originals = {one: (name,) for one, name in sources.items()}
+        referring = referring_to(self._operator, unique_id, self._declared, originals)
+        said = self._said(unique_id)
+        self._tables[unique_id] = copied(self._operator, source, copy, seed, said, referring)
+
+    def load(self, seeds: Iterable[Any]) -> None:
+        for node in seeds:
+            name = Name(node.database, node.schema, node.alias)
+            self._tables[node.unique_id] = loaded(self._operator, name, self._said(node.unique_id))
+
+    def change(self, seed: int) -> None:
+        rows = {
+            unique_id: (one.name, waiting(one.name), gone(one.name))
+            for unique_id, one in self._tables.items()
+        }
+        for unique_id, one in self._tables.items():
+            referring = referring_to(self._operator, unique_id, self._declared, rows)
+            # Nobody refers by a table that is not there.
+            change(self._operator, one, seed, unique_id in self._logs, referring or ())
+
+    def _said(self, unique_id: str) -> Declared:
+        said = self._declared.get(unique_id, Declared())
+        referred = [
+            (reference.parent_column,)
+            for other in self._declared.values()
+            for reference in other.references
+            if reference.parent == unique_id
+        ]
+        return replace(said, keys=[*said.keys, *referred])
+
+
+def copy_schemas(
+    sources: Iterable[Name], own: str, copy: str, written: Sequence[Mapping[str, Any]]
+) -> dict[Name, str]:
+    """The schema of each source's copy. A copy has its source's identifier.
+
+    A schema of the target becomes the one that stands for it, as for the project's models: a model may look a
+    table up there by name. Where a model is written to that name, and in other schemas, it is one beside.
+
+    :param own: the target's schema.
+    :param copy: the one that stands for it.
+    :param written: what the project writes on the copy.
+    """
+    taken = {(str(node["schema"]).lower(), str(node["alias"]).lower()) for node in written}
+    found = {}
+    for source in sources:
+        schema = f"{copy}{source.schema[len(own) :]}" if is_schema_of(source.schema, own) else ""
+        if not schema or (schema.lower(), source.identifier.lower()) in taken:
+            schema = f"{copy}_source_{source.schema}"
+        found[source] = schema
     return found
 
 
 def _refuse_nothing_to_compare(
-    target: Target, select: Sequence[str], written: Sequence[Mapping[str, Any]]
+    target: Target, checks: Checks, written: Sequence[Mapping[str, Any]], stay: Mapping[str, str]
 ) -> None:
-    """Without an automatic model a check would find no difference, whatever is wrong."""
+    """Without an automatic model a check would find no difference, whatever is wrong.
+
+    :param stay: models that were to be made automatic and cannot be, and why.
+    """
     configs = ({key.removeprefix("config."): value for key, value in node.items()} for node in written)
     if any(is_automatic(config) for config in configs):
         return
+    selected = " ".join(checks.select)
+    cannot = "".join(f"; {name} cannot be made automatic: {why}" for name, why in sorted(stay.items()))
     raise ConfigError(
-        f"no automatic model is selected by {' '.join(select)}" if select else "no model is automatic",
+        f"no automatic model is selected by {selected}" if selected else "no model is automatic",
         where=str(target.project_root),
-        why="a check compares automatic models with their whole query, and would compare nothing",
-        fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model, or see "
-        f"which ones are: dbt ls --select {AUTOMATIC}",
+        why="a check compares automatic models with their whole query, and would compare nothing" + cannot,
+        fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model, let "
+        "--automatic MODEL treat models as such for the check, or see which ones are: "
+        f"dbt ls --select {AUTOMATIC}",
     )
 
 
@@ -157,26 +205,22 @@ def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping
             )
 
 
-def _list(
-    target: Target, types: Sequence[str], keys: Sequence[str], selection: Sequence[str]
-) -> list[dict[str, Any]]:
-    """What dbt selects: those keys of each node."""
-    chosen = [part for kind in types for part in ("--resource-type", kind)]
-    # What it lists would be printed in the middle of what the check tells.
-    quiet = ["--log-level", "none", "--output", "json", "--output-keys", *keys]
-    return [json.loads(line) for line in _dbt(target, "ls", *chosen, *quiet, *selection).result]
-
-
-def _compare(operator: Operator, target: Target, built: Any, number: int, found: Checked) -> None:
-    for entry in built.results:
+def _compare(operator: Operator, target: Target, built: Sequence[Any], number: int, found: Checked) -> None:
+    for entry in built:
         node = entry.node
         if node.resource_type != "model" or not is_automatic(node.config.to_dict()):
             continue
-        compared = compare(operator, target.credentials, node)
+        try:
+            compared = compare(operator, target.credentials, node)
+        except ArcticError as error:  # of this model; the others are compared all the same
+            found.failures.setdefault(node.name, (number, f"it could not be compared: {error}"))
+            continue
         if compared.not_compared:
             found.not_compared[node.name] = compared.not_compared
             continue
-        found.models.add(node.name)
+        found.looked_at.add(node.name)
+        if compared.differing or (node.name not in found.models and _has_rows(operator, node)):
+            found.models.add(node.name)
         strategy, reason = (entry.adapter_response.get(part) for part in ("strategy", "reason"))
         if number:
             found.refreshes[node.name][f"full ({reason})" if strategy == "full" else str(strategy)] += 1
@@ -187,10 +231,13 @@ def _compare(operator: Operator, target: Target, built: Any, number: int, found:
             found.undetermined[node.name] = (max(most, compared.open), compared.why)
 
 
+def _has_rows(operator: Operator, node: Any) -> bool:
+    return bool(operator.query(f"SELECT 1 FROM {Name(node.database, node.schema, node.alias).sql} LIMIT 1"))
+
+
 @contextmanager
-def _schema(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
-    schema = f"{quote(name.catalog)}.{quote(name.schema)}"
-    operator.edge.run("create_schema", f"CREATE SCHEMA {schema}")
+def _dropped_at_the_end(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
+    _create(operator, name)
     try:
         yield
     finally:
@@ -200,29 +247,14 @@ def _schema(operator: Operator, name: Name, keep: bool) -> Iterator[None]:
                     _drop(operator, Name(name.catalog, existing, ""))
 
 
+def _create(operator: Operator, schema: Name) -> None:
+    sql = f"{quote(schema.catalog)}.{quote(schema.schema)}"
+    operator.edge.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
+
+
 def _drop(operator: Operator, schema: Name) -> None:
     entries = sorted(operator.catalog.list_names(schema.schema), key=lambda entry: entry.kind != "view")
     for entry in entries:
         kind, purge = ("VIEW", "") if entry.kind == "view" else ("TABLE", " PURGE")
         operator.edge.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")
     operator.edge.run("drop", f"DROP SCHEMA {quote(schema.catalog)}.{quote(schema.schema)}")
-
-
-def _dbt(target: Target, *arguments: str) -> Any:
-    places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
-    # The project's own artifacts tell of its last run, and of its own schemas.
-    places += ["--target-path", str(target.artifacts / "check")]
-    if target.profiles_dir is not None:
-        places += ["--profiles-dir", str(target.profiles_dir)]
-    try:
-        outcome = dbtRunner().invoke([*arguments, *places])
-    finally:
-        reset_adapters()  # type: ignore[no-untyped-call]
-    if not outcome.success:
-        raise ConfigError(
-            f"dbt {arguments[0]} failed on the copy",
-            where=str(target.project_root),
-            why=str(outcome.exception or "dbt has said why"),
-            fix="--keep leaves the copy for a look",
-        )
-    return outcome

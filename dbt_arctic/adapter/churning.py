@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from dbt_arctic.adapter.declared_tests import Declared
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.catalog.api import CatalogColumn
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.churn import (
     Column,
+    aside,
     change_statement,
     chosen,
     coming_statements,
     copy_statements,
     cut,
+    free_rows,
     gone,
     held_of,
     leaving_statements,
@@ -42,42 +45,71 @@ class Churned:
     identifying: frozenset[str]
 
 
+@dataclass(frozen=True)
+class Referring:
+    """A query of values that other tables refer to a table by: rows with such a value neither wait nor go.
+
+    :param column: the table's.
+    """
+
+    column: str
+    query: str
+
+
 def copied(
-    operator: Operator, source: Name, copy: Name, seed: int, keys: Collection[Sequence[str]]
+    operator: Operator,
+    source: Name,
+    copy: Name,
+    seed: int,
+    said: Declared,
+    referring: Sequence[Referring] | None = (),
 ) -> Churned:
     """Copy a source, but for some rows that are to come.
 
-    :param keys: what the project says of columns that identify a row.
+    :param said: what the project's tests say of it.
+    :param referring: what refers to it; ``None`` where that is not known yet, and no row may wait.
     """
-    columns, rows = _looked_at(operator, source)
-    up_to = _cut(operator, source.sql, columns, seed, held_of(rows))
-    for statement in copy_statements(source.sql, copy, chosen(columns, seed, up_to)):
+    columns, rows = _looked_at(operator, source, said)
+    if referring is None:
+        held = chosen(columns, seed, None)
+    else:
+        held = _some_of(operator, source.sql, columns, seed, held_of(rows), _free(columns, referring))
+    _create_aside(operator, copy)
+    for statement in copy_statements(source.sql, copy, held):
         operator.edge.run("copy", statement)
-    return Churned(copy, columns, _identifying(operator, source, columns, rows, keys))
+    return Churned(copy, columns, _identifying(operator, source, columns, rows, said.keys))
 
 
-def loaded(operator: Operator, seed_table: Name, keys: Collection[Sequence[str]]) -> Churned:
+def loaded(operator: Operator, seed_table: Name, said: Declared) -> Churned:
     """A seed loses no row at first; from the next round on it is changed like a source."""
+    _create_aside(operator, seed_table)
     for beside in (waiting(seed_table), gone(seed_table)):
         operator.edge.run(
             "copy", f"CREATE TABLE {beside.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false"
         )
-    columns, rows = _looked_at(operator, seed_table)
-    return Churned(seed_table, columns, _identifying(operator, seed_table, columns, rows, keys))
+    columns, rows = _looked_at(operator, seed_table, said)
+    return Churned(seed_table, columns, _identifying(operator, seed_table, columns, rows, said.keys))
 
 
-def change(operator: Operator, one: Churned, seed: int, only_new: bool = False) -> None:
+def change(
+    operator: Operator,
+    one: Churned,
+    seed: int,
+    only_new: bool = False,
+    referring: Sequence[Referring] = (),
+) -> None:
     """One round.
 
     :param only_new: rows come, and nothing else happens to any.
+    :param referring: what refers to the table.
     """
     table, columns = one.name, one.columns
 
-    def some_of(name: Name, seed: int) -> str:
+    def some_of(name: Name, seed: int, free: str = "true") -> str:
         rows = int(operator.query(f"SELECT count(1) FROM {name.sql}")[0][0])
-        return chosen(columns, seed, _cut(operator, name.sql, columns, seed, taken_of(rows)))
+        return _some_of(operator, name.sql, columns, seed, taken_of(rows), free)
 
-    leaving = [] if only_new else leaving_statements(table, some_of(table, seed))
+    leaving = [] if only_new else leaving_statements(table, some_of(table, seed, _free(columns, referring)))
     for statement in (*leaving, *coming_statements(table, some_of(waiting(table), seed + 1))):
         operator.edge.run("change", statement)
     if only_new:
@@ -87,24 +119,24 @@ def change(operator: Operator, one: Churned, seed: int, only_new: bool = False) 
         operator.edge.run("change", update)
 
 
-def keys_told(nodes: Iterable[Any]) -> Mapping[str, list[Sequence[str]]]:
-    """Keys of sources and seeds, by id, as the project's tests have them.
+def referring_to(
+    operator: Operator, parent: str, declared: Mapping[str, Declared], tables: Mapping[str, Sequence[Name]]
+) -> list[Referring] | None:
+    """What refers to a source or seed, as tests say; ``None`` where a table that does is not there yet.
 
-    :param nodes: dbt's.
+    :param tables: by id, the tables that have all rows of a source or seed.
     """
-    found: dict[str, list[Sequence[str]]] = {}
-    for node in nodes:
-        test = getattr(node, "test_metadata", None)
-        if test is None:
-            continue
-        told = {
-            "unique": [test.kwargs.get("column_name")],
-            "unique_combination_of_columns": test.kwargs.get("combination_of_columns"),
-        }.get(test.name)
-        # dbt attaches no test to a source, but such a test depends on nothing else.
-        if told and len(node.depends_on.nodes) == 1:
-            key = [str(column).strip('`"') for column in told]
-            found.setdefault(node.depends_on.nodes[0], []).append(key)
+    found = []
+    for child, said in declared.items():
+        for reference in said.references:
+            if reference.parent != parent:
+                continue
+            if child not in tables:
+                return None
+            names = {column.name.lower() for column in columns_of(operator, tables[child][0])}
+            if reference.column in names:
+                parts = (f"SELECT {quote(reference.column)} FROM {name.sql}" for name in tables[child])
+                found.append(Referring(reference.parent_column, " UNION ALL ".join(parts)))
     return found
 
 
@@ -140,17 +172,40 @@ def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
     return view.columns
 
 
-def _cut(operator: Operator, source: str, columns: Sequence[Column], seed: int, count: int) -> int | None:
-    found = operator.query(cut(source, columns, seed, count))[0][0]
-    return None if found is None else int(found)
+def _create_aside(operator: Operator, table: Name) -> None:
+    schema = aside(table)
+    sql = f"{quote(schema.catalog)}.{quote(schema.schema)}"
+    operator.edge.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
 
 
-def _looked_at(operator: Operator, name: Name) -> tuple[tuple[Column, ...], int]:
+def _some_of(
+    operator: Operator, table: str, columns: Sequence[Column], seed: int, count: int, free: str
+) -> str:
+    """A condition that so many rows meet, of those that may be taken."""
+    found = operator.query(cut(f"(SELECT * FROM {table} WHERE {free})", columns, seed, count))[0][0]
+    return chosen(columns, seed, None if found is None else int(found), free)
+
+
+def _free(columns: Sequence[Column], referring: Sequence[Referring]) -> str:
+    names = {column.name.lower() for column in columns}
+    known = [free_rows(one.column, one.query) for one in referring if one.column in names]
+    return " AND ".join(known) or "true"
+
+
+def _looked_at(operator: Operator, name: Name, said: Declared) -> tuple[tuple[Column, ...], int]:
     """The columns of a table, and how many rows it has."""
     found = columns_of(operator, name)
     counted = ", ".join(["count(1)", *(f"count({quote(column.name)})" for column in found)])
     rows, *present = operator.query(f"SELECT {counted} FROM {name.sql}")[0]
-    columns = (Column(one.name, one.type, count < rows) for one, count in zip(found, present, strict=True))
+    columns = (
+        Column(
+            one.name,
+            one.type,
+            nulls=count < rows and one.name.lower() not in said.required,
+            closed=one.name.lower() in said.closed,
+        )
+        for one, count in zip(found, present, strict=True)
+    )
     return tuple(columns), int(rows)
 
 
@@ -163,12 +218,18 @@ def _identifying(
     with others, if it may name something, and any other only where no such is found.
     """
     keyed = find_keyed(operator.catalog, name)
-    known = {column.lower() for key in (*told, *([] if keyed is None else [keyed.key])) for column in key}
-    of_known = [column for column in columns if column.name.lower() in known]
+    by_name = {column.name.lower(): column for column in columns}
+    named = [
+        tuple(by_name[part.lower()] for part in key if part.lower() in by_name)
+        for key in (*told, *([] if keyed is None else [keyed.key]))
+    ]
+    known = {column for key in named for column in key}
+    # A test of a model may say of a column what does not hold for the source.
+    holds = list(_unique(operator, name, [key for key in named if key], rows))
     unique = list(_unique(operator, name, [(column,) for column in columns], rows))
     likely = [column for (column,) in unique if column.may_name or column.type == "date"]
-    found = {column.name for column in (*of_known, *likely)}
-    if of_known or any(column.may_name for column in likely):
+    found = {column.name for column in (*known, *likely)}
+    if holds or any(column.may_name for column in likely):
         return frozenset(found)
     for size in (2, 3):
         for with_times in (False, True):

@@ -1,4 +1,4 @@
-"""Running a project on a copy: its models in another schema, its sources from other tables.
+"""Running a project on a copy: its models in another schema, its sources from other schemas.
 
 Set by ``dbt-arctic check`` for the dbt that it runs in its own process, and by nobody else.
 """
@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True)
 class Elsewhere:
     """:param schema: stands for the schema of the profile.
-    :param sources: table of ``schema`` that stands for a source, by (schema, identifier) in lower case.
+    :param sources: the schema of the copy of a source, by (schema, identifier) in lower case. A copy has its
+        source's identifier, so that what is looked up by its name is found.
     """
 
     schema: str
     sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def schema_of(self, schema: str, identifier: str) -> str:
+        """Where a relation is read that the project looks for in a schema."""
+        return self.sources.get((schema.lower(), identifier.lower()), schema)
 
 
 class _Current:

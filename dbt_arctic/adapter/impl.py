@@ -16,6 +16,7 @@ from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
+from dbt_arctic.adapter import elsewhere
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn, schema_changes
@@ -204,6 +205,15 @@ class ArcticAdapter(
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
         return schema in self.list_schemas(database)
+
+    @available.parse_none
+    def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
+        """As dbt's own. On a copy of the project, a source that is looked up by its name is its copy."""
+        place = elsewhere.current()
+        if place is not None and is_of(database, self.config.credentials.database):
+            schema = place.schema_of(schema or "", identifier or "")
+        found: BaseRelation | None = super().get_relation(database, schema, identifier)
+        return found
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
         """Tables, views and keyed tables; the side tables of keyed tables are not shown."""

@@ -63,10 +63,8 @@ class ArcticRelation(BaseRelation):
         made = super().create_from(quoting, relation_config, **kwargs)
         place = elsewhere.current()
         if place is not None and getattr(relation_config, "resource_type", None) == "source":
-            table = place.sources.get((made.name_parts.schema.lower(), made.name_parts.identifier.lower()))
-            if table is not None:
-                path = made.path.replace(schema=place.schema, identifier=table)
-                made = made.replace(path=path)
+            schema = place.schema_of(made.schema or "", made.identifier or "")
+            made = made.replace(path=made.path.replace(schema=schema))
         pins = current() if "limit" in kwargs else None
         pin = pins.find(made.name_parts) if pins is not None else None
         return made if pin is None else made.replace(read_as=pin.text)

@@ -17,17 +17,30 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("select", nargs=-1)
+@click.option(
+    "--automatic",
+    multiple=True,
+    metavar="SELECTION",
+    help="Treat these models as automatic ones, whatever their files say. Repeatable.",
+)
 @click.option("--rounds", default=5, show_default=True, help="Rounds of changes.")
 @click.option("--seed", type=int, help="Of the changes; the same seed makes the same ones.")
 @click.option("--keep", is_flag=True, help="Leave the copy, to look at it.")
 @project_options
-def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None, keep: bool) -> None:
+def check(
+    target: Target,
+    select: tuple[str, ...],
+    automatic: tuple[str, ...],
+    rounds: int,
+    seed: int | None,
+    keep: bool,
+) -> None:
     """Compare automatic models with their whole query, after rounds of random changes.
 
     Works on a copy of the project's sources in a schema of its own; no table of yours is written to.
-    The exit code is 1 where a model differs, and 2 where none could be compared.
+    The exit code is 1 where a model differs, and 2 where none could be compared or dbt failed to build one.
     """
-    from dbt_arctic.adapter.checking import check_project
+    from dbt_arctic.adapter.checking import Checks, check_project
     from dbt_arctic.adapter.operator import operating
 
     chosen = random.randrange(10**6) if seed is None else seed
@@ -38,7 +51,7 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
             bar.echo(text, err=True)
             bar.now(text)
 
-        found = check_project(operator, target, select, rounds, chosen, tell, keep)
+        found = check_project(operator, target, Checks(select, automatic, rounds, chosen, keep), tell)
     for model, ways in sorted(found.refreshes.items()):
         click.echo(f"{model}: {', '.join(f'{count} {way}' for way, count in ways.most_common())}")
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
@@ -47,8 +60,9 @@ def check(target: Target, select: tuple[str, ...], rounds: int, seed: int | None
         click.echo(f"{model} differs in {count} rows, as two runs of its query may, in {why}")
     for model, why in sorted(found.not_compared.items()):
         click.echo(f"{model} is not compared: {why}")
+    for model in sorted(found.empty):
+        click.echo(f"{model} was empty in every round: nothing of it was compared")
+    for model, (number, why) in sorted(found.failures.items()):
+        click.echo(f"round {number}: {model} failed: {why}")
     click.echo(found.last_line)
-    if found.differences:
-        sys.exit(1)
-    if not found.models:
-        sys.exit(2)
+    sys.exit(found.exit_code)

@@ -1,8 +1,9 @@
 """Random changes to a copy of a table, as SQL text: what a check of automatic models feeds them.
 
 A copy is three tables: the rows that are there, those that wait to come, and those that went and may come
-back. Which rows a step takes is decided by a hash of the row, so that two statements take the same ones: the
-rows of the least hashes, a fiftieth of all, and a few of a small table.
+back. The last two are in a schema of their own, so that no listing of the copy's schema shows them. A hash
+of the row decides which rows a step takes, so that two statements take the same ones: the rows of the least
+hashes, a fiftieth of all, and a few of a small table.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ _TIMES = ("timestamp", "timestamp_ntz")
 @dataclass(frozen=True)
 class Column:
     """:param nulls: whether some row has NULL. Only then a change may put it there: where no row of a source
-    has it, a project may rely on that.
+        has it, a project may rely on that.
+    :param closed: whether a change may only put a value there that another row has.
     """
 
     name: str
     type: str
     nulls: bool = False
+    closed: bool = False
 
     @property
     def value(self) -> str:
@@ -45,12 +48,26 @@ class Column:
         return self.type in ("date", *_TIMES)
 
 
+def aside(table: Name) -> Name:
+    """The schema of what is not in a copy now."""
+    return Name(table.catalog, f"{table.schema}__aside", "")
+
+
 def waiting(table: Name) -> Name:
-    return table.sibling(f"{table.identifier}__waiting")
+    return aside(table).sibling(f"{table.identifier}__waiting")
 
 
 def gone(table: Name) -> Name:
-    return table.sibling(f"{table.identifier}__gone")
+    return aside(table).sibling(f"{table.identifier}__gone")
+
+
+def free_rows(column: str, references: str) -> str:
+    """A condition that rows meet which no other table refers to.
+
+    :param references: a query of the values of that column that are referred to.
+    """
+    values = f"SELECT value FROM ({references}) AS referring(value) WHERE value IS NOT NULL"
+    return f"({quote(column)} IS NOT NULL AND {quote(column)} NOT IN ({values}))"
 
 
 def held_of(rows: int) -> int:
@@ -72,9 +89,12 @@ def cut(source: str, columns: Sequence[Column], seed: int, count: int) -> str:
     return f"SELECT max(hash) FROM ({hashes})"
 
 
-def chosen(columns: Sequence[Column], seed: int, up_to: int | None) -> str:
-    """A condition that the rows up to a hash meet."""
-    return "false" if up_to is None else f"({_hash(columns, seed)} <= {up_to})"
+def chosen(columns: Sequence[Column], seed: int, up_to: int | None, free: str = "true") -> str:
+    """A condition that the rows up to a hash meet.
+
+    :param free: what they have to meet besides.
+    """
+    return "false" if up_to is None else f"({_hash(columns, seed)} <= {up_to} AND {free})"
 
 
 def copy_statements(source: str, table: Name, held: str) -> list[str]:
@@ -137,9 +157,10 @@ def _another(table: Name, columns: Sequence[Column], column: Column, seed: int) 
         for one in hashes
     ]
     last = "NULL" if column.nulls else others[1]
+    another = (None if column.closed else _next(column)) or others[1]
     return (
         f"CASE pmod({_hash(columns, seed)}, 4) WHEN 0 THEN {name} WHEN 1 THEN {others[0]} "
-        f"WHEN 2 THEN {_next(column) or others[1]} ELSE {last} END"
+        f"WHEN 2 THEN {another} ELSE {last} END"
     )
 
 

@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from dbt_arctic.adapter import checking
+from dbt_arctic.adapter.checked import Checked
 from dbt_arctic.adapter.comparing import Compared, compare
 from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
@@ -70,7 +71,7 @@ def test_a_check_that_would_compare_nothing_says_so_and_fails(
 
 
 def test_a_check_that_has_compared_nothing_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = checking.Checked(not_compared={"scores": "its rows come from Python"}, rounds=3)
+    done = Checked(not_compared={"scores": "its rows come from Python"}, rounds=3)
     monkeypatch.setattr(checking, "check_project", lambda *_: done)
     told = checked(shop)
     assert told.exit_code == 2
@@ -137,10 +138,13 @@ def test_a_check_follows_every_kind_of_source_and_finds_no_difference(shop: Shop
         done.output
     )
     # Rows came, went and changed everywhere, but for what identifies them.
-    (copy,) = [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+    copy, aside = sorted(
+        name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")
+    )
+    assert aside == f"{copy}__aside"
     tables = [entry.name for entry in shop.catalog.list_names(copy)]
     for source, key, others in CHANGED:
-        (table,) = [f"lake.{copy}.{name}" for name in tables if name.endswith(source)]
+        (table,) = [f"lake.{copy}.{name}" for name in tables if name == source]
         counted = ", ".join(f"count_if(NOT t.{name} <=> s.{name})" for name in others)
         rows, *changed = shop.sql(
             f"SELECT count(1), {counted} FROM {table} t JOIN {{s}}.{source} s USING ({', '.join(key)})"
@@ -242,3 +246,76 @@ def test_what_is_not_determined_excuses_nothing_else(shop: Shop) -> None:
                 assert found.why.startswith(expected), found.why
         made = compare(operator, target.credentials, nodes["made"])
         assert made.not_compared == "its rows come from Python, and not from a query"
+
+
+LOOKED_UP = """
+{% macro looked_up(schema) %}{% set found = adapter.get_relation(target.database, schema, 'items') %}
+{{ return(found if found else '(select 0 as id, 0 as n where false)') }}{% endmacro %}
+"""
+SWITCHED = {
+    # By its name in the target's schema, and in another one.
+    "by_name": "select id, n from {{ looked_up(target.schema) }}",
+    "by_other": "select id, n from {{ looked_up('OTHER') }}",
+    "by_file": "{{ config(materialized='table') }} "
+    "select kind, count(*) as n from {{ source('raw', 'items') }} group by kind",
+    "keyed": "{{ config(materialized='incremental', unique_key='id', delete_when='n < 3') }} "
+    "select id, n from {{ source('raw', 'items') }} {% if is_incremental() %} where n > 100 {% endif %}",
+    "unknown": "{{ config(materialized='view') }} select n from {{ source('raw', 'items') }}",
+    "nothing": "select id, n from {{ source('raw', 'items') }} where id < 0",
+    "breaks": "select id, cast(kind as int) as kind from {{ source('other', 'items') }} {{ broken() }}",
+    "after": "select id, kind from {{ ref('breaks') }}",
+}
+
+
+def test_a_check_switches_models_goes_on_after_failures_and_tells_what_is_empty(shop: Shop) -> None:
+    """Two sources of one name, one of them in a schema of its own."""
+    other = f"{shop.schema}other"
+    shop.sql(f"CREATE SCHEMA lake.{other}")
+    shop.source("items", "SELECT id, id % 4 AS kind, id * 2 AS n FROM range(40)")
+    shop.sql(
+        f"CREATE TABLE lake.{other}.items USING iceberg AS SELECT id, id % 2 AS kind, id AS n FROM range(30)"
+    )
+    shop.file("macros/looked_up.sql", LOOKED_UP)
+    # From the second build on, one model fails.
+    shop.file(
+        "macros/broken.sql",
+        "{% macro broken() %}{% if adapter.get_relation(target.database, target.schema, 'breaks') %}"
+        "where nowhere = 1{% endif %}{% endmacro %}",
+    )
+    named = {"columns": [{"name": "kind", "data_tests": ["unique"]}]}
+    tables = [{"name": "items", "columns": [{"name": "id", "data_tests": ["unique"]}]}]
+    sources = [
+        {"name": "raw", "schema": shop.schema, "tables": tables},
+        {"name": "other", "schema": other, "tables": tables},
+    ]
+    shop.file(
+        "models/sources.yml",
+        yaml.safe_dump({"version": 2, "sources": sources, "models": [{"name": "by_file", **named}]}),
+    )
+    for name, text in SWITCHED.items():
+        automatic = AUTO.format("'id'") if "config" not in text else ""
+        depends = "-- depends_on: {{ source('raw', 'items') }} {{ source('other', 'items') }}\n"
+        shop.model(name, depends + automatic + text.replace("OTHER", other))
+    before = shop.rows("items")
+
+    done = checked(
+        shop, "--rounds", "2", "--seed", "3", "--automatic", "by_file", "--automatic", "keyed unknown"
+    )
+    lines = done.output.splitlines()
+    assert done.exit_code == 2, done.output
+    assert lines[-1] == "check: 6 models, 4 incremental, 2 rounds, 0 differences, 2 failed", done.output
+    # Those that look their source up by its name have its rows.
+    assert [line for line in lines if "empty" in line] == [
+        "nothing was empty in every round: nothing of it was compared"
+    ]
+    assert {f"{name}: 2 incremental" for name in ("by_file", "by_name", "by_other", "keyed")} < set(lines)
+    assert any(line.startswith("round 1: breaks failed: Database Error in model breaks") for line in lines)
+    assert any(line.startswith("round 1: after failed: skipped") for line in lines)
+    assert (
+        "unknown is not compared: it has no unique_key, and no test says which of its columns are unique"
+        in lines
+    )
+    assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]
+    assert shop.rows("items") == before
+    shop.sql(f"DROP TABLE lake.{other}.items")
+    shop.sql(f"DROP SCHEMA lake.{other}")

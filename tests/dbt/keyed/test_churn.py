@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter.churning import Churned, change, copied, keys_told, pulled
+from dbt_arctic.adapter.churning import Churned, Referring, change, copied, pulled
+from dbt_arctic.adapter.declared_tests import Declared
 from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
 from dbt_arctic.keyed.churn import held_of, taken_of
@@ -22,13 +23,25 @@ KINDS = """SELECT id, CAST(127 AS TINYINT) AS tiny, CAST(0.99 AS DECIMAL(2, 2)) 
     IF(id > 2, concat('t', id % 3), NULL) AS text, CAST(NULL AS STRING) AS nothing FROM range({})"""
 
 
-def churned(shop: Shop, source: str, rounds: int, *keys: list[str], only_new: bool = False) -> Churned:
+def churned(
+    shop: Shop,
+    source: str,
+    rounds: int,
+    said: Declared | None = None,
+    referring: tuple[Referring, ...] = (),
+    only_new: bool = False,
+) -> Churned:
     with operating(load_target(shop.folder, shop.folder), "check") as operator:
         names = (Name("lake", shop.schema, name) for name in (source, "copied"))
-        found = copied(operator, *names, 5, keys)
+        found = copied(operator, *names, 5, said or Declared(), referring)
         for number in range(1, rounds + 1):
-            change(operator, found, 5 + 1000 * number, only_new)
+            change(operator, found, 5 + 1000 * number, only_new, referring)
         return found
+
+
+def dropped(shop: Shop) -> None:
+    for name in ("copied", "copied__waiting", "copied__gone"):
+        shop.sql(f"DROP TABLE {{s}}{'__aside' if '__' in name else ''}.{name}")
 
 
 @pytest.mark.parametrize("rows", extent([12], [0, 1, 2, 12]))
@@ -60,8 +73,7 @@ def test_a_log_gets_new_rows_and_keeps_all_others(shop: Shop) -> None:
         operations = shop.sql("SELECT DISTINCT operation FROM {s}.copied.snapshots")
         assert operations == [("append",)]
         counts.append(len(shop.rows("copied")))
-        for name in ("copied", "copied__waiting", "copied__gone"):
-            shop.sql(f"DROP TABLE {{s}}.{name}")
+        dropped(shop)
     assert counts == [180, 190]
 
 
@@ -97,23 +109,37 @@ def test_a_step_takes_a_few_rows_of_a_small_table_and_a_fiftieth_of_a_large_one(
         ),
         ("SELECT DATE'2026-01-01' + make_dt_interval(CAST(id AS INT)) AS a, 1.5 AS b FROM range(9)", [], "a"),
         ("SELECT id % 5 AS a, id div 5 AS b, id % 4 AS c FROM range(20)", [["A", "b"]], "a b"),
+        # What a test says of a model need not hold for the source: what identifies a row is looked for.
+        ("SELECT id % 5 AS a, id div 5 AS b, 1 AS c FROM range(20)", [["a"]], "a b"),
         ("SELECT id % 5 AS a, id % 5 AS b FROM range(20)", [], "a b"),
     ],
 )
 def test_what_may_identify_a_row_stays(shop: Shop, sql: str, keys: list[list[str]], identifying: str) -> None:
     shop.source("told", sql)
-    assert churned(shop, "told", 0, *keys).identifying == frozenset(identifying.split())
+    said = Declared(keys=[tuple(key) for key in keys])
+    assert churned(shop, "told", 0, said).identifying == frozenset(identifying.split())
 
 
-def test_the_tests_of_a_project_tell_keys() -> None:
-    def test(name: str, of: str, **kwargs: Any) -> Any:
-        metadata = SimpleNamespace(name=name, kwargs=kwargs)
-        return SimpleNamespace(test_metadata=metadata, depends_on=SimpleNamespace(nodes=[of]))
-
-    nodes = [
-        test("unique", "source.a", column_name="id"),
-        test("not_null", "source.a", column_name="name"),
-        test("unique_combination_of_columns", "seed.b", combination_of_columns=["x", "y"]),
-        SimpleNamespace(name="a model"),
-    ]
-    assert keys_told(nodes) == {"source.a": [["id"]], "seed.b": [["x", "y"]]}
+def test_changes_keep_what_tests_say(shop: Shop) -> None:
+    shop.source(
+        "told",
+        "SELECT id, id % 3 AS kind, IF(id = 7, NULL, id * 10) AS n FROM range(40)",
+    )
+    said = Declared(required={"n"}, listed={"kind"})
+    # Rows 0 to 29 are referred to, and no row by a NULL.
+    referring = Referring("id", "SELECT id FROM range(30) UNION ALL SELECT NULL")
+    for closed in (True, False):
+        churned(shop, "told", 4, said if closed else None, (referring,) if closed else ())
+        kinds = {kind for (kind,) in shop.rows("copied", "kind")}
+        kept = {number for (number,) in shop.rows("copied", "id")} >= set(range(30))
+        nulls = shop.sql("SELECT count_if(n IS NULL) FROM {s}.copied")[0]
+        if closed:
+            assert (kinds, kept, nulls[0] <= 1) == ({0, 1, 2}, True, True)
+            assert shop.sql(
+                "SELECT count(1) FROM {s}.copied t JOIN {s}.told USING (id) WHERE NOT t.n <=> told.n"
+            )[0][0]
+            assert set(range(40)) > {number for (number,) in shop.rows("copied", "id")}
+        else:
+            # Without, the same changes break each of them.
+            assert (kinds > {0, 1, 2}, kept, nulls[0] > 1) == (True, False, True)
+        dropped(shop)

@@ -1,0 +1,105 @@
+"""The dbt invocations of ``dbt-arctic check``: on the copy, with some models made automatic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
+from typing import Any
+
+from dbt.adapters.factory import reset_adapters
+from dbt.cli.main import dbtRunner
+
+from dbt_arctic.adapter.made_automatic import make_automatic
+from dbt_arctic.adapter.project import Target
+from dbt_arctic.errors import ConfigError
+
+AUTOMATIC = "config.incremental_strategy:auto"
+"""What dbt calls automatic models."""
+
+
+class CheckRuns:
+    """dbt on one project.
+
+    :param switch: selections of models that are to be automatic, whatever their files say.
+    """
+
+    def __init__(self, target: Target, switch: Sequence[str] = ()) -> None:
+        self._target = target
+        self._switched: list[str] = []
+        self.stay: dict[str, str] = {}
+        """Names of models that were to be automatic and cannot be, and why."""
+        if switch:
+            nodes = self.list(["model"], ["unique_id"], ["--select", *switch])
+            self._switched = [node["unique_id"] for node in nodes]
+            if not self._switched:
+                raise ConfigError(
+                    f"no model is selected by {' '.join(switch)}",
+                    where="--automatic",
+                    why="these models are to be made automatic for the check",
+                    fix=f"correct the selection; to try it: dbt ls --select {' '.join(switch)}",
+                )
+
+    def parse(self) -> Any:
+        """dbt's manifest, with the models that were made automatic."""
+        manifest = self._succeeded("parse", self._invoke(None, "parse")).result
+        self.stay = make_automatic(manifest.nodes, self._switched)
+        return manifest
+
+    def list(
+        self, types: Sequence[str], keys: Sequence[str], selection: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """What dbt selects: those keys of each node."""
+        chosen = [part for kind in types for part in ("--resource-type", kind)]
+        # What it lists would be printed in the middle of what the check tells.
+        quiet = ["--log-level", "none", "--output", "json", "--output-keys", *keys]
+        manifest = self.parse() if self._switched else None
+        outcome = self._invoke(manifest, "ls", *chosen, *quiet, *selection)
+        return [json.loads(line) for line in self._succeeded("ls", outcome).result]
+
+    def build(self, left_out: Sequence[str], selection: Sequence[str]) -> Any:
+        """The results of dbt, whether all of it succeeded or not."""
+        # dbt notes in a manifest what it has compiled, so that each build needs one of its own.
+        manifest = self.parse() if self._switched else None
+        outcome = self._invoke(manifest, "build", "--exclude-resource-type", *left_out, *selection)
+        if not hasattr(outcome.result, "results"):
+            self._succeeded("build", outcome)
+        return outcome.result.results
+
+    def _invoke(self, manifest: Any, *arguments: str) -> Any:
+        target = self._target
+        places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
+        # The project's own artifacts tell of its last run, and of its own schemas.
+        places += ["--target-path", str(target.artifacts / "check")]
+        if target.profiles_dir is not None:
+            places += ["--profiles-dir", str(target.profiles_dir)]
+        try:
+            return dbtRunner(manifest).invoke([*arguments, *places])
+        finally:
+            reset_adapters()  # type: ignore[no-untyped-call]
+
+    def _succeeded(self, command: str, outcome: Any) -> Any:
+        """:raises ConfigError: dbt failed before it had anything to run."""
+        if not outcome.success:
+            raise ConfigError(
+                f"dbt {command} failed on the copy",
+                where=str(self._target.project_root),
+                why=str(outcome.exception or "dbt has said why"),
+                fix="--keep leaves the copy for a look",
+            )
+        return outcome
+
+
+def selection_of(select: Sequence[str], switch: Sequence[str]) -> list[str]:
+    """What is built: the models to compare, and what they read."""
+    chosen = select or (AUTOMATIC, *switch)
+    return ["--select", *(f"+{part}" for part in chosen)]
+
+
+def failures(results: Sequence[Any]) -> Mapping[str, str]:
+    """What dbt did not build, by name, and why in short: dbt has said it at length."""
+    return {
+        one.node.name: shorten(str(one.message or one.status.value), 200, placeholder=" ...")
+        for one in results
+        if one.status.value not in ("success", "pass", "warn", "no-op")
+    }

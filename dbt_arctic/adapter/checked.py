@@ -1,0 +1,56 @@
+"""What ``dbt-arctic check`` found."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Checked:
+    """What a check found.
+
+    :param models: those that were compared, and had rows in some round.
+    :param refreshes: how often each model was refreshed in which way, after its build.
+    """
+
+    models: set[str] = field(default_factory=set)
+    refreshes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    rounds: int = 0
+    differences: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Rows that differ, by model and round."""
+    undetermined: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Rows that differed at most, of models of which two runs of the query may differ; in what, and why."""
+    not_compared: dict[str, str] = field(default_factory=dict)
+    """Models that could not be compared, and why. They are not among ``models``."""
+    failures: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What dbt could not build, with the first round in which, and why."""
+    looked_at: set[str] = field(default_factory=set)
+    """Models that were compared, with rows or without."""
+
+    @property
+    def empty(self) -> set[str]:
+        """Models that equal their query in every round, and never had a row."""
+        return self.looked_at - self.models
+
+    @property
+    def incremental(self) -> set[str]:
+        """Models that were refreshed incrementally at least once."""
+        return {
+            model for model in self.models if model in self.refreshes and self.refreshes[model]["incremental"]
+        }
+
+    @property
+    def exit_code(self) -> int:
+        """1: a model differs. 2: dbt failed somewhere, or nothing was compared."""
+        if self.differences:
+            return 1
+        return 2 if self.failures or not self.models else 0
+
+    @property
+    def last_line(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return (
+            f"check: {len(self.models)} models, {len(self.incremental)} incremental, {self.rounds} rounds, "
+            f"{sum(self.differences.values())} differences{failed}"
+        )

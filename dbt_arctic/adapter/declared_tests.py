@@ -1,0 +1,98 @@
+"""What a project's tests say of the columns of its sources and seeds, so that a check does not break it.
+
+A test of a model counts for the source or seed that the model reads, if it reads no other: staging models
+keep most names. Where a name means something else there, a check makes fewer kinds of changes, and is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_NAME = r"""['"]([^'"]+)['"]"""
+_TO = re.compile(rf"(?:ref|source)\(\s*{_NAME}(?:\s*,\s*{_NAME})?")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A column of which each value is one of a column of another table."""
+
+    column: str
+    parent: str
+    """The id of the other source or seed."""
+    parent_column: str
+
+
+@dataclass
+class Declared:
+    """Of one source or seed; names of columns in lower case."""
+
+    keys: list[tuple[str, ...]] = field(default_factory=list)
+    required: set[str] = field(default_factory=set)
+    """Columns that are never NULL."""
+    listed: set[str] = field(default_factory=set)
+    """Columns with a list of accepted values."""
+    references: list[Reference] = field(default_factory=list)
+
+    @property
+    def closed(self) -> set[str]:
+        """Columns that may only have values that are there already."""
+        return self.listed | {reference.column for reference in self.references}
+
+
+def declared_tests(nodes: Mapping[str, Any]) -> dict[str, Declared]:
+    """By id of a source or seed.
+
+    :param nodes: dbt's, by id.
+    """
+    found: dict[str, Declared] = {}
+    for test in nodes.values():
+        metadata = getattr(test, "test_metadata", None)
+        if metadata is None:
+            continue
+        tested, parent = _tested(test, metadata.kwargs)
+        table = _origin(tested, nodes)
+        if table is None:
+            continue
+        said = found.setdefault(table, Declared())
+        column = _plain(metadata.kwargs.get("column_name", ""))
+        if metadata.name == "unique":
+            said.keys.append((column,))
+        elif metadata.name == "unique_combination_of_columns":
+            said.keys.append(tuple(map(_plain, metadata.kwargs["combination_of_columns"])))
+        elif metadata.name == "not_null":
+            said.required.add(column)
+        elif metadata.name == "accepted_values":
+            said.listed.add(column)
+        elif metadata.name == "relationships":
+            origin = _origin(parent, nodes)
+            if origin is not None:
+                said.references.append(Reference(column, origin, _plain(metadata.kwargs["field"])))
+    return found
+
+
+def _tested(test: Any, kwargs: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """What a test is about, and what it compares that with. dbt attaches no test to a source."""
+    read = list(test.depends_on.nodes)
+    to = _TO.search(str(kwargs.get("to", "")))
+    parent = None
+    if to is not None:
+        name = ".".join(part for part in to.groups() if part)
+        matching = [one for one in read if one.endswith(f".{name}") or one.split(".")[2] == to.group(1)]
+        parent = matching[0] if matching else None
+    others = [one for one in read if one != parent] or read
+    return (others[0] if len(others) == 1 else None), parent
+
+
+def _origin(unique_id: str | None, nodes: Mapping[str, Any]) -> str | None:
+    """The source or seed that something is read from, if from one only."""
+    while unique_id is not None and unique_id.startswith("model."):
+        read = nodes[unique_id].depends_on.nodes if unique_id in nodes else []
+        unique_id = read[0] if len(read) == 1 else None
+    return unique_id if unique_id is not None and unique_id.startswith(("source.", "seed.")) else None
+
+
+def _plain(column: Any) -> str:
+    return str(column).strip('`"').lower()
