@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,6 +18,7 @@ from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
+from dbt_arctic.engine.statement import cancelled_error
 
 
 @dataclass
@@ -53,6 +55,8 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
+        # Threads, not their numbers: the system gives these again.
+        self._cancelled: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         # A relative warehouse belongs to the project; `open` is given the credentials only.
         type(self)._project_root = getattr(config, "project_root", None)
         # dbt makes a manager for each invocation. To make an engine starts nothing, and a server that one of
@@ -89,6 +93,17 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     def cancel(self, connection: Connection) -> None:
         connection.handle.cancel()
+
+    def cancel_open(self) -> list[str]:
+        """Cancel what the other threads of this invocation run, and let them open no connection any more."""
+        self._cancelled.update(set(threading.enumerate()) - {threading.current_thread()})
+        return super().cancel_open()
+
+    def set_connection_name(self, name: str | None = None) -> Connection:
+        if threading.current_thread() in self._cancelled:
+            with as_dbt_errors():
+                raise cancelled_error(f"open a connection for {name or 'master'}")
+        return super().set_connection_name(name)
 
     @classmethod
     def get_response(cls, cursor: Cursor) -> ArcticResponse:

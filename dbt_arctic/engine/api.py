@@ -71,7 +71,7 @@ class Connection(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether a session exists already."""
+        """Whether a session exists already that statements may be sent to."""
         ...
 
     def remember_state(self) -> None:
@@ -100,7 +100,10 @@ class Connection(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Stop the statement that runs now; it fails with ``StatementCancelled``."""
+        """Stop the statement that runs now, and send none any more; each fails with ``StatementCancelled``.
+
+        What Spark has committed when it is called is reported as done.
+        """
         ...
 
     def close(self) -> None: ...

@@ -21,7 +21,7 @@ from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
-from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
 from dbt_arctic.engine.temp_view import create_temp_view
 from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import ServerUnreachable
@@ -64,8 +64,13 @@ class ConnectConnection:
 
     @property
     def session(self) -> Any:
-        """The pyspark session; the first use opens it, and one use after it was lost opens another."""
+        """The pyspark session; the first use opens it, and one use after it was lost opens another.
+
+        Raises ``StatementCancelled`` where the connection was cancelled, also while a server was waited for.
+        """
+        opening = f"open a session on {self.settings.endpoint}"
         with self._opening:
+            self.running.refuse_if_cancelled(opening)
             if (
                 self._session is not None
                 and not self._has_state
@@ -73,15 +78,15 @@ class ConnectConnection:
             ):
                 self._drop_if_lost()
             if self._session is None:
-                self._session = _opened(self.settings)
+                self._session = self._opened(opening)
                 self._has_state = False
             self._used_at = time.monotonic()
             return self._session
 
     @property
     def is_open(self) -> bool:
-        """Whether a session exists already."""
-        return self._session is not None
+        """Whether a session exists already that statements may be sent to."""
+        return self._session is not None and not self.running.is_cancelled
 
     def cursor(self) -> ConnectCursor:
         return ConnectCursor(self)
@@ -129,7 +134,7 @@ class ConnectConnection:
         return None
 
     def cancel(self) -> None:
-        """Stop the statement that runs now; it fails with ``StatementCancelled``."""
+        """Stop the statement that runs now, and send none any more: ``StatementCancelled``."""
         self.running.cancel()
 
     def close(self) -> None:
@@ -137,6 +142,18 @@ class ConnectConnection:
         session, self._session = self._session, None
         if session is not None:
             _release(session)
+
+    def _opened(self, opening: str) -> Any:
+        try:
+            session = _opened(self.settings, self.running)
+        except ServerUnreachable as error:
+            if self.running.is_cancelled:
+                raise cancelled_error(opening) from error
+            raise
+        if self.running.is_cancelled:
+            _release(session)
+            raise cancelled_error(opening)
+        return session
 
     def _drop_if_lost(self) -> None:
         try:
@@ -148,16 +165,22 @@ class ConnectConnection:
             self._session = None
 
 
-def _opened(settings: ConnectSettings) -> Any:
+def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
 
     from dbt_arctic.engine.connect_channel import channel_builder
 
+    class UntilCancelled(DefaultPolicy):
+        """Whoever has cancelled does not wait for a server that may come back."""
+
+        def can_retry(self, exception: BaseException) -> bool:
+            return not running.is_cancelled and super().can_retry(exception)
+
     silence_pyspark()
     _close_at_exit()
     session = SparkSession.builder.channelBuilder(channel_builder(settings)).create()
-    policy = DefaultPolicy(
+    policy = UntilCancelled(
         max_retries=_retries(settings.timeout_s),
         initial_backoff=int(_FIRST_WAIT_S * 1000),
         backoff_multiplier=_WAIT_GROWS_BY,

@@ -8,15 +8,16 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from dbt_arctic.engine.faults import Fault, shortened
+from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.literals import bind
 from dbt_arctic.engine.rowcount import UNKNOWN
-from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
 from dbt_arctic.engine.type_text import type_text
-from dbt_arctic.errors import StatementCancelled
+from dbt_arctic.errors import CommitStateUnknown
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
@@ -68,10 +69,12 @@ class SparkCursor(ABC):
         """Run one statement to its end.
 
         A commit that another writer won is tried again, a locked catalog file briefly, a query whose
-        connection was lost once on a new one (``statement.py`` has the numbers). Raises an ``ArcticError``.
+        connection was lost once on a new one (``statement.py`` has the numbers). Raises an ``ArcticError``;
+        once the connection is cancelled, always ``StatementCancelled``, and nothing is sent.
         """
         self._reset()
         text = bind(sql, bindings)
+        self._running.refuse_if_cancelled(text)
         statement = self._statement = self._prepared(text)
         self._running.begin(statement)
         try:
@@ -82,19 +85,26 @@ class SparkCursor(ABC):
                 # Full jitter: writers that collided once should not meet again.
                 longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)
                 if statement.cancelled.wait(random.uniform(FIRST_PAUSE_S / 2, longest)):
-                    raise _cancelled(text) from fault.error
+                    raise cancelled_error(text) from fault.error
                 attempt += 1
+        except (KeyboardInterrupt, SystemExit):
+            # Nobody waits for it any more, but a server would run it to its end.
+            with suppress(Exception):  # the interruption is what matters, also of a Spark that is gone
+                statement.cancel()
+            raise
         finally:
             self._running.end()
 
     def _attempt(self, statement: Statement) -> Fault | None:
         """Run the statement once; keep its result, or return why it failed."""
+        if statement.cancelled.is_set():
+            raise cancelled_error(statement.sql)
         try:
             self._run(statement)
         except Exception as error:
-            if statement.cancelled.is_set():
-                raise _cancelled(statement.sql) from error
             fault = self._fault(error, statement)
+            if statement.cancelled.is_set() and not _may_have_landed(fault):
+                raise cancelled_error(statement.sql) from error
             if fault is None or fault.error is error:
                 raise
             fault.error.__cause__ = error
@@ -137,5 +147,5 @@ def described(schema: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-def _cancelled(sql: str) -> StatementCancelled:
-    return StatementCancelled("The statement was cancelled.", where=shortened(sql))
+def _may_have_landed(fault: Fault | None) -> bool:
+    return fault is not None and isinstance(fault.error, CommitStateUnknown)

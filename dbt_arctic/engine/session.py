@@ -17,6 +17,8 @@ from dbt_arctic.engine.temp_view import create_temp_view
 from dbt_arctic.engine.translate import translated
 from dbt_arctic.engine.type_text import type_text
 
+_OPENING = "open a session"
+
 
 class SessionEngine:
     """Connections to the Spark of this process. Making an engine or a connection starts nothing."""
@@ -46,10 +48,15 @@ class SessionConnection:
 
     @property
     def session(self) -> Any:
-        """The pyspark session; the first use starts Spark, and one use after Spark died starts another."""
+        """The pyspark session; the first use starts Spark, and one use after Spark died starts another.
+
+        Raises ``StatementCancelled`` where the connection was cancelled, also while Spark started.
+        """
         with self._opening:
+            self.running.refuse_if_cancelled(_OPENING)
             if self._session is None:
                 self._process = jvm.running(self.settings)
+                self.running.refuse_if_cancelled(_OPENING)
                 with translated("", self._process):
                     self._session = self._process.new_session(self.settings)
             return self._session
@@ -63,8 +70,8 @@ class SessionConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a session exists already."""
-        return self._session is not None
+        """Whether a session exists already that statements may be sent to."""
+        return self._session is not None and not self.running.is_cancelled
 
     def remember_state(self) -> None:
         """Nothing to remember: the session lives as long as its Spark, and no statement is run on another."""
@@ -98,7 +105,7 @@ class SessionConnection:
         return self._process.traffic(statements) if self._process is not None else None
 
     def cancel(self) -> None:
-        """Stop the statement that runs now; it fails with ``StatementCancelled``."""
+        """Stop the statement that runs now, and send none any more: ``StatementCancelled``."""
         self.running.cancel()
 
     def release(self) -> None:

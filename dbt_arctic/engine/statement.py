@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dbt_arctic.engine.faults import Reaction
+from dbt_arctic.engine.faults import Reaction, shortened
 from dbt_arctic.engine.lexer import first_word, without_leading_comments
+from dbt_arctic.errors import StatementCancelled
 
 CONFLICT_ATTEMPTS = 8
 LOCKED_ATTEMPTS = 2
@@ -58,11 +59,13 @@ class Statement:
 
 
 class RunningStatement:
-    """The statement that a connection runs now, for whoever wants to cancel it."""
+    """The statement that a connection runs now. Once the connection is cancelled, there is no other."""
 
     def __init__(self) -> None:
         self._statement: Statement | None = None
         self._noted: list[str] | None = None
+        self._cancelled = threading.Event()
+        self._changing = threading.Lock()
 
     @contextmanager
     def noting(self) -> Iterator[list[str]]:
@@ -73,8 +76,20 @@ class RunningStatement:
         finally:
             self._noted = before
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    def refuse_if_cancelled(self, sql: str) -> None:
+        """:raises StatementCancelled: the connection was cancelled; nothing is to be sent any more."""
+        if self.is_cancelled:
+            raise cancelled_error(sql)
+
     def begin(self, statement: Statement) -> None:
-        self._statement = statement
+        """:raises StatementCancelled: the connection was cancelled before."""
+        with self._changing:
+            self.refuse_if_cancelled(statement.sql)
+            self._statement = statement
         if self._noted is not None:
             self._noted.append(statement.id)
 
@@ -84,7 +99,13 @@ class RunningStatement:
             statement.ended.set()
 
     def cancel(self) -> None:
-        """Stop it; it fails with ``StatementCancelled``. Nothing happens where none runs."""
-        statement = self._statement
+        """Stop it, and refuse all later ones; each fails with ``StatementCancelled``."""
+        with self._changing:
+            self._cancelled.set()
+            statement = self._statement
         if statement is not None:
             statement.cancel()
+
+
+def cancelled_error(sql: str) -> StatementCancelled:
+    return StatementCancelled("The statement was cancelled.", where=shortened(sql))

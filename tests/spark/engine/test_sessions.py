@@ -64,14 +64,21 @@ def cancel_until_done(connection: SessionConnection, running: Future[None]) -> N
         wait([running], timeout=0.1)
 
 
-def test_a_statement_is_cancelled_from_another_thread(connection: SessionConnection) -> None:
+def test_a_statement_is_cancelled_from_another_thread_and_none_is_sent_after_it(
+    connection: SessionConnection, sql: Sql, schema: str
+) -> None:
     cursor = connection.cursor()
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(cursor.execute, ENDLESS)
         cancel_until_done(connection, running)
     assert isinstance(running.exception(), StatementCancelled)
-    cursor.execute("SELECT 2")
-    assert cursor.fetchall() == [(2,)]
+    for send in (
+        lambda: cursor.execute(f"CREATE TABLE lake.{schema}.late (a INT) USING iceberg"),
+        lambda: connection.query_schema("SELECT 1"),
+        lambda: connection.create_temp_view("late", ["a"], [["1"]]),
+    ):
+        with pytest.raises(StatementCancelled):
+            send()
 
 
 def test_cancelling_stops_only_the_own_statement(
