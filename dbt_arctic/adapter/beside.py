@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from dbt.adapters.base import BaseAdapter
 
+from dbt_arctic.adapter.translate import as_own_errors
 from dbt_arctic.refresh.edge import RunStatement
 
 
@@ -14,7 +15,9 @@ from dbt_arctic.refresh.edge import RunStatement
 def connection_beside(adapter: BaseAdapter, run: RunStatement) -> Iterator[RunStatement]:
     """Run statements on a connection of this thread, which goes back to dbt at the end.
 
+    Raises ``StatementCancelled`` where dbt was told to stop.
+
     :param run: runs a statement on the adapter's connection of the current thread.
     """
-    with adapter.connection_named("beside"):
+    with as_own_errors(), adapter.connection_named("beside"):
         yield run
