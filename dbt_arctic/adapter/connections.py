@@ -8,17 +8,22 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
 from dbt.adapters.sql.connections import SQLConnectionManager
+from dbt_common.events.contextvars import get_node_info
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
+from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.engine.statement import cancelled_error
+
+if TYPE_CHECKING:
+    import agate
 
 
 @dataclass
@@ -104,6 +109,22 @@ class ArcticConnectionManager(SQLConnectionManager):
             with as_dbt_errors():
                 raise cancelled_error(f"open a connection for {name or 'master'}")
         return super().set_connection_name(name)
+
+    def execute(
+        self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """A hook of ``on-run-start`` and ``on-run-end`` may be several statements, or nothing but a comment.
+
+        Nothing else may: of a model's SQL the second statement would be run beside its table.
+        """
+        from dbt_common.clients.agate_helper import empty_table
+
+        if fetch or get_node_info().get("resource_type") != "operation":
+            return super().execute(sql, auto_begin, fetch, limit)
+        response: AdapterResponse = ArcticResponse(_message="OK", code="OK")
+        for statement in split_statements(sql):
+            response, _ = super().execute(statement, auto_begin, fetch, limit)
+        return response, empty_table()  # type: ignore[no-untyped-call] # dbt's
 
     @classmethod
     def get_response(cls, cursor: Cursor) -> ArcticResponse:

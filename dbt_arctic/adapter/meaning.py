@@ -10,8 +10,7 @@ from typing import Any
 from dbt_common.invocation import get_invocation_started_at
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.model_api import ModelApi
-from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.lexer import split_header, without_comments
 from dbt_arctic.engine.settings import SESSION_DEFAULTS
 from dbt_arctic.planner.moment import Clock
 
@@ -60,7 +59,7 @@ def settings_of_meaning(credentials: ArcticCredentials, config: Mapping[str, Any
 def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str, str]:
     profile = {**SESSION_DEFAULTS, **(credentials.spark_conf or {})}
     found = {name: value for name, value in profile.items() if name.startswith("spark.sql.")}
-    statements, _ = ModelApi.split_header(config.get("sql_header"))
+    statements, _ = split_header(config.get("sql_header"))
     for place, written in enumerate((*_sets_of_hooks(config), *statements)):
         statement = without_comments(written).strip()
         zone, setting = _SET_ZONE.fullmatch(statement), _SET.fullmatch(statement)
@@ -83,7 +82,7 @@ def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str
 
 def statements_of_session(config: Mapping[str, Any]) -> list[str]:
     """What the model's ``pre-hook`` and ``sql_header`` set or define for its session, as they are written."""
-    header, _ = ModelApi.split_header(config.get("sql_header"))
+    header, _ = split_header(config.get("sql_header"))
     hooks = (one for one in _of_hooks(config) if _FOR_SESSION.match(without_comments(one).strip()))
     return [*hooks, *header]
 
@@ -99,5 +98,5 @@ def _of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
     hooks = config.get("pre-hook") or config.get("pre_hook") or []
     for hook in [hooks] if isinstance(hooks, str | dict) else hooks:
         text = _JINJA_COMMENT.sub(" ", hook if isinstance(hook, str) else str(hook.get("sql") or ""))
-        statements, rest = ModelApi.split_header(text)
+        statements, rest = split_header(text)
         yield from (*statements, rest)

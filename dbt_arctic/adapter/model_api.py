@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.constraints import (
     contract_mismatch,
@@ -24,35 +25,13 @@ from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.shown import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.engine.lexer import Piece, pieces, without_comments, without_end
+from dbt_arctic.engine.lexer import split_header, split_statements, without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
 from dbt_arctic.refresh.docs import describe
 
-
 class ModelApi(KeyedApi):
-    def execute_macro(self, macro_name: str, *arguments: Any, **options: Any) -> Any:
-        """As dbt's own, but for ``dbt show``: statements of a ``sql_header`` are run before, as by a
-        materialization, and values are shown as text where dbt has no form for their type.
-        """
-        if macro_name == "get_show_sql":
-            options = {**options, "kwargs": self._to_show(**options["kwargs"])}
-        return super().execute_macro(macro_name, *arguments, **options)
-
-    def _to_show(self, compiled_code: str, sql_header: str | None, limit: int | None) -> dict[str, Any]:
-        """The arguments of ``get_show_sql``."""
-        statements, rest = self.split_header(sql_header)
-        for statement in statements:
-            self.execute(statement)
-        sql = without_end(compiled_code)
-        if not rest:  # what begins the statement may define what the query reads
-            with as_dbt_errors():
-                shown = shown_columns(self._schema(sql))
-            if shown is not None:
-                sql = f"select {', '.join(shown)}\nfrom (\n{sql}\n) as arctic_shown"
-        return {"compiled_code": sql, "sql_header": rest or None, "limit": limit}
-
     @available.parse(lambda *a, **k: None)
     def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
         """:raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.
@@ -152,7 +131,7 @@ class ModelApi(KeyedApi):
         """A ``sql_header`` as ``split_header`` has it, without statements that this session has run already:
         a variable that is declared twice is an error.
         """
-        statements, rest = self.split_header(header)
+        statements, rest = split_header(header)
         if not (header and statements):
             return [], rest
         with as_dbt_errors():
@@ -168,30 +147,18 @@ class ModelApi(KeyedApi):
         """A query without a semicolon at its end, to stand inside another statement."""
         return without_end(sql)
 
-    @available
-    @classmethod
-    def split_statements(cls, text: str) -> list[str]:
-        """The statements of a text, of which the last need not end in a semicolon. Comments alone are none.
+    @available.parse(lambda *a, **k: None)
+    def run_hook(self, sql: str, name: str) -> None:
+        """The statements of a model's hook, one after the other.
 
-        >>> ModelApi.split_statements("DELETE FROM a; INSERT INTO b VALUES (';'); -- done; really")
-        ['DELETE FROM a', "INSERT INTO b VALUES (';')"]
+        :param name: how an error calls the hook: ``post-hook 2 of orders``.
         """
-        statements, rest = cls.split_header(text)
-        return [one for one in (*statements, rest) if without_comments(one).strip()]
-
-    @classmethod
-    def split_header(cls, header: str | None) -> tuple[list[str], str]:
-        """A ``sql_header`` as statements of their own, and what is left to stand before the main one.
-
-        >>> ModelApi.split_header("SET a = ';'; /* note */")
-        (["SET a = ';'"], '/* note */')
-        """
-        parts = [""]
-        for kind, text in pieces(header or ""):
-            first, *more = text.split(";") if kind is Piece.CODE else [text]
-            parts[-1] += first
-            parts.extend(more)
-        return [part.strip() for part in parts[:-1] if part.strip()], parts[-1].strip()
+        try:
+            for statement in split_statements(sql):
+                self.execute(statement, auto_begin=False, fetch=False)
+        except DbtRuntimeError as error:
+            error.msg = f"{error.msg}\n  hook:  {name}"
+            raise
 
 
 _HEADERS: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()

@@ -19,6 +19,7 @@ from dbt_arctic.engine.connect_cursor import ConnectCursor
 from dbt_arctic.engine.connect_faults import connect_fault, is_lost
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.faults import Fault
+from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.quiet import silence_pyspark
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
 from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
@@ -107,7 +108,7 @@ class ConnectConnection:
         """The columns a query would return: analysed by the server, never run."""
         # In a subquery a command is a syntax error; on its own it would be run.
         with self._translated(sql):
-            schema = self.session.sql(f"SELECT * FROM (\n{sql}\n)").schema
+            schema = self.session.sql(f"SELECT * FROM (\n{without_inner_ends(sql)}\n)").schema
         return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

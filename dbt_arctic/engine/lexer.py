@@ -29,6 +29,7 @@ _SPECIAL = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
+_INNER_END = re.compile(r";(?=[\s;]*\))")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -93,7 +94,57 @@ def without_end(sql: str) -> str:
             end = at - len(text) + len(code)
         elif kind is not Piece.CODE and kind is not Piece.COMMENT:
             end = at
-    return sql[:end] if ";" in _code(sql[end:]) else sql
+    return without_inner_ends(sql[:end] if ";" in _code(sql[end:]) else sql)
+
+
+def without_inner_ends(sql: str) -> str:
+    """The statement without semicolons before a closing parenthesis: dbt puts the SQL of an ephemeral model
+    into one as it is, its end included.
+
+    >>> without_inner_ends("with a as (select ';' ; -- the end)\\n) select ')' from a;")
+    "with a as (select ';'   -- the end)\\n) select ')' from a;"
+    """
+    if ";" not in sql:
+        return sql
+    code = "".join(
+        text if kind is Piece.CODE else (" " if kind is Piece.COMMENT else "x") * len(text)
+        for kind, text in pieces(sql)
+    )
+    characters = list(sql)
+    for end in _INNER_END.finditer(code):
+        characters[end.start()] = " "
+    return "".join(characters)
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a text, of which the last need not end in a semicolon. Comments alone are none.
+
+    >>> split_statements("DELETE FROM a; INSERT INTO b VALUES (';'); -- done; really")
+    ['DELETE FROM a', "INSERT INTO b VALUES (';')"]
+
+    A script of Spark's is one statement.
+
+    >>> split_statements("BEGIN SELECT 1; SELECT 2; END")
+    ['BEGIN SELECT 1; SELECT 2; END']
+    """
+    if first_word(text) == "BEGIN":
+        return [text]
+    statements, rest = split_header(text)
+    return [one for one in (*statements, rest) if without_comments(one).strip()]
+
+
+def split_header(header: str | None) -> tuple[list[str], str]:
+    """A ``sql_header`` as statements of their own, and what is left to stand before the main one.
+
+    >>> split_header("SET a = ';'; /* note */")
+    (["SET a = ';'"], '/* note */')
+    """
+    parts = [""]
+    for kind, text in pieces(header or ""):
+        first, *more = text.split(";") if kind is Piece.CODE else [text]
+        parts[-1] += first
+        parts.extend(more)
+    return [part.strip() for part in parts[:-1] if part.strip()], parts[-1].strip()
 
 
 def _code(sql: str) -> str:

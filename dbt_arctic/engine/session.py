@@ -10,6 +10,7 @@ from typing import Any
 
 from dbt_arctic.engine import jvm
 from dbt_arctic.engine.api import ColumnInfo, Traffic
+from dbt_arctic.engine.lexer import without_inner_ends
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.statement import RunningStatement
@@ -85,9 +86,10 @@ class SessionConnection:
 
         session = self.session
         process = self.process
+        text = without_inner_ends(sql)
         with translated(sql, process), _active(session, process):
             state = session._jsparkSession.sessionState()
-            execution = state.executePlan(state.sqlParser().parsePlan(sql), process.skip_commands)
+            execution = state.executePlan(state.sqlParser().parsePlan(text), process.skip_commands)
             execution.assertAnalyzed()
             schema = StructType.fromJson(json.loads(execution.analyzed().schema().json()))
         return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]

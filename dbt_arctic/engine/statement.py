@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dbt_arctic.engine.faults import Reaction, shortened
-from dbt_arctic.engine.lexer import first_word, without_leading_comments
+from dbt_arctic.engine.lexer import first_word, without_inner_ends, without_leading_comments
 from dbt_arctic.errors import StatementCancelled
 
 CONFLICT_ATTEMPTS = 8
@@ -40,7 +40,8 @@ class Statement:
     @property
     def text(self) -> str:
         """What Spark is sent."""
-        return without_leading_comments(self.sql) if self.verb in _OF_ICEBERG else self.sql
+        sql = without_leading_comments(self.sql) if self.verb in _OF_ICEBERG else self.sql
+        return without_inner_ends(sql)
 
     def cancel(self) -> None:
         self.cancelled.set()

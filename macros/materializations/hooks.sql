@@ -1,10 +1,9 @@
 {#- Iceberg commits each statement, so no hook is inside a transaction; dbt's own would send `commit` first -#}
 {% macro run_hooks(hooks, inside_transaction=True) -%}
-  {%- for hook in hooks | selectattr('transaction', 'equalto', inside_transaction) -%}
-    {%- for hook_sql in adapter.split_statements(render(hook.get('sql'))) -%}
-      {%- call statement(auto_begin=False) -%}
-        {{ hook_sql }}
-      {%- endcall -%}
-    {%- endfor -%}
+  {%- set kind = 'pre-hook' if hooks is sameas pre_hooks else ('post-hook' if hooks is sameas post_hooks else 'hook') -%}
+  {%- for hook in hooks -%}
+    {%- if hook.transaction == inside_transaction -%}
+      {%- do adapter.run_hook(render(hook.get('sql')), kind ~ ' ' ~ loop.index ~ ' of ' ~ model.name) -%}
+    {%- endif -%}
   {%- endfor -%}
 {%- endmacro %}

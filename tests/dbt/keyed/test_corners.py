@@ -35,8 +35,33 @@ def test_a_hook_that_fails_is_named_before_the_next_statement_runs(shop: Shop) -
         "{{ config(materialized='table', pre_hook='select nope; create table {{ this.schema }}.t (a int)') }}"
         "select 1 as id",
     )
-    assert "nope" in shop.fail("run")
+    told = shop.fail("run")
+    assert "nope" in told
+    assert "hook:  pre-hook 1 of noted" in told
     assert shop.catalog.list_relations(shop.schema) == []
+
+
+def test_hooks_of_a_run_are_like_those_of_a_model(shop: Shop) -> None:
+    name = "{{ target.schema }}.t"
+    create = f"create table {name} (a int) using iceberg; insert into {name} values (1);"
+    project = shop.folder / "dbt_project.yml"
+    written = project.read_text()
+    hooks = {"on-run-start": ["-- nothing; at all", create], "on-run-end": ["select ';' -- the end;\n;"]}
+    project.write_text(written + json.dumps(hooks)[1:-1].replace('], "on', ']\n"on') + "\n")
+    table = "{{ config(materialized='table') }} "
+    shop.model("lines", "{{ config(materialized='ephemeral') }} select 1 as id, ')' as t -- a;\n; -- b )")
+    shop.model("seen", "select id, t from {{ ref('lines') }};")
+    shop.model("stored", f"{table} select id, t from {{{{ ref('lines') }}}} join {shop.schema}.t on a = id")
+    shop.model("two", f"{table} select 1 as id; select 2 as id")
+    shop.dbt("run", "--exclude", "two")
+    assert shop.rows("seen") == shop.rows("stored") == [(1, ")")]
+    project.write_text(written + 'on-run-end: ["select 1; select nope"]\n')
+    outcome = shop.try_dbt("run", "--select", "two")
+    assert not outcome.success
+    told = {result.node.name: str(result.message) for result in outcome.result.results}
+    assert "PARSE_SYNTAX_ERROR" in told["two"], "a model is one statement"
+    assert "nope" in told["shop-on-run-end-0"]
+    assert "shop.on-run-end.0" in told["shop-on-run-end-0"]
 
 
 def test_seeds_keep_every_value_as_it_stands(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.adapter.model_api import ModelApi
+from dbt_arctic.engine.lexer import split_header
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from dbt_arctic.adapter.model_api import ModelApi
 def test_what_ends_in_a_semicolon_is_a_statement(
     header: str | None, statements: list[str], rest: str
 ) -> None:
-    assert ModelApi.split_header(header) == (statements, rest)
+    assert split_header(header) == (statements, rest)
