@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from dbt.adapters.base.column import Column
 
+from dbt_arctic.adapter.type_names import translated
 from dbt_arctic.keyed import table as keyed
 from dbt_arctic.keyed.assignment import stored_value
 from dbt_arctic.keyed.names import quote
@@ -21,6 +22,7 @@ class ArcticColumn(Column):
     TYPE_LABELS: ClassVar[dict[str, str]] = {
         "TEXT": "string",
         "STRING": "string",
+        "VARCHAR": "string",
         "INTEGER": "int",
         "FLOAT": "float",
         "BIGINT": "bigint",
@@ -28,6 +30,11 @@ class ArcticColumn(Column):
         "TIMESTAMP": "timestamp",
         "BOOLEAN": "boolean",
     }
+
+    @classmethod
+    def translate_type(cls, dtype: str) -> str:
+        """The type as Spark names it, at every depth."""
+        return translated(dtype, cls.TYPE_LABELS)
 
     @property
     def quoted(self) -> str:

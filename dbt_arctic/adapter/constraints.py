@@ -15,6 +15,7 @@ from dbt_common.contracts.constraints import ConstraintType, ModelLevelConstrain
 from dbt_common.events.functions import warn_or_error
 
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.assignment import is_spelled_alike
 from dbt_arctic.keyed.checks import Check, checked_select
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.names import quote
@@ -121,13 +122,15 @@ def contract_mismatch(
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]] | None:
     """What a contract and a query say of columns, as dbt's error wants it; ``None`` where they agree.
 
-    Names do not mind case, as everywhere in Spark. The order does not matter: the contract's is written.
+    Names do not mind case, as everywhere in Spark, also those of fields. The order of columns does not
+    matter: the contract's is written. That of fields does.
     """
     wanted = [_formatted(*column) for column in declared if not (keyed and column[0].lower() == ACTION)]
     found = [_formatted(*column) for column in produced if not (keyed and column[0].lower() == ACTION)]
     by_name = {column["name"]: column["data_type"] for column in wanted}
     same = len(found) == len(wanted) and all(
-        by_name.get(column["name"]) == column["data_type"] for column in found
+        column["name"] in by_name and is_spelled_alike(by_name[column["name"]], column["data_type"])
+        for column in found
     )
     return None if same else (wanted, found)
 

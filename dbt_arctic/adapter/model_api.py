@@ -23,13 +23,13 @@ from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.shown import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import split_header, split_statements, without_end
-from dbt_arctic.errors import ConfigError
+from dbt_arctic.errors import ConfigError, StatementError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
 from dbt_arctic.refresh.docs import describe
+
 
 class ModelApi(KeyedApi):
     @available.parse(lambda *a, **k: None)
@@ -63,7 +63,27 @@ class ModelApi(KeyedApi):
         """
         with as_dbt_errors():
             keyed = _is_keyed_model(model)
-            return contract_mismatch(self._schema(declared_sql), self._schema(without_end(sql)), keyed)
+            try:
+                declared = self._schema(declared_sql)
+            except StatementError:
+                self._refuse_types(model)
+                raise
+            return contract_mismatch(declared, self._schema(without_end(sql)), keyed)
+
+    def _refuse_types(self, model: Mapping[str, Any]) -> None:
+        """:raises ConfigError: the contract names a type that Spark does not know."""
+        for column in model["columns"].values():
+            try:
+                self._schema(f"SELECT CAST(NULL AS {column['data_type']}) AS a")
+            except StatementError as error:
+                raise ConfigError(
+                    f"the contract's type of the column {column['name']} is no type of Spark's: "
+                    f"{column['data_type']}",
+                    where=model["name"],
+                    why=error.why or error.what,
+                    fix="write it as Spark does, for instance: "
+                    "decimal(10,2), array<string>, struct<city:string,zip:int>",
+                ) from error
 
     @available.parse(lambda *a, **k: "")
     def contracted_sql(self, model: Mapping[str, Any], sql: str, stored: Sequence[str] | None = None) -> str:

@@ -136,6 +136,26 @@ def is_cast(produced: str, stored: str) -> bool:
     return any(one in family and (other in family or other == "string") for family in (_NUMBERS, _TIMES))
 
 
+def is_spelled_alike(one: str, other: str) -> bool:
+    """Whether two types are the same to Spark, to which the case of a field's name means nothing.
+
+    >>> is_spelled_alike("struct<City:string,Zip:int>", "struct<city:string,zip:int>")
+    True
+    """
+    return one == other or _lowered(parse_type(one)) == _lowered(parse_type(other))
+
+
+def _lowered(type_: DataType) -> DataType:
+    match type_:
+        case Struct(fields):
+            return Struct(tuple((name.lower(), _lowered(one)) for name, one in fields))
+        case Array(element):
+            return Array(_lowered(element))
+        case Map(key, value):
+            return Map(_lowered(key), _lowered(value))
+    return type_
+
+
 def stored_value(value: str, produced: str, stored: str) -> str:
     """SQL of a value in the shape of a column: the fields of its structs by name and in the column's order.
 

@@ -252,3 +252,32 @@ def test_values_of_every_type_are_shown_in_text_and_in_json(
     start = printed.rindex('"show": [') + len('"show": ')
     decoded, _ = json.JSONDecoder(parse_constant=pytest.fail).raw_decode(printed[start:])
     assert len(decoded[0]) == len(VALUES)
+
+
+CONTRACTS = {
+    "cased": ("struct<City: TEXT, Zip: integer>", "named_struct('city', 'x', 'zip', 1)"),
+    "spaced": (
+        "array< struct< text : varchar , b : numeric( 3 , 2 ) > >",
+        "array(named_struct('text', 'x', 'b', 1.50bd))",
+    ),
+    "listed": ("map<text, array<varchar(3)>>", "map('a', array('x'))"),
+    "quoted": ("struct<`a-b`: integer, `x y`: text>", "named_struct('A-b', 1, 'x y', 'z')"),
+    "wrong": ("struct<city: text, zip: int>", "named_struct('city', 'x', 'zip', '1')"),
+    "moved": ("struct<city: text, zip: text>", "named_struct('zip', '1', 'city', 'x')"),
+    "bare": ("struct", "named_struct('city', 'x')"),
+}
+
+
+def test_contracts_compare_types_by_what_they_mean_at_every_depth(shop: Shop) -> None:
+    described = []
+    for name, (declared, value) in CONTRACTS.items():
+        shop.model(name, f"{{{{ config(materialized='table') }}}} select {value} as a")
+        columns = [{"name": "a", "data_type": declared}]
+        described.append({"name": name, "config": {"contract": {"enforced": True}}, "columns": columns})
+    shop.file("models/contracts.yml", json.dumps({"models": described}))
+    outcome = shop.try_dbt("run")
+    told = {result.node.name: str(result.message) for result in outcome.result.results}
+    failed = {result.node.name for result in outcome.result.results if str(result.status) != "success"}
+    assert failed == {"wrong", "moved", "bare"}, told
+    assert "the contract's type of the column a is no type of Spark's: struct" in told["bare"]
+    assert "struct<city:string,zip:int>" in told["wrong"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.adapter.constraints import Contract, contract_mismatch, contracted_select, read_contract
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
@@ -93,3 +94,29 @@ def test_an_error_shows_what_fits_on_a_line() -> None:
     assert read(described).shown == ("id",)
     del described["columns"]["id"]
     assert read(described).shown == ("items",)
+
+
+def test_fields_do_not_mind_case_and_keep_their_order() -> None:
+    declared = [("a", "array<struct<City:string,Zip:int>>")]
+    assert contract_mismatch(declared, [("A", "array<struct<city:string,zip:int>>")], keyed=False) is None
+    for other in ("array<struct<zip:int,city:string>>", "array<struct<city:string,zip:bigint>>"):
+        assert contract_mismatch(declared, [("a", other)], keyed=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("TEXT", "string"),
+        ("varchar", "string"),
+        ("varchar(10)", "varchar(10)"),
+        ("numeric(10,2)", "numeric(10,2)"),
+        ("map<text, integer>", "map<string, int>"),
+        ("struct<text text, integer: array<text>>", "struct<text string, integer: array<string>>"),
+        (
+            "struct<`a,text`: text not null comment 'text, text'>",
+            "struct<`a,text`: string not null comment 'text, text'>",
+        ),
+    ],
+)
+def test_types_of_other_databases_are_understood_at_every_depth(written: str, meant: str) -> None:
+    assert ArcticColumn.translate_type(written) == meant
