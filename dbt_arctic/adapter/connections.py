@@ -17,10 +17,12 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
+from dbt_arctic.adapter.shown import table_value
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
 from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.engine.statement import cancelled_error
+from dbt_arctic.keyed.data_type import parse_type
 
 if TYPE_CHECKING:
     import agate
@@ -125,6 +127,18 @@ class ArcticConnectionManager(SQLConnectionManager):
         for statement in split_statements(sql):
             response, _ = super().execute(statement, auto_begin, fetch, limit)
         return response, empty_table()  # type: ignore[no-untyped-call] # dbt's
+
+    @classmethod
+    def get_result_from_cursor(cls, cursor: Any, limit: int | None) -> agate.Table:
+        """dbt's own, of values that it would cut or fail at as well."""
+        from dbt_common.clients.agate_helper import table_from_data_flat
+
+        names = [str(column[0]) for column in cursor.description or []]
+        types = [parse_type(column[1]) for column in cursor.description or []]
+        rows = cursor.fetchmany(limit) if limit else cursor.fetchall()
+        shown = [[table_value(value, one) for value, one in zip(row, types, strict=True)] for row in rows]
+        data = cls.process_results(names, shown)  # renames columns of the same name
+        return table_from_data_flat(data, names)
 
     @classmethod
     def get_response(cls, cursor: Cursor) -> ArcticResponse:

@@ -18,6 +18,7 @@ from typing import Any
 from dbt_arctic.adapter.databases import is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.shown import table_value
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
 from dbt_arctic.compaction.kept import longest_history
@@ -25,6 +26,7 @@ from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
 from dbt_arctic.errors import ConfigError, UnknownRelation
+from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable
@@ -107,12 +109,19 @@ class Operator:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return self.read(sql)[1]
 
-    def read(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The columns of a query by name, and its rows."""
+    def read(self, sql: str, *, as_cells: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The columns of a query by name, and its rows.
+
+        :param as_cells: whether values are as ``table_value`` shows them.
+        """
         with closing(self._cursor()) as cursor:
             cursor.execute(sql)
             columns = [str(column[0]) for column in cursor.description or []]
-            return columns, cursor.fetchall()
+            rows = cursor.fetchall()
+            if as_cells:
+                types = [parse_type(column[1]) for column in cursor.description or []]
+                rows = [tuple(map(table_value, row, types)) for row in rows]
+            return columns, rows
 
     @contextmanager
     def query_after(self, statements: Sequence[str]) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:

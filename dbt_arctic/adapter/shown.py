@@ -1,4 +1,5 @@
-"""Values as ``dbt show`` prints them: in Spark's own text, or as JSON where a value has others inside.
+"""Values as ``dbt show``, ``run_query`` and ``dbt-arctic sql`` show them: exactly, as JSON where a value has
+others inside.
 
 What dbt makes a table of, and JSON of, knows neither maps with other keys than text, nor ``NaN``, intervals,
 bytes or years beyond 9999.
@@ -6,10 +7,18 @@ bytes or years beyond 9999.
 
 from __future__ import annotations
 
+import base64
+import json
+import math
 import re
+import struct
 from collections.abc import Sequence
+from datetime import date, time
+from decimal import Decimal
+from typing import Any
 
 from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct
 from dbt_arctic.keyed.names import quote
 
 _AS_THEY_ARE = frozenset({"tinyint", "smallint", "int", "bigint", "boolean", "string", "void"})
@@ -30,8 +39,84 @@ def shown_columns(columns: Sequence[ColumnInfo]) -> list[str] | None:
 def _shown(name: str, type_: str) -> str:
     if type_ in _AS_THEY_ARE:
         return name
+    if type_ == "binary":
+        return f"hex({name}) as {name}"  # not all bytes are characters
     # JSON has no keys but strings, and Spark writes the number of a day for a date there.
     has_other_keys = any(found[1] != "string" for found in _KEY.finditer(type_))
     as_json = type_.startswith(_WITH_PARTS) and not has_other_keys
     text = f"to_json({name})" if as_json else f"cast({name} as string)"
     return f"{text} as {name}"
+
+
+def table_value(value: Any, type_: DataType) -> Any:
+    """A value that a cursor gave as a cell of a table: of what has others inside, its JSON.
+
+    >>> table_value({Decimal("1.50"): [b"a", None]}, Map(Atomic("decimal(3,2)"), Array(Atomic("binary"))))
+    '{"1.50": ["YQ==", null]}'
+    """
+    match type_:
+        case Array() | Map() | Struct() if not (value is None or isinstance(value, str)):
+            return _json(value, type_)
+        case Atomic("binary") if isinstance(value, bytes):
+            return value.hex().upper()
+        case Atomic("float" | "double") if isinstance(value, float):
+            return _number(value, type_.text) if math.isfinite(value) else _text(value, type_)
+        case Atomic("variant") if value is not None:
+            return str(value)
+    return value
+
+
+def _json(value: Any, type_: DataType) -> str:
+    # Python's own JSON has numbers of 17 digits, and no keys but a few kinds.
+    match type_:
+        case _ if value is None:
+            return "null"
+        case Array(element):
+            return f"[{', '.join(_json(one, element) for one in value)}]"
+        case Map(key, held):
+            pairs = ((json.dumps(_text(one, key), ensure_ascii=False), value[one]) for one in value)
+            return f"{{{', '.join(f'{name}: {_json(one, held)}' for name, one in pairs)}}}"
+        case Struct(fields):
+            named = ((json.dumps(name, ensure_ascii=False), _json(value[name], one)) for name, one in fields)
+            return f"{{{', '.join(f'{name}: {held}' for name, held in named)}}}"
+    if isinstance(value, bool | int):
+        return json.dumps(value)
+    is_number = isinstance(value, Decimal) or (isinstance(value, float) and math.isfinite(value))
+    text = _text(value, type_)
+    return text if is_number or type_ == Atomic("variant") else json.dumps(text, ensure_ascii=False)
+
+
+def _text(value: Any, type_: DataType) -> str:
+    """The text of a value without others in it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case Decimal():
+            return f"{value:f}"
+        case float() if math.isnan(value):
+            return "NaN"
+        case float() if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        case float():
+            return repr(_number(value, type_.text if isinstance(type_, Atomic) else ""))
+        case bytes():
+            return base64.b64encode(value).decode()
+        case date() | time():
+            return value.isoformat()
+    return str(value)
+
+
+def _number(value: float, type_: str) -> float:
+    """A float of four bytes as the number that Spark shows: 0.1, and not 0.10000000149011612."""
+    if type_ != "float":
+        return value
+    stored = struct.pack("f", value)
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+    return next((float(text) for text in texts if _packed(text) == stored), value)
+
+
+def _packed(text: str) -> bytes:
+    try:
+        return struct.pack("f", float(text))
+    except OverflowError:  # rounded up beyond the greatest float
+        return b""

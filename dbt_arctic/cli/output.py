@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -120,16 +121,18 @@ def wide_console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Anything that JSON does not know (a decimal, a date) as its text, as a key of a map too."""
-    click.echo(json.dumps(_with_text_keys(value), indent=2, default=str, ensure_ascii=False))
+    """Anything that JSON does not know (a decimal, a date, NaN) as its text, as a key of a map too."""
+    click.echo(json.dumps(_known(value), indent=2, default=str, ensure_ascii=False))
 
 
-def _with_text_keys(value: Any) -> Any:
+def _known(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key if isinstance(key, str | int | float | bool | None) else str(key): _with_text_keys(one)
+            key if isinstance(key, str | int | bool | None) else str(_known(key)): _known(one)
             for key, one in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_with_text_keys(one) for one in value]
-    return value
+        return [_known(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    return value.hex().upper() if isinstance(value, bytes) else value

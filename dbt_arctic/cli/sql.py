@@ -86,7 +86,7 @@ def _show(target: Target, operator: Operator, text: str, limit: int, as_json: bo
     query = text.strip().rstrip(";")
     # One more than is shown, to know whether there are more.
     limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 else query
-    columns, rows = operator.read(limited)
+    columns, rows = operator.read(limited, as_cells=not as_json)
     print_rows(columns, rows, limit, as_json)
 
 

@@ -13,6 +13,7 @@ from dbt_arctic.engine.connect_faults import is_lost
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.readable import OUT_OF_RANGE, is_readable, readable
 from dbt_arctic.engine.rows import plain_rows
 from dbt_arctic.engine.statement import Statement
 
@@ -69,26 +70,42 @@ class ConnectCursor(SparkCursor):
             session.removeTag(statement.id)
 
     def _keep(self, session: Any, frame: Any) -> None:
-        from pyspark.sql.conversion import ArrowTableToRowsConversion
-        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.errors import PySparkNotImplementedError
 
-        table = _returned(session, frame)
-        schema = None
-        if table is None:
-            table, schema = frame._to_table()
-        if schema is None:
-            schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
-        if not schema.fields:
+        returned = _returned(session, frame)
+        try:
+            read = _read(session, *(frame._to_table() if returned is None else (returned, None)))
+            if read is not None and returned is None and not is_readable(read[0]):
+                raise TypeError("values of these types are read as text")
+        except (*OUT_OF_RANGE, TypeError, PySparkNotImplementedError):
+            if returned is not None:
+                raise
+            as_text = _read(session, *readable(frame, times_as_text=True)._to_table())
+            assert as_text is not None
+            read = frame.schema, as_text[1]
+        if read is None:
             return
-        rows = ArrowTableToRowsConversion.convert(table, schema, binary_as_bytes=True)
-        has_instants = "timestamp" in schema.simpleString()
-        time_zone = session.conf.get("spark.sql.session.timeZone") if has_instants else "UTC"
-        self._rows = plain_rows(rows, schema, time_zone)
+        schema, self._rows = read
         self._description = described(schema)
         self._rowcount = len(self._rows)
 
     def _fault(self, error: Exception, statement: Statement) -> Fault | None:
         return self._connection.fault(error, statement)
+
+
+def _read(session: Any, table: Any, schema: Any) -> tuple[Any, list[tuple[Any, ...]]] | None:
+    """The schema and the rows of an Arrow table; ``None`` of one without columns."""
+    from pyspark.sql.conversion import ArrowTableToRowsConversion
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if schema is None:
+        schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    if not schema.fields:
+        return None
+    rows = ArrowTableToRowsConversion.convert(table, schema, binary_as_bytes=True)
+    has_instants = "timestamp" in schema.simpleString()
+    time_zone = session.conf.get("spark.sql.session.timeZone") if has_instants else "UTC"
+    return schema, plain_rows(rows, schema, time_zone)
 
 
 def _returned(session: Any, frame: Any) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault, shortened
 from dbt_arctic.engine.lexer import without_comments
+from dbt_arctic.engine.readable import OUT_OF_RANGE, readable
 from dbt_arctic.engine.rowcount import written_rows
 from dbt_arctic.engine.rows import plain_rows
 from dbt_arctic.engine.statement import Statement
@@ -55,7 +56,7 @@ class SessionCursor(SparkCursor):
         if frame.schema.fields:
             # Of a command this only fetches what it has returned already: no job.
             time_zone = session.conf.get("spark.sql.session.timeZone")
-            self._rows = plain_rows(frame.collect(), frame.schema, time_zone)
+            self._rows = _collected(frame if is_command else readable(frame), time_zone, is_command)
             self._description = described(frame.schema)
             self._rowcount = len(self._rows)
         elif is_command:
@@ -64,3 +65,13 @@ class SessionCursor(SparkCursor):
     def _fault(self, error: Exception, statement: Statement) -> Fault | None:
         assert self._process is not None
         return fault_of(error, statement.sql, self._process)
+
+
+def _collected(frame: Any, time_zone: str, is_command: bool) -> list[tuple[Any, ...]]:
+    try:
+        return plain_rows(frame.collect(), frame.schema, time_zone)
+    except OUT_OF_RANGE:
+        if is_command:
+            raise
+    late = readable(frame, times_as_text=True)
+    return plain_rows(late.collect(), late.schema, time_zone)

@@ -229,7 +229,7 @@ VALUES = {
     "date'0001-01-01'": "0001-01-01",
     "12345678901234567890123456789012345678bd": "12345678901234567890123456789012345678",
     "cast(0.1 as float)": "0.1",
-    "X'4142'": "AB",
+    "X'00FF'": "00FF",
     "array()": "[]",
     "null": None,
 }
@@ -252,6 +252,53 @@ def test_values_of_every_type_are_shown_in_text_and_in_json(
     start = printed.rindex('"show": [') + len('"show": ')
     decoded, _ = json.JSONDecoder(parse_constant=pytest.fail).raw_decode(printed[start:])
     assert len(decoded[0]) == len(VALUES)
+
+
+CELLS = {
+    "map(date'2024-01-01', named_struct('d', 1.5bd))": '{"2024-01-01": {"d": 1.5}}',
+    "map(1.50bd, 'x')": '{"1.50": "x"}',
+    "map(X'6162', true)": '{"YWI=": true}',
+    "map(named_struct('a', 1), 'x')": "{{1} -> x}",
+    "map(array(1, 2), 'x')": "{[1, 2] -> x}",
+    "make_ym_interval(1, 2)": "INTERVAL '1-2' YEAR TO MONTH",
+    "array(make_interval(1, 2))": "[1 years 2 months]",
+    "12345678901234567890123456789012345678bd": "12345678901234567890123456789012345678",
+    "array(12345678901234567890.5bd)": "[12345678901234567890.5]",
+    "named_struct('a', 1, 'a', 2)": '{"a":1,"a":2}',
+    "cast(0.1 as float)": "0.1",
+    "array(cast(0.1 as float), cast('NaN' as float))": '[0.1, "NaN"]',
+    "X'00FF'": "00FF",
+    "parse_json('[1, {\"a\": null}]')": '[1,{"a":null}]',
+    "timestamp'2024-01-01 10:00:00'": "2024-01-01 10:00:00+00:00",
+}
+LATE = {
+    "date'+10000-01-01'": "+10000-01-01",
+    "array(timestamp_ntz'+10000-01-01 10:00:00')": "[+10000-01-01 10:00:00]",
+    "named_struct('at', date'+10000-01-01')": '{"at":"+10000-01-01"}',
+}
+
+
+def test_values_of_every_type_reach_macros_and_the_command_line(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.file(
+        "macros/look.sql",
+        "{% macro look(sql) %}{% for value in run_query(sql).rows[0].values() %}"
+        "{{ print('<' ~ value ~ '>') }}{% endfor %}{% endmacro %}",
+    )
+    folders = ["--project-dir", str(shop.folder), "--profiles-dir", str(shop.folder)]
+    for cells in (LATE, CELLS):
+        query = "select " + ", ".join(f"{sql} as v{number}" for number, sql in enumerate(cells))
+        shop.dbt("run-operation", "look", "--args", json.dumps({"sql": query}))
+        printed = [line[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("<")]
+        assert printed == list(cells.values())
+        done = CliRunner().invoke(main, ["sql", query, *folders])
+        assert done.exit_code == 0, done.output
+        assert not [value for value in cells.values() if value not in done.output]
+    done = CliRunner().invoke(main, ["sql", "--json", query, *folders])
+    (row,) = json.JSONDecoder(parse_constant=pytest.fail).decode(done.output)
+    assert row["v0"] == {"2024-01-01": {"d": "1.5"}}
+    assert '{"a":1,"a":2}' in row.values()
 
 
 CONTRACTS = {

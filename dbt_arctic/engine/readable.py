@@ -1,0 +1,70 @@
+"""Queries with the columns as text whose values Python cannot hold.
+
+A map whose keys are structs, arrays or maps is no ``dict``, neither is a struct with two fields of one name;
+pyspark has no year-month interval, and Python no year after 9999.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+OUT_OF_RANGE = (ValueError, OverflowError)
+"""What Python raises for a date or time that it does not have."""
+
+
+def readable(frame: Any, *, times_as_text: bool = False) -> Any:
+    """The rows of a DataFrame, with Spark's own text in the columns that Python cannot hold; as JSON where
+    names of fields would be missing in the text.
+
+    :param times_as_text: whether dates and times are among them.
+    """
+    types = [field.dataType for field in frame.schema.fields]
+    if not any(_is_text_only(one, times_as_text) for one in types):
+        return frame
+    names = [f"c{number}" for number in range(len(types))]
+    return frame.toDF(*names).selectExpr(
+        *(
+            _text(name, type_) if _is_text_only(type_, times_as_text) else name
+            for name, type_ in zip(names, types, strict=True)
+        )
+    )
+
+
+def is_readable(schema: Any) -> bool:
+    """Whether Python holds all values of a schema, but for the range of dates and times."""
+    return not any(_is_text_only(field.dataType, False) for field in schema.fields)
+
+
+def _is_text_only(data_type: Any, times: bool) -> bool:
+    from pyspark.sql import types
+
+    match data_type:
+        case types.YearMonthIntervalType() | types.CalendarIntervalType():
+            return True
+        case types.DateType() | types.TimestampType() | types.TimestampNTZType():
+            return times
+        case types.ArrayType():
+            return _is_text_only(data_type.elementType, times)
+        case types.MapType():
+            key = data_type.keyType
+            return (
+                isinstance(key, types.ArrayType | types.MapType | types.StructType)
+                or _is_text_only(key, times)
+                or _is_text_only(data_type.valueType, times)
+            )
+        case types.StructType():
+            names = [field.name for field in data_type.fields]
+            return len(set(names)) < len(names) or any(
+                _is_text_only(field.dataType, times) for field in data_type.fields
+            )
+    return False
+
+
+def _text(name: str, data_type: Any) -> str:
+    # JSON has no keys but strings.
+    as_json = "struct<" in data_type.simpleString() and not _has_maps(data_type)
+    return f"to_json({name})" if as_json else f"CAST({name} AS STRING)"
+
+
+def _has_maps(data_type: Any) -> bool:
+    return "map<" in data_type.simpleString()
