@@ -11,7 +11,13 @@ from dbt_arctic.adapter.column import ArcticColumn, as_columns, stored_values
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.seeds import column_types, seed_path, seed_text
-from dbt_arctic.adapter.snapshots import checked_columns, has_changed, is_newer, key_expression
+from dbt_arctic.adapter.snapshots import (
+    checked_columns,
+    has_changed,
+    is_newer,
+    key_expression,
+    unique_rows,
+)
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed.create import BASE_DEFAULTS
 from dbt_arctic.keyed.schema_difference import compare_columns
@@ -164,3 +170,11 @@ class PlainApi(KeyedApi):
                 changed = is_newer(columns["dbt_valid_from"], strategy["updated_at"])
             key = key_expression(strategy["unique_key"], names)
             return {**strategy, "row_changed": changed, "unique_key": key}
+
+    @available.parse(lambda *a, **k: "")
+    def unique_rows(
+        self, rows: str, source: str, model: Mapping[str, Any], queried: Sequence[ArcticColumn]
+    ) -> str:
+        """The rows that a snapshot writes; the statement fails where two rows of its query share a key."""
+        key = model["config"]["unique_key"]
+        return unique_rows(rows, source, key, [column.name for column in queried], model["name"])

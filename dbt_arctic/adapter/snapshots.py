@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from dbt_arctic.adapter.column import ArcticColumn
 from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.checks import raising
 from dbt_arctic.keyed.compare import comparable
-from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.names import literal, quote
 
 STORED, QUERIED = "snapshotted_data", "source_data"
 """How dbt's staging query calls the rows of the snapshot and those of the model."""
@@ -29,6 +30,39 @@ def key_expression(unique_key: str | Sequence[str], columns: Sequence[str]) -> s
         for number, part in enumerate(parts, 1)
     )
     return f"named_struct({listed})"
+
+
+def unique_rows(
+    rows: str, source: str, unique_key: str | Sequence[str], columns: Sequence[str], model: str
+) -> str:
+    """The rows to write, if no two of the snapshot's query have the same key: else the statement fails.
+
+    Without that, the first run stores both, and later runs close one by the other. The keys are counted by a
+    subquery that reads no column but those of the key.
+
+    :param rows: SQL of the rows; ``source``: the snapshot's query.
+    """
+    known = {column.lower(): column for column in columns}
+    parts = [unique_key] if isinstance(unique_key, str) else list(unique_key)
+    shown = ", ".join(
+        f"{literal(part)}, {quote(known[part.lower()]) if part.lower() in known else part}" for part in parts
+    )
+    error = raising(
+        "AR-304",
+        "rows of the snapshot's query share a key: ",
+        "concat_ws(', ', collect_list(replace(left(shown, 200), '|', '/')))",
+        model.replace("|", "/"),
+        "a snapshot follows one row of each key; nothing was written",
+        "make unique_key unique in the query: add a column to it, or select one row of each key",
+    )
+    return (
+        f"SELECT *\nFROM (\n{rows}\n) AS arctic_rows\nWHERE (\n"
+        f"  SELECT CASE WHEN count(*) = 0 THEN true ELSE {error} END\n  FROM (\n"
+        f"    SELECT first(to_json(named_struct({shown}))) AS shown\n"
+        f"    FROM (\n{source}\n) AS arctic_source\n"
+        f"    GROUP BY {key_expression(unique_key, columns)}\n    HAVING count(*) > 1\n    LIMIT 3\n"
+        "  ) AS arctic_repeated\n)"
+    )
 
 
 def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:

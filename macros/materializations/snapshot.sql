@@ -37,7 +37,7 @@
     {%- set rows_sql = build_snapshot_table(strategy, snapshot_sql) -%}
     {%- do check_time_data_types(rows_sql) -%}
     {%- call statement('main') -%}
-      {{ get_create_table_as_sql(False, target_relation, rows_sql) }}
+      {{ get_create_table_as_sql(False, target_relation, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}
     {%- endcall -%}
   {%- else -%}
     {%- set response = arctic__merge_snapshot(strategy, target_relation, snapshot_sql) -%}
@@ -59,7 +59,7 @@
   {%- do check_time_data_types(rows_sql) -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
   {%- call statement('stage') -%}
-    {{ arctic__create_temporary_view(staged, rows_sql) }}
+    {{ arctic__create_temporary_view(staged, adapter.unique_rows(rows_sql, source_sql, model, queried)) }}
   {%- endcall -%}
 
   {%- set not_stored = ['dbt_change_type', 'dbt_unique_key'] -%}

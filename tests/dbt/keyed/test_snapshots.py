@@ -194,3 +194,28 @@ def test_the_hour_that_comes_twice_is_two_times(sourced: Shop) -> None:
         )
         sourced.dbt("snapshot")
     assert sourced.rows("kept", "value, dbt_valid_to IS NULL") == [(5, False), (6, True)]
+
+
+@pytest.mark.parametrize("form", ["single", "parts"])
+def test_rows_that_share_a_key_are_refused_at_every_run_and_change_nothing(sourced: Shop, form: str) -> None:
+    for strategy in ("check", "timestamp"):
+        sourced.file(f"snapshots/{strategy}.sql", snapshot_sql(strategy, strategy, "ignore", KEYS[form]))
+    first, other = Source(("a", None), 1, 1), Source(("b|c", 2), 1, 1)
+    sourced.source("raw_rows", sql_of([first, first, other]))
+    told = sourced.fail("snapshot")
+    assert told.count("AR-304 rows of the snapshot's query share a key: {") == 2
+    assert '"a"' in told
+    assert "b|c" not in told
+    assert not [
+        one for one in sourced.catalog.list_relations(sourced.schema) if one.name in ("check", "timestamp")
+    ]
+    sourced.source("raw_rows", sql_of([first, other]))
+    sourced.dbt("snapshot")
+    before = {name: sourced.rows(name) for name in ("check", "timestamp")}
+    # One of them is the row that is stored: alone, the other would be taken for its change.
+    later = [Source(("b|c", 2), 5, 2), other, Source(("new", 1), 1, 1), Source(("new", 1), 2, 2), first]
+    sourced.source("raw_rows", sql_of(later))
+    told = sourced.fail("snapshot")
+    assert told.count("AR-304") == 2
+    assert "b/c" in told
+    assert {name: sourced.rows(name) for name in before} == before
