@@ -139,6 +139,13 @@ class SparkEnded(StatementError):
     title = "Spark ended while a statement ran"
 
 
+class NameInDoubleQuotes(ArcticError):
+    """Told as dbt's warning, and raised with ``--warn-error``."""
+
+    code = "AR-208"
+    title = "A word in double quotes is a string to Spark, and seems to be meant as a name"
+
+
 # 3xx: a model
 
 

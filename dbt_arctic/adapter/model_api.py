@@ -11,6 +11,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dbt.adapters.base.meta import available
+from dbt.events.types import JinjaLogWarning
+from dbt_common.events.functions import warn_or_error
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.constraints import (
@@ -19,19 +21,49 @@ from dbt_arctic.adapter.constraints import (
     read_contract,
     warn_of_ignored,
 )
+from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.docs import DocsChange, changed_docs, documented
+from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.shown import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import split_header, split_statements, without_end
-from dbt_arctic.errors import ConfigError, StatementError
+from dbt_arctic.errors import ConfigError, NameInDoubleQuotes, StatementError
 from dbt_arctic.keyed.table import is_keyed
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
 from dbt_arctic.refresh.docs import describe
 
+DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
+
 
 class ModelApi(KeyedApi):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._warned: set[str] = set()
+
+    def execute_macro(self, macro_name: str, *arguments: Any, **options: Any) -> Any:
+        """As dbt's own, but for ``dbt show``: statements of a ``sql_header`` are run before, as by a
+        materialization, and values are shown as text where dbt has no form for their type.
+        """
+        if macro_name == "get_show_sql":
+            options = {**options, "kwargs": self._to_show(**options["kwargs"])}
+        return super().execute_macro(macro_name, *arguments, **options)
+
+    def _to_show(self, compiled_code: str, sql_header: str | None, limit: int | None) -> dict[str, Any]:
+        """The arguments of ``get_show_sql``."""
+        statements, rest = split_header(sql_header)
+        for statement in statements:
+            self.execute(statement)
+        sql = without_end(compiled_code)
+        if not rest:  # what begins the statement may define what the query reads
+            with as_dbt_errors():
+                shown = shown_columns(self._schema(sql))
+            if shown is not None:
+                sql = f"select {', '.join(shown)}\nfrom (\n{sql}\n) as arctic_shown"
+        return {"compiled_code": sql, "sql_header": rest or None, "limit": limit}
+
     @available.parse(lambda *a, **k: None)
     def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
         """:raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.
@@ -52,6 +84,58 @@ class ModelApi(KeyedApi):
                 fix=f"keep its rows: dbt-arctic adopt {model['alias']} {options}; "
                 "or remove full_refresh for a run",
             )
+
+    # Names
+
+    @available.parse(lambda *a, **k: None)
+    def check_config(self, model: Mapping[str, Any]) -> None:
+        super().check_config(model)
+        if '"' in (model.get("compiled_code") or "") and model.get("language") == "sql":
+            self._warn_of_double_quotes(model)
+
+    def _warn_of_double_quotes(self, model: Mapping[str, Any]) -> None:
+        """dbt's warning, once for a model, of names that Spark takes for strings."""
+        with as_dbt_errors():
+            names = names_in_double_quotes(model["compiled_code"], self._upstream_columns(model))
+            if not names or model["unique_id"] in self._warned or self._has_quoted_names(model):
+                return
+        self._warned.add(model["unique_id"])
+        warning = NameInDoubleQuotes(
+            f"{', '.join(names)} in double quotes is a string to Spark: each row has this text",
+            where=f"{model['name']} ({model['original_file_path']})",
+            why="a name is written in backquotes, or without quotes",
+            fix=f"write `{names[0]}`; where the text is meant, '{names[0]}'; or set "
+            f"{DOUBLE_QUOTED}: 'true' under spark_conf in the profile",
+        )
+        warn_or_error(JinjaLogWarning(msg=str(warning)))
+
+    def _upstream_columns(self, model: Mapping[str, Any]) -> set[str]:
+        """The columns, in small letters, of what a model reads, through ephemeral models."""
+        resolver: Any = self.get_macro_resolver()
+        nodes = {**getattr(resolver, "nodes", {}), **getattr(resolver, "sources", {})}
+        found: set[str] = set()
+        waiting, seen = list(model["depends_on"]["nodes"]), set()
+        while waiting:
+            node = nodes.get(waiting.pop())
+            if node is None or node.unique_id in seen:
+                continue
+            seen.add(node.unique_id)
+            if getattr(node, "is_ephemeral_model", False):
+                waiting += node.depends_on.nodes
+            elif node.schema and is_of(node.database, self.config.credentials.database):
+                name = node.schema, node.identifier
+                state = self.catalog.load_table(*name) or self.catalog.load_view(*name)
+                found |= {column.name.lower() for column in state.columns} if state else set()
+        return found
+
+    def _has_quoted_names(self, model: Mapping[str, Any]) -> bool:
+        """Whether double quotes enclose names in the session of a model."""
+        config = model["config"]
+        settings = [config.get("sql_header"), config.get("pre-hook"), config.get("pre_hook")]
+        if DOUBLE_QUOTED.lower() in str(settings).lower():
+            return True
+        conf = self._handle().session.conf
+        return all(conf.get(key, "false") == "true" for key in (DOUBLE_QUOTED, "spark.sql.ansi.enabled"))
 
     # Contracts
 

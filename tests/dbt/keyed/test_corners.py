@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from dbt.cli.main import dbtRunner
 
@@ -328,3 +329,25 @@ def test_contracts_compare_types_by_what_they_mean_at_every_depth(shop: Shop) ->
     assert failed == {"wrong", "moved", "bare"}, told
     assert "the contract's type of the column a is no type of Spark's: struct" in told["bare"]
     assert "struct<city:string,zip:int>" in told["wrong"]
+
+
+def test_a_name_in_double_quotes_is_told_once_unless_it_is_one(shop: Shop) -> None:
+    shop.model("people", "{{ config(materialized='table') }} select 1 as id, 'x' as name")
+    shop.model("between", "{{ config(materialized='ephemeral') }} select * from {{ ref('people') }}")
+    shop.model(
+        "read", "select \"NAME\", id, 'a' as b from {{ ref('between') }} where id < 5 and 'b' <> \"name\""
+    )
+    shop.model("right", 'select id, "x" as kind from {{ ref(\'people\') }} where name = "name"')
+    told = shop.fail("run", "--warn-error")
+    assert told.count("AR-208") == 1
+    assert "NAME in double quotes is a string to Spark" in told
+    assert "models/read.sql" in told
+    shop.dbt("run")
+    profile = shop.folder / "profiles.yml"
+    target = yaml.safe_load(profile.read_text(encoding="utf-8"))
+    conf = target["shop"]["outputs"]["dev"]["spark_conf"]
+    conf["spark.sql.ansi.doubleQuotedIdentifiers"] = "true"
+    profile.write_text(yaml.safe_dump(target), encoding="utf-8")
+    shop.model("read", "select \"NAME\" from {{ ref('between') }}")
+    shop.dbt("run", "--warn-error", "--select", "people", "read")
+    assert shop.rows("people", "name") == [("x",)]

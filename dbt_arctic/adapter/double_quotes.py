@@ -1,0 +1,106 @@
+"""Words in double quotes that are meant as names: to Spark, as it is set up by default, they are strings.
+
+SQL for other databases selects `"name"`, and gets the text of the name in each row. Read from the text alone:
+what stands where nobody would write a string, and what is called like a column at places where a string would
+have no use. Strings that are compared with, or are arguments, are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from dbt_arctic.engine.lexer import Piece, pieces
+
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|[<>!=|&:]+|\S")
+_OF_A_COLUMN = frozenset(
+    [
+        "avg",
+        "cast",
+        "coalesce",
+        "count",
+        "lower",
+        "max",
+        "min",
+        "nullif",
+        "nvl",
+        "sum",
+        "trim",
+        "try_cast",
+        "upper",
+    ]
+)
+"""Functions whose first argument is no string that stands in the query, or the call would be one, too."""
+_BEGINS_A_CONDITION = frozenset(["and", "having", "not", "on", "or", "when", "where"])
+_COMPARES = frozenset(
+    ["=", "==", "<=>", "<>", "!=", "<", ">", "<=", ">=", "between", "in", "is", "like", "not"]
+)
+_CLAUSES = {"select": "items", "by": "order", "from": "", "where": "", "having": "", "limit": ""}
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    is_quoted: bool = False
+
+    @property
+    def name(self) -> str:
+        """What stands between double quotes; empty of anything else."""
+        return self.text[1:-1] if self.is_quoted and self.text[0] == '"' else ""
+
+    @property
+    def word(self) -> str:
+        return "" if self.is_quoted else self.text.lower()
+
+
+def names_in_double_quotes(sql: str, columns: Collection[str]) -> list[str]:
+    """Words in double quotes that are meant as names of columns.
+
+    :param columns: the columns of what the query reads, in small letters.
+
+    >>> names_in_double_quotes('select "Id", "EU" as region from t where x = "id"', ["id"])
+    ['Id']
+    """
+    tokens = list(_tokens(sql))
+    found: dict[str, None] = {}
+    clauses, opened = [""], [""]
+    end = _Token("")
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1] if at else end
+        after = tokens[at + 1] if at + 1 < len(tokens) else end
+        if token.word == "(":
+            opened.append(before.word)
+            clauses.append("")
+        elif token.word == ")" and len(clauses) > 1:
+            opened.pop()
+            clauses.pop()
+        elif token.word in _CLAUSES:
+            clauses[-1] = _CLAUSES[token.word]
+        elif token.name and _is_meant(before, token, after, clauses[-1], opened[-1], columns):
+            found[token.name] = None
+    return list(found)
+
+
+def _is_meant(
+    before: _Token, token: _Token, after: _Token, clause: str, function: str, columns: Collection[str]
+) -> bool:
+    if before.word in (".", "as"):
+        return True
+    begins_item = before.word in ("select", "distinct", "all", "by") or (before.word == "," and clause != "")
+    is_item = begins_item and (after.word in ("", ",", ")") or after.word.isidentifier())
+    if clause == "order" and is_item:
+        return True
+    if token.name.lower() not in columns:
+        return False
+    is_compared = before.word in _BEGINS_A_CONDITION and after.word in _COMPARES
+    is_argument = before.word in ("(", "distinct") and function in _OF_A_COLUMN
+    return is_item or is_compared or is_argument
+
+
+def _tokens(sql: str) -> Iterator[_Token]:
+    for kind, text in pieces(sql):
+        if kind is Piece.QUOTED:
+            yield _Token(text, is_quoted=True)
+        elif kind is Piece.CODE:
+            yield from (_Token(found) for found in _TOKEN.findall(text))
