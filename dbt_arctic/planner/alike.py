@@ -8,13 +8,13 @@ left to Spark: it is put in parentheses, so that no rule takes it for one of two
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import are_alike, family
+from dbt_arctic.keyed.comparison import Sort, are_alike, family
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
@@ -57,6 +57,7 @@ from dbt_arctic.planner.types import NAMED, WHOLES, sort_of, sorts
 
 _WHOLE = frozenset(["tinyint", "smallint", "int"])
 _MOVED = (exp.Add, exp.Sub)
+_TRUTHS = (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)
 _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
@@ -205,65 +206,112 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
     :param certain: without those of functions, of which it is known only that they are whole numbers.
     :raises CannotPlan: parts of a set operation have columns that are not alike.
     """
-    numbers = sorts(node, scanned)
-    known: dict[str, str] = {}
+    types = _Types(sorts(node, scanned), certain)
+    # What stands below comes later in a walk.
+    for part in reversed(list(walk(node))):
+        types.known.update(types.of_columns(part, scanned))
+    return types.known
 
-    def of_value(value: exp.Expression) -> str | None:
+
+@dataclass
+class _Types:
+    """Infers types of expressions over columns whose types are known; ``None`` where the text does not tell.
+
+    :param numbers: which kinds of numbers columns are.
+    :param certain: as of :func:`types_of_columns`.
+    """
+
+    numbers: Mapping[str, Sort]
+    certain: bool
+    known: dict[str, str] = field(default_factory=dict)
+
+    def of_columns(self, part: Node, scanned: Mapping[str, str]) -> dict[str, str]:
+        """The types of the columns that one node adds to those below it."""
+        match part:
+            case Scan():
+                return {name: type_text(scanned[name]) for name in part.output if name in scanned}
+            case Project() | Window() | Aggregate():
+                made = ((name, self.of_value(value)) for name, value in part.items)
+                return {name: type_ for name, type_ in made if type_ is not None}
+            case Generate():
+                element = self._of_generator(part.function)
+                return {} if element is None else dict.fromkeys(part.columns, element)
+            case UnionAll() | SetOperation():
+                return _of_parts(part.columns, part.parts, self.known)
+            case Values():
+                return conservative({}, "the types of constant rows follow from all of them together")
+            case Filter() | Join() | Restrict() | Limit():
+                return {}  # They have no columns but those of their inputs.
+
+    def of_value(self, value: exp.Expression) -> str | None:
         column_name = plain(value)
         if column_name is not None:
-            return known.get(column_name)
+            return self.known.get(column_name)
         if isinstance(value, exp.Paren | exp.Neg | exp.Filter | exp.Window):
-            return of_value(value.this)
-        is_moment = isinstance(value, Moment)
-        name = value.args["call"].removesuffix("()") if is_moment else function_name(value)
+            return self.of_value(value.this)
+        name = value.args["call"].removesuffix("()") if isinstance(value, Moment) else function_name(value)
         if name in NOT_TOLD or (name == "date_add" and len(list(value.iter_expressions())) > 2):
             return None
         if name in OF_DATES:
             return "date"
-        if isinstance(value, exp.Dot):
-            return of_field(of_value(value.this), value.name)
-        if isinstance(value, exp.Bracket):
-            inside, (index, *_) = of_value(value.this), value.expressions
-            if isinstance(index, exp.Literal) and index.is_string and not is_map(inside):
-                # The field of that name, of a struct or of each in a list.
-                return of_field(inside, index.name)
-            return of_element(inside)
-        if name in OF_ELEMENTS:
-            return of_element(of_value(next(value.iter_expressions())))
+        if isinstance(value, exp.Dot | exp.Bracket) or name in OF_ELEMENTS:
+            return self._of_component(value)
         if name == "split" and value.find(exp.Collate) is None:
             return "array<string>"
-        types = {of_value(one) for one in of_its_type(value)}
+        types = self._of_all(of_its_type(value))
         if len(types) == 1 and None not in types:
             return types.pop()
         if isinstance(value, exp.Cast):
             return type_text(value.to.sql(dialect="spark"))
-        sides = [of_value(one) for one in value.iter_expressions()] if isinstance(value, _MOVED) else []
+        sides = self._of_all(value.iter_expressions()) if isinstance(value, _MOVED) else set()
         if "date" in sides:
             # Moved by days it is a date; two dates have an interval between them.
             return "date" if "int" in sides else None
-        is_truth = isinstance(value, exp.Boolean | exp.Predicate | exp.Connector | exp.Not)
-        if is_truth or function_name(value) in OF_TRUTH:
+        return self._of_operation(value)
+
+    def _of_all(self, values: Iterable[exp.Expression]) -> set[str | None]:
+        return {self.of_value(one) for one in values}
+
+    def _of_component(self, value: exp.Expression) -> str | None:
+        """A field of a struct, or an element of an array or a map."""
+        if isinstance(value, exp.Dot):
+            return of_field(self.of_value(value.this), value.name)
+        if not isinstance(value, exp.Bracket):
+            return of_element(self.of_value(next(value.iter_expressions())))
+        inside, (index, *_) = self.of_value(value.this), value.expressions
+        if isinstance(index, exp.Literal) and index.is_string and not is_map(inside):
+            # The field of that name, of a struct or of each in a list.
+            return of_field(inside, index.name)
+        return of_element(inside)
+
+    def _of_operation(self, value: exp.Expression) -> str | None:
+        """What is a boolean, a timestamp, a string or a whole number by what computes it."""
+        if isinstance(value, _TRUTHS) or function_name(value) in OF_TRUTH:
             return "boolean"
-        if is_moment or function_name(value) in OF_TIMES:
+        if isinstance(value, Moment) or function_name(value) in OF_TIMES:
             return "timestamp"
-        is_text = isinstance(value, exp.Literal) and value.is_string
-        if function_name(value) in OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):
-            is_text = any(of_value(one) == "string" for one in value.iter_expressions())
-        if function_name(value) in OF_STRINGS_OR_BYTES:
-            is_text = of_value(next(iter(value.iter_expressions()))) == "string"
-        if is_text or function_name(value) in OF_STRINGS:
+        if self._is_string(value):
             # With a collation somewhere inside, it is not known what equal means.
             return None if value.find(exp.Collate) is not None else "string"
-        if certain and not isinstance(value, exp.Literal):
+        if self.certain and not isinstance(value, exp.Literal):
             return None
-        told = {"whole": "int", "big": "bigint"}.get(sort_of(value, numbers))
+        told = {"whole": "int", "big": "bigint"}.get(sort_of(value, self.numbers))
         if told == "int" and not isinstance(value, exp.Literal) and function_name(value) not in WHOLES:
             # Of two short integers the sum is one, too, and the hour of an interval is one.
-            operands = [of_value(one) for one in value.iter_expressions()]
-            return told if operands and set(operands) == {"int"} else None
+            return told if self._of_all(value.iter_expressions()) == {"int"} else None
         return told
 
-    def of_elements(function: exp.Expression) -> str | None:
+    def _is_string(self, value: exp.Expression) -> bool:
+        name = function_name(value)
+        if name in OF_STRINGS:
+            return True
+        if name in OF_STRINGS_OR_BYTES:
+            return self.of_value(next(iter(value.iter_expressions()))) == "string"
+        if name in OF_STRINGS_OR_LISTS or isinstance(value, exp.DPipe):
+            return "string" in self._of_all(value.iter_expressions())
+        return isinstance(value, exp.Literal) and bool(value.is_string)
+
+    def _of_generator(self, function: exp.Expression) -> str | None:
         """What ``explode`` and ``json_tuple`` give, and no other generator."""
         array = next(function.iter_expressions(), None)
         if function_name(function) == "json_tuple":
@@ -271,29 +319,10 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
         if array is None or function_name(function) not in ("explode", "explode_outer"):
             return None
         if function_name(array) == "array":
-            types = {of_value(one) for one in array.iter_expressions()}
+            types = self._of_all(array.iter_expressions())
             return types.pop() if len(types) == 1 else None
-        type_ = of_value(array)
+        type_ = self.of_value(array)
         return of_element(type_) if is_array(type_) else None
-
-    # What stands below comes later in a walk.
-    for part in reversed(list(walk(node))):
-        match part:
-            case Scan():
-                known.update({name: type_text(scanned[name]) for name in part.output if name in scanned})
-            case Project() | Window() | Aggregate():
-                made = ((name, of_value(value)) for name, value in part.items)
-                known.update({name: type_ for name, type_ in made if type_ is not None})
-            case Generate():
-                element = of_elements(part.function)
-                known.update(dict.fromkeys(part.columns, element) if element is not None else {})
-            case UnionAll() | SetOperation():
-                known.update(_of_parts(part.columns, part.parts, known))
-            case Values():
-                known.update(conservative({}, "the types of constant rows follow from all of them together"))
-            case Filter() | Join() | Restrict() | Limit():
-                pass  # They have no columns but those of their inputs.
-    return known
 
 
 def _of_parts(columns: Sequence[str], parts: Sequence[Node], known: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,8 @@ from dbt_arctic.planner.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.syntax import as_list, core, has_aggregate, is_aggregate_call, unaliased, unwrapped
 
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+_SEVERAL = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_CLAUSES = ("rollup", "cube", "grouping_sets")
 
 
 def grouped(
@@ -91,51 +93,55 @@ def grouping(
     """
     if group.args.get("all"):
         return [part for part in selected if not has_aggregate(part)], None
-    expressions: list[exp.Expression] = []
-
-    def place(part: exp.Expression) -> int:
-        part = unwrapped(part)
-        for position, known in enumerate(expressions):
-            if known == part:
-                return position
-        expressions.append(part)
-        return len(expressions) - 1
-
-    def members(part: exp.Expression) -> tuple[int, ...]:
-        if isinstance(part, exp.Tuple):
-            return tuple(place(child) for child in part.expressions)
-        return (place(part),)
-
-    def sets_of(part: exp.Expression) -> list[tuple[int, ...]]:
-        if isinstance(part, exp.Rollup):
-            listed = [members(child) for child in part.expressions]
-            return [_joined(listed[:count]) for count in range(len(listed), -1, -1)]
-        if isinstance(part, exp.Cube):
-            listed = [members(child) for child in part.expressions]
-            chosen = reversed(range(2 ** len(listed)))
-            return [_joined(one for bit, one in enumerate(listed) if mask >> bit & 1) for mask in chosen]
-        if isinstance(part, exp.GroupingSets):
-            return [one for child in part.expressions for one in sets_of(child)]
-        return [members(part)]
-
-    several = (exp.Rollup, exp.Cube, exp.GroupingSets)
-    fixed = tuple(place(part) for part in group.expressions if not isinstance(part, several))
-    factors = [sets_of(part) for part in group.expressions if isinstance(part, several)]
-    for word in ("rollup", "cube", "grouping_sets"):
-        for part in group.args.get(word) or []:
-            if not part.expressions:
-                # GROUP BY a, b WITH ROLLUP
-                part = type(part)(expressions=[expressions[position].copy() for position in fixed])
-            factors.append(sets_of(part))
-            if set(fixed) <= {position for one in factors[-1] for position in one}:
-                # GROUP BY a, b GROUPING SETS (...): the list before it only names the expressions.
-                fixed = ()
+    written = _GroupExpressions()
+    fixed = tuple(written.place(part) for part in group.expressions if not isinstance(part, _SEVERAL))
+    factors = [written.sets_of(part) for part in group.expressions if isinstance(part, _SEVERAL)]
+    for part in (part for word in _CLAUSES for part in group.args.get(word) or []):
+        if not part.expressions:
+            # GROUP BY a, b WITH ROLLUP
+            part = type(part)(expressions=[written.expressions[position].copy() for position in fixed])
+        factors.append(written.sets_of(part))
+        if set(fixed) <= {position for one in factors[-1] for position in one}:
+            # GROUP BY a, b GROUPING SETS (...): the list before it only names the expressions.
+            fixed = ()
     if not factors:
-        return expressions, None
+        return written.expressions, None
     combined: list[tuple[int, ...]] = [fixed]
     for factor in factors:
         combined = [tuple(dict.fromkeys((*known, *part))) for known in combined for part in factor]
-    return expressions, tuple(combined)
+    return written.expressions, tuple(combined)
+
+
+class _GroupExpressions:
+    """The expressions of a GROUP BY, each once. A grouping set is a tuple of their positions."""
+
+    def __init__(self) -> None:
+        self.expressions: list[exp.Expression] = []
+
+    def place(self, part: exp.Expression) -> int:
+        part = unwrapped(part)
+        for position, known in enumerate(self.expressions):
+            if known == part:
+                return position
+        self.expressions.append(part)
+        return len(self.expressions) - 1
+
+    def members(self, part: exp.Expression) -> tuple[int, ...]:
+        if isinstance(part, exp.Tuple):
+            return tuple(self.place(child) for child in part.expressions)
+        return (self.place(part),)
+
+    def sets_of(self, part: exp.Expression) -> list[tuple[int, ...]]:
+        if isinstance(part, exp.Rollup):
+            listed = [self.members(child) for child in part.expressions]
+            return [_joined(listed[:count]) for count in range(len(listed), -1, -1)]
+        if isinstance(part, exp.Cube):
+            listed = [self.members(child) for child in part.expressions]
+            chosen = reversed(range(2 ** len(listed)))
+            return [_joined(one for bit, one in enumerate(listed) if mask >> bit & 1) for mask in chosen]
+        if isinstance(part, exp.GroupingSets):
+            return [one for child in part.expressions for one in self.sets_of(child)]
+        return [self.members(part)]
 
 
 def _joined(parts: Iterable[tuple[int, ...]]) -> tuple[int, ...]:

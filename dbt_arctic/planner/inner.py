@@ -35,7 +35,8 @@ from dbt_arctic.planner.narrowed import split_narrowed
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.regrouped import regrouped
 from dbt_arctic.planner.scalars import column, columns_of, linked, or_zero, present
-from dbt_arctic.planner.split import ROWS, STATE, Split, sql_of, state_of_sums
+from dbt_arctic.planner.split import STATE, Split, sql_of, state_of_sums
+from dbt_arctic.planner.state_columns import ROWS
 from dbt_arctic.planner.unique import has_small_groups
 
 _CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)

@@ -28,7 +28,8 @@ from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.scalars import column, equalities, plain
-from dbt_arctic.planner.split import ROWS, STATE, RowsOfState, Split
+from dbt_arctic.planner.split import STATE, RowsOfState, Split
+from dbt_arctic.planner.state_columns import ROWS
 from dbt_arctic.planner.unique import unique_keys
 
 FEW = 0.1

@@ -18,7 +18,8 @@ from dbt_arctic.planner.dialect import SameType, to_sql
 from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.identifiers import Identifiers
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.split import ROWS, RowsOfState
+from dbt_arctic.planner.split import RowsOfState
+from dbt_arctic.planner.state_columns import ROWS
 from dbt_arctic.planner.unique import has_small_groups
 
 FEW = 0.5

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from sqlglot import exp
 
-from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.algebra import (
     Aggregate,
     Filter,
@@ -28,16 +26,13 @@ from dbt_arctic.planner.algebra import (
 )
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.dialect import SameType, expression, to_sql
-from dbt_arctic.planner.distinct import counted_once
 from dbt_arctic.planner.nested_types import decimal_digits
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.render import Renderer, quoted
 from dbt_arctic.planner.scalars import column, plain
-from dbt_arctic.planner.types import is_ordered, sort_of, sorts
+from dbt_arctic.planner.state_columns import Part, StateColumns
+from dbt_arctic.planner.types import sorts
 from dbt_arctic.planner.unique import has_small_groups
-
-ROWS = "_rows"
-"""The column of a state of sums that counts the rows of a group."""
 
 ONE = "_one"
 """The key of a state that has one row."""
@@ -45,7 +40,6 @@ ONE = "_one"
 STATE = "\0state"
 """What stands for the state in a query over it."""
 
-_EXACT = ("whole", "big", "decimal")
 _NOTHING: Mapping[str, str] = {}
 _ROWS_OF_AN_AVERAGE = 9
 """Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
@@ -62,23 +56,6 @@ class RowsOfState:
     rows: Node
     source: str
     share: float
-
-
-@dataclass(frozen=True)
-class Part:
-    """What an aggregate is computed from: columns of a state.
-
-    :param total: of its sum, or of its extreme; ``None``: it has none. :param count: of its count, likewise.
-    """
-
-    call: Literal["avg", "count", "max", "min", "sum"]
-    total: str | None
-    count: str | None
-
-    @property
-    def kept(self) -> str | None:
-        """The column that has the aggregate itself; an average has none."""
-        return None if self.call == "avg" else self.count if self.call == "count" else self.total
 
 
 @dataclass(frozen=True)
@@ -288,71 +265,21 @@ def state_of_sums(
     """
     if node.grouping_sets is not None or not node.aggregates:
         return None
-    known = sorts(query.node, query.types)
-    counts: dict[str, str] = {}
-    totals: dict[str, str] = {}
-    ends: dict[tuple[str, str], str] = {}
-    aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
+    columns = StateColumns(sorts(query.node, query.types), query.types)
     parts: dict[str, Part] = {}
-
-    def counted(value: exp.Expression) -> str:
-        text = to_sql(value)
-        if text not in counts:
-            counts[text] = f"_count_{len(counts) + 1}"
-            aggregates.append((counts[text], exp.Count(this=value)))
-        return counts[text]
-
-    def end_of(kind: Literal["min", "max"], value: exp.Expression) -> str:
-        text = to_sql(value)
-        if (kind, text) not in ends:
-            ends[kind, text] = f"_{kind}_{1 + sum(1 for one, _ in ends if one == kind)}"
-            call = exp.Min(this=value) if kind == "min" else exp.Max(this=value)
-            aggregates.append((ends[kind, text], call))
-        return ends[kind, text]
-
     for name, call in node.aggregates:
-        if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
+        part = columns.part(call)
+        if part is None:
             return None
-        value = call.this
-        if counted_once(call) is not None:
-            once = f"_distinct_{1 + sum(1 for name, _ in aggregates if name.startswith('_distinct_'))}"
-            aggregates.append((once, call))
-            parts[name] = Part("count", None, once)
-            continue
-        if isinstance(value, exp.Distinct) or call.args.get("expressions"):
-            return None
-        if isinstance(call, exp.Min | exp.Max):
-            if not is_ordered(value, known, query.types):
-                return None
-            # Where the other end is the same, so many rows have the value: some may leave.
-            counted(value)
-            low, high = end_of("min", value), end_of("max", value)
-            parts[name] = Part("min", low, None) if isinstance(call, exp.Min) else Part("max", high, None)
-            continue
-        if isinstance(call, exp.Count):
-            constant = isinstance(value, exp.Star | exp.Literal)
-            parts[name] = Part("count", None, ROWS if constant else counted(value))
-            continue
-        if not _sums_exactly(call, sort_of(value, known)):
-            return None
-        text = to_sql(value)
-        if text not in totals:
-            totals[text] = f"_sum_{len(totals) + 1}"
-            aggregates.append((totals[text], exp.Sum(this=value)))
-        counter = ROWS if isinstance(value, exp.Literal) else counted(value)
-        parts[name] = Part("sum" if isinstance(call, exp.Sum) else "avg", totals[text], counter)
-    state: Node = replace(node, aggregates=tuple(aggregates))
+        parts[name] = part
+    state: Node = replace(node, aggregates=tuple(columns.aggregates))
     key = tuple(name for name, _ in node.groups)
     if not key:
         shown = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
         state, key = Project(state, shown), (ONE,)
     read = {name for part in parts.values() for name in (part.total, part.count)}
-    spare = frozenset(name for name in (*ends.values(), *counts.values()) if name not in read)
+    spare = frozenset(name for name in columns.inferred if name not in read)
     return Split(state, key, tuple(above), query.columns, parts, spare)
-
-
-def _sums_exactly(call: exp.Expression, sort: Sort) -> bool:
-    return sort in (("whole", "decimal") if isinstance(call, exp.Avg) else _EXACT)
 
 
 def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | Limit]) -> Split | None:

@@ -10,35 +10,33 @@ rows have are looked up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.algebra import Aggregate, Node, Project, Scan, UnionAll, scans, walk
 from dbt_arctic.planner.columns import trimmed
 from dbt_arctic.planner.determined import check_determined
 from dbt_arctic.planner.dialect import to_sql
-from dbt_arctic.planner.distinct import VALUE, counted_once, values_of_groups
+from dbt_arctic.planner.distinct import VALUE, values_of_groups
 from dbt_arctic.planner.facts import Facts
 from dbt_arctic.planner.gathered import Gathered, gather
+from dbt_arctic.planner.measures import Extreme, Measures, Roles, read_measures, roles
 from dbt_arctic.planner.met import with_met_scans
 from dbt_arctic.planner.plan import LARGEST, Guard, guards_of
 from dbt_arctic.planner.query import Query
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.render import Renderer, Sources
 from dbt_arctic.planner.restricted import restricted
-from dbt_arctic.planner.scalars import column, columns_of, plain, substitute
+from dbt_arctic.planner.scalars import column, columns_of, substitute
 from dbt_arctic.planner.signed import SIGN, NotSigned, signed
 from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from dbt_arctic.planner.stored import may_change_types
-from dbt_arctic.planner.types import is_ordered, sort_of, sorts
+from dbt_arctic.planner.types import sort_of, sorts
 from dbt_arctic.planner.unique import has_small_groups
 
-_EXACT = ("whole", "big", "decimal")
-
-Extreme = Literal["min", "max"]
 _Items = dict[str, exp.Expression]
 
 LEFT = "\0left"
@@ -130,114 +128,133 @@ def plan_sums(
 
     :raises CannotPlan: its rows do not determine its result.
     """
-    found = _roles(query, key)
+    found = roles(query, key)
     if found is None:
         return None
     check_determined(query.node, query.types, facts, accept)
     aggregate, keys, values, derived = found
     if not _comes_out_again(aggregate.child, query, facts) or (derived and may_change_types(aggregate)):
         return None
-    groups = dict(aggregate.groups)
     known = sorts(query.node, query.types)
-    once = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
-    keys_of = {source: upstream.key for source, upstream in facts.upstreams.items()}
-    if once and (len(set(once.values())) > _LOOK_UPS or has_small_groups(aggregate, keys_of)):
-        return None  # to compute the touched groups anew costs less
-    arguments = {name: _argument(value) for name, value in values.items() if name not in once}
-    counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
-    rows = next((name for name, argument in counts.items() if argument is None), None)
-    if rows is None:
+    measures = read_measures(values, known, query.types)
+    if measures is None or _costs_more_than_groups(aggregate, measures, facts):
         return None
-    counted = {}
-    extremes: dict[str, Extreme] = {}
-    for name, argument in arguments.items():
-        if name in counts:
-            continue
-        if isinstance(values[name], exp.Min | exp.Max):
-            if argument is None or not is_ordered(argument, known, query.types):
-                return None
-            extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
-            continue
-        counter = next((other for other, value in counts.items() if value == argument), None)
-        if isinstance(argument, exp.Literal):
-            counter = rows
-        if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
-            return None
-        counted[name] = counter
-    items = {name: substitute(value, groups) for name, value in keys.items()}
-    used = columns_of(*items.values(), *(one for one in arguments.values() if one is not None))
-    for name, argument in arguments.items():
-        if name in extremes and argument is not None:
-            items[name] = argument
-        else:
-            is_short = argument is not None and sort_of(argument, known) == "whole"
-            items[name] = _signed_value(argument, is_count=name in counts, is_short=is_short)
-    items.update(dict.fromkeys(once, exp.Literal.number(0)))
-    wanted = tuple(name for name in aggregate.child.output if name in used)
-    numbers = {*counts, *once}
-    nothing = {name: exp.Literal.number(0) if name in numbers else exp.Null() for name in values}
     staged = Collected()
-    found_rows: list[tuple[Node, Mapping[str, exp.Expression]]] = []
     try:
-        found_rows += ((part, items) for part in signed(aggregate.child, wanted, facts, staged))
-        for value in dict.fromkeys(once.values()):
-            those = values_of_groups(aggregate, value, query.types, facts)
-            if those is None:
-                return None
-            number = _signed_value(column(VALUE), is_count=True)
-            shown = {**keys, **nothing, **{name: number for name, one in once.items() if one == value}}
-            found_rows += ((part, shown) for part in signed(those, those.output, facts, staged))
+        changed = _changed_rows(found, measures, known, query, facts, staged)
     except NotSigned:
         return None
-    names = (*keys, *values)
-    made_of = {one.name: one.rows for one in staged.found}
-
-    def marked(node: Node) -> Node:
-        return with_met_scans(node, facts, made_of)
-
-    def over_gathered(kept: bool = False) -> tuple[Node | None, tuple[Gathered, ...]]:
-        met = are_met if kept else lambda rows: False
-        parts, gathered = gather((part for part, _ in found_rows), facts, met)
-        made = [
-            marked(trimmed(Project(part, tuple((name, shown[name]) for name in names))))
-            for part, (_, shown) in zip(parts, found_rows, strict=True)
-        ]
-        whole = None if not made else made[0] if len(made) == 1 else UnionAll(tuple(made), names)
-        return whole, tuple(replace(one, rows=marked(one.rows)) for one in gathered)
-
-    def are_met(rows: Node) -> bool:
-        read = [scan for scan in scans(marked(rows)) if scan.source in facts.upstreams]
-        return all(scan.met_by or scan.state not in ("new", "old") for scan in read)
-
-    changes, gathered = over_gathered()
+    over = _OverGathered(changed, (*keys, *values), staged, facts)
+    changes, gathered = over.all()
     if changes is not None and sum(1 for _ in walk(changes)) > LARGEST:
         return None
-    over_kept = None
-    if met := frozenset(scan.source for one in gathered for scan in scans(one.rows) if scan.met_by):
-        again, left = over_gathered(kept=True)
-        if again is not None and sum(1 for _ in walk(again)) <= LARGEST:
-            over_kept = OverKept(met, again, left)
-    ends, read = _ends(extremes, arguments, counts), columns_of(*derived.values())
-    spare = frozenset(name for name in ends if name in hidden and name not in read)
+    extremes, read = measures.extremes, columns_of(*derived.values())
+    spare = frozenset(name for name in measures.ends if name in hidden and name not in read)
     every_end = {name: values[name] for name in extremes}
     asks = spare < extremes.keys() and aggregate.groups
     return Sums(
         key=tuple(keys),
         changes=changes,
-        rows=rows,
-        counts=(*counts, *once),
-        counted=counted,
+        rows=measures.rows,
+        counts=(*measures.counts, *measures.distinct),
+        counted=measures.counted,
         whole=not aggregate.groups,
         guards=tuple(guards_of(aggregate.child, facts)),
-        staged=Staged(tuple(replace(one, rows=marked(one.rows)) for one in staged.found), gathered),
+        staged=Staged(tuple(replace(one, rows=over.marked(one.rows)) for one in staged.found), gathered),
         extremes=extremes,
-        ends=ends,
+        ends=measures.ends,
         spare=spare,
         derived={name: to_sql(value) for name, value in derived.items()},
-        looks_up=bool(once),
-        over_kept=over_kept,
+        looks_up=bool(measures.distinct),
+        over_kept=over.kept(gathered),
         of_left=_of_left(aggregate, keys, every_end) if asks else None,
     )
+
+
+def _costs_more_than_groups(aggregate: Aggregate, measures: Measures, facts: Facts) -> bool:
+    """Whether to compute the affected groups anew costs less than to look up different values."""
+    if not measures.distinct:
+        return False
+    keys_of = {source: upstream.key for source, upstream in facts.upstreams.items()}
+    return len(set(measures.distinct.values())) > _LOOK_UPS or has_small_groups(aggregate, keys_of)
+
+
+def _changed_rows(
+    found: Roles,
+    measures: Measures,
+    known: Mapping[str, Sort],
+    query: Query,
+    facts: Facts,
+    staged: Collected,
+) -> list[tuple[Node, _Items]]:
+    """Rows with signs, each with what the key and the other columns are of them.
+
+    :raises NotSigned: nothing confines them.
+    """
+    aggregate, keys, values, _ = found
+    groups = dict(aggregate.groups)
+    items = {name: substitute(value, groups) for name, value in keys.items()}
+    used = columns_of(*items.values(), *(one for one in measures.arguments.values() if one is not None))
+    for name, argument in measures.arguments.items():
+        if name in measures.extremes and argument is not None:
+            items[name] = argument
+        else:
+            is_short = argument is not None and sort_of(argument, known) == "whole"
+            items[name] = _signed_value(argument, is_count=name in measures.counts, is_short=is_short)
+    items.update(dict.fromkeys(measures.distinct, exp.Literal.number(0)))
+    wanted = tuple(name for name in aggregate.child.output if name in used)
+    numbers = {*measures.counts, *measures.distinct}
+    nothing = {name: exp.Literal.number(0) if name in numbers else exp.Null() for name in values}
+    rows = [(part, items) for part in signed(aggregate.child, wanted, facts, staged)]
+    for value in dict.fromkeys(measures.distinct.values()):
+        those = values_of_groups(aggregate, value, query.types, facts)
+        if those is None:
+            raise NotSigned
+        number = _signed_value(column(VALUE), is_count=True)
+        counted = {name: number for name, one in measures.distinct.items() if one == value}
+        shown = {**keys, **nothing, **counted}
+        rows += ((part, shown) for part in signed(those, those.output, facts, staged))
+    return rows
+
+
+@dataclass(frozen=True)
+class _OverGathered:
+    """Changed rows as columns of the result, over what is gathered of the upstreams."""
+
+    changed: Sequence[tuple[Node, _Items]]
+    names: tuple[str, ...]
+    staged: Collected
+    facts: Facts
+
+    def all(self) -> tuple[Node | None, tuple[Gathered, ...]]:
+        """With everything gathered that changed keys meet."""
+        return self._over(lambda rows: False)
+
+    def kept(self, gathered: Sequence[Gathered]) -> OverKept | None:
+        """The same where of ``gathered`` the rows that are met are kept; ``None`` where none are."""
+        met = frozenset(scan.source for one in gathered for scan in scans(one.rows) if scan.met_by)
+        if not met:
+            return None
+        again, left = self._over(self._are_met)
+        if again is None or sum(1 for _ in walk(again)) > LARGEST:
+            return None
+        return OverKept(met, again, left)
+
+    def marked(self, node: Node) -> Node:
+        return with_met_scans(node, self.facts, {one.name: one.rows for one in self.staged.found})
+
+    def _over(self, met: Callable[[Node], bool]) -> tuple[Node | None, tuple[Gathered, ...]]:
+        parts, gathered = gather((part for part, _ in self.changed), self.facts, met)
+        made = [
+            self.marked(trimmed(Project(part, tuple((name, shown[name]) for name in self.names))))
+            for part, (_, shown) in zip(parts, self.changed, strict=True)
+        ]
+        whole = None if not made else made[0] if len(made) == 1 else UnionAll(tuple(made), self.names)
+        return whole, tuple(replace(one, rows=self.marked(one.rows)) for one in gathered)
+
+    def _are_met(self, rows: Node) -> bool:
+        read = [scan for scan in scans(self.marked(rows)) if scan.source in self.facts.upstreams]
+        return all(scan.met_by or scan.state not in ("new", "old") for scan in read)
 
 
 def _comes_out_again(node: Node, query: Query, facts: Facts) -> bool:
@@ -259,21 +276,6 @@ def _of_left(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expressi
     rows = restricted(groups, tuple(zip(keys.values(), names, strict=True)), left)
     shown = ((name, column(one)) for name, (one, _) in zip(ends, found, strict=True))
     return trimmed(Project(rows, (*keys.items(), *shown)))
-
-
-def _ends(
-    extremes: Mapping[str, Extreme],
-    arguments: Mapping[str, exp.Expression | None],
-    counts: Mapping[str, exp.Expression | None],
-) -> dict[str, tuple[str, str]]:
-    found = {}
-    for name, which in extremes.items():
-        value = arguments[name]
-        others = (one for one, end in extremes.items() if end != which and arguments[one] == value)
-        other, counter = next(others, None), next((one for one in counts if counts[one] == value), None)
-        if other is not None and counter is not None:
-            found[name] = (other, counter)
-    return found
 
 
 def changes_sql(
@@ -298,63 +300,6 @@ def extremes_of_left_sql(
     """SQL of the extremes of groups that have lost one. :param left: the relation that has these."""
     assert sums.of_left is not None
     return Renderer(WithStaged(sources, {LEFT: left}), ranges or {}).query(sums.of_left)
-
-
-def _roles(query: Query, key: Sequence[str]) -> tuple[Aggregate, _Items, _Items, _Items] | None:
-    """The aggregate, what key columns are of its groups, the calls of other columns, and those derived."""
-    shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
-    node = query.node
-    while isinstance(node, Project) and not node.subqueries:
-        items = dict(node.items)
-        shown = {name: substitute(value, items) for name, value in shown.items()}
-        node = node.child
-    if not isinstance(node, Aggregate) or node.grouping_sets is not None:
-        return None
-    groups, calls = dict(node.groups), dict(node.aggregates)
-    wanted = {name.lower() for name in key}
-    keys: dict[str, exp.Expression] = {}
-    values: dict[str, exp.Expression] = {}
-    others: dict[str, exp.Expression] = {}
-    stored: dict[str, exp.Expression] = {}
-    named = set()
-    for name, value in shown.items():
-        below = plain(value)
-        if name.lower() in wanted:
-            if below in groups:
-                named.add(below)
-                keys[name] = column(str(below))
-            elif isinstance(value, exp.Literal) and not groups:
-                keys[name] = value
-            else:
-                return None
-        elif below in calls:
-            values[name] = calls[str(below)]
-        else:
-            others[name] = value
-            continue
-        if below is not None:
-            stored.setdefault(below, column(name))
-    if named != set(groups) or len(keys) != len(wanted):
-        return None
-    if any(_is_other(call) for call in values.values()):
-        return None
-    if not columns_of(*others.values()) <= set(stored):
-        return None
-    return node, keys, values, {name: substitute(value, stored) for name, value in others.items()}
-
-
-def _is_other(call: exp.Expression) -> bool:
-    plain_call = isinstance(call, exp.Count | exp.Sum | exp.Min | exp.Max) and not call.args.get(
-        "expressions"
-    )
-    is_distinct = isinstance(call.this, exp.Distinct) and counted_once(call) is None
-    return not plain_call or is_distinct or call.find(exp.Filter) is not None
-
-
-def _argument(call: exp.Expression) -> exp.Expression | None:
-    """What a call counts or sums; ``None`` for ``count(*)`` and the like."""
-    value = call.this
-    return None if isinstance(value, exp.Star | exp.Literal) and isinstance(call, exp.Count) else value
 
 
 def _signed_value(

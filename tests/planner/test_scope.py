@@ -8,7 +8,8 @@ from dbt_arctic.planner.algebra import SIGN_OF_ROW
 from dbt_arctic.planner.gathered import SIDE
 from dbt_arctic.planner.identifiers import Identifiers
 from dbt_arctic.planner.signed import SIGN
-from dbt_arctic.planner.split import ONE, ROWS
+from dbt_arctic.planner.split import ONE
+from dbt_arctic.planner.state_columns import ROWS
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,10 @@ def test_a_plain_column_of_nothing_but_null_gets_the_type_of_its_first_value(pla
         places.model(name, PLACES[name] + "\nselect 1L as id, null as n, parse_json('[1]') as v")
     places.dbt("run")
     places.dbt("run")
-    places.model("appended", PLACES["appended"] + "
-select 'x' as id, 'text' as n, parse_json('[1]') as v")
+    places.model("appended", PLACES["appended"] + "\nselect 'x' as id, 'text' as n, parse_json('[1]') as v")
     assert "AR-305" in places.fail("run", "--select", "appended")
     for name in ("appended", "replaced"):
-        places.model(name, PLACES[name] + "
-select 2L as id, 1.5BD as n, parse_json('[1]') as v")
+        places.model(name, PLACES[name] + "\nselect 2L as id, 1.5BD as n, parse_json('[1]') as v")
     places.dbt("run")
     # Of a refused batch the column has nothing, not even its type.
     assert places.sql("SELECT DISTINCT typeof(n) FROM {s}.appended") == [("decimal(2,1)",)]

@@ -111,9 +111,7 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
 
     :raises Refused: the columns do not fit, by ``on_schema_change``.
     """
-    changed = before.partitions != frozenset(_listed(model.config.get("partition_by")))
-    if changed and (model.is_keyed or model.kind == "insert_overwrite"):
-        raise Refused("partition_by is not what the table is partitioned by")
+    _refuse_other_partitions(model, before)
     mode = model.config.get("on_schema_change", "ignore")
     is_snapshot = model.kind == "snapshot"
     lower = {name.lower(): name for name in before.types}
@@ -123,17 +121,8 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
     may_lack = is_snapshot or (
         model.kind == "upsert" and any(key.startswith("merge_") for key in model.config)
     )
+    _refuse_columns(model, mode, bool(new), gone, may_lack)
     may_refuse = False
-    if mode == "fail" and (new or gone):
-        raise Refused("on_schema_change is fail")
-    if mode == "ignore" and gone and not may_lack:
-        raise Refused(f"the model lacks {gone}")
-    if (
-        mode == "sync_all_columns"
-        and gone
-        and any(name in model.config.get("partition_by", ()) for name in gone)
-    ):
-        raise Refused("a column of the layout is gone")
     types = dict(before.types)
     for low, one in produced.items():
         if low in lower:
@@ -160,6 +149,25 @@ def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
             for row in rows:
                 row[name] = keep(row[name], old, types[name])
     return replace(before, types=types, rows=rows), may_refuse
+
+
+def _refuse_other_partitions(model: Model, before: Table) -> None:
+    changed = before.partitions != frozenset(_listed(model.config.get("partition_by")))
+    if changed and (model.is_keyed or model.kind == "insert_overwrite"):
+        raise Refused("partition_by is not what the table is partitioned by")
+
+
+def _refuse_columns(model: Model, mode: str, new: bool, gone: list[str], may_lack: bool) -> None:
+    if mode == "fail" and (new or gone):
+        raise Refused("on_schema_change is fail")
+    if mode == "ignore" and gone and not may_lack:
+        raise Refused(f"the model lacks {gone}")
+    if (
+        mode == "sync_all_columns"
+        and gone
+        and any(name in model.config.get("partition_by", ()) for name in gone)
+    ):
+        raise Refused("a column of the layout is gone")
 
 
 def _type_of(name: str, produced: str, stored: str, mode: str, keyed: bool) -> tuple[str, bool]:

@@ -19,7 +19,7 @@ import dbt_arctic.planner
 from dbt_arctic.planner.analysis import OPERATORS
 
 ANALYSES = {
-    "alike:types_of_columns": "the types of columns",
+    "alike:_Types.of_columns": "the types of columns",
     "chain:changed_rows": "how many rows have changed",
     "columns:computed": "the columns that it computes",
     "columns:expressions": "its expressions",
@@ -61,6 +61,7 @@ SHAPES = {
     "inner:_Swap.node": "the aggregate that is stored, and what may have a subquery with it",
     "inner:_ends_in": "what the query ends in; anything else is no sum",
     "inner:_is_worth": "scans, unions and inner joins with conditions; anything else is not stored",
+    "measures:roles": "an aggregate below projections; anything else is no sum",
     "met:_Marking.marked": "the two operators that look up keys",
     "narrowed:_Swap._subquery": "a filtered scan; anything else is left as it is",
     "narrowed:_Swap.node": "what may have a subquery",
@@ -74,7 +75,6 @@ SHAPES = {
     "split:_filled": "the projections above a state",
     "split:_unlimited": "the projections and the limit above a state",
     "split:split": "an aggregate below projections, filters and a limit; anything else has no such state",
-    "sums:_roles": "an aggregate below projections; anything else is no sum",
     "unions:refuse_mixed": "the two set operations",
     "unions:with_typed_nulls.typed": "the parts of a union; anything else has no untyped NULL to type",
 }
