@@ -106,11 +106,11 @@ clean: ## Remove what was built, cached and loaded; the environment .venv stays
 	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A new dependency or entry point needs a new installation; other changes are seen as they are.
-$(INSTALLED): setup.py pyproject.toml dbt_arctic/_entry/__init__.py dbt_arctic/_entry/__version__.py
+$(INSTALLED): setup.py pyproject.toml .ci/constraints.txt dbt_arctic/_entry/__init__.py dbt_arctic/_entry/__version__.py
 	@python=$$(PYTHON="$(PYTHON)" .ci/machine python) && \
 	echo "Setting up $(VENV) with $$($$python --version): a few minutes, once" && \
 	$$python -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --constraint .ci/constraints.txt --editable '.[dev]'
 	@touch $@
 
 .PHONY: java

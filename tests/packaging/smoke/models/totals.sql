@@ -1,0 +1,2 @@
+{{ config(materialized='incremental', incremental_strategy='auto', unique_key='customer', buckets=1) }}
+SELECT customer, sum(amount) AS total, count(*) AS orders FROM {{ ref('orders_keyed') }} GROUP BY customer
