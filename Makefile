@@ -33,7 +33,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make demo SCALE=0.1 ROUNDS=5      a larger demo"
 	@echo "  make test TESTS=tests/unit        one folder, file or test"
@@ -57,6 +57,10 @@ check: $(INSTALLED) ## Lint, types, import rule, unit tests: under a minute, no 
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/unit -q
+
+.PHONY: release-check
+release-check: java $(ARCHIVED) ## Build sdist and wheel, look into them, install the wheel, use it: minutes
+	@$(BIN)/python -m tests.packaging.release
 
 .PHONY: bench
 bench: java ## Side by side with everyone, for hours: DIR=folder, SCALE=5 (million rows), ROUNDS, PEERS=arctic,delta
