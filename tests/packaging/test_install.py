@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,15 @@ def parsed(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_the_wheel_holds_every_module_macro_and_the_licence_and_nothing_else(wheel: Path) -> None:
     assert faults_of_wheel(wheel) == []
+
+
+def test_a_file_too_many_or_too_few_in_a_wheel_is_found(wheel: Path, tmp_path: Path) -> None:
+    damaged, lost = tmp_path / wheel.name, "dbt/include/arctic/adapter/relation.sql"
+    with zipfile.ZipFile(wheel) as packed, zipfile.ZipFile(damaged, "w") as written:
+        for name in set(packed.namelist()) - {lost}:
+            written.writestr(name, packed.read(name))
+        written.writestr("dbt/__init__.py", "")
+    assert faults_of_wheel(damaged) == [f"missing: {lost}", "not ours: dbt/__init__.py"]
 
 
 def test_the_command_tells_the_version(installed: Environment, wheel: Path) -> None:
