@@ -71,15 +71,19 @@ def load_target(
 
 def _artifacts(root: Path, profile: Profile) -> Path:
     """As dbt finds it without ``--target-path``."""
-    from dbt.config.project import load_raw_project
+    from dbt.config import project
     from dbt.config.renderer import DbtProjectYamlRenderer
 
     for variable in ("DBT_ENGINE_TARGET_PATH", "DBT_TARGET_PATH"):
         if chosen := os.environ.get(variable):
             return root / chosen
     try:
-        said = load_raw_project(str(root)).get("target-path")
-        return root / str(DbtProjectYamlRenderer(profile).render_value(said) if said else "target")
+        said = project.load_raw_project(str(root)).get("target-path")
+        # dbt 1.12 has variables in a file of their own, vars.yml.
+        read_variables = getattr(project, "vars_data_from_root", None)
+        variables = read_variables(str(root)) if read_variables is not None else {}
+        renderer = DbtProjectYamlRenderer(profile, variables)
+        return root / str(renderer.render_value(said) if said else "target")
     except DbtRuntimeError as error:
         raise ProfileError(
             "The project's target-path cannot be read.",

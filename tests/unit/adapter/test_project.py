@@ -49,6 +49,20 @@ def test_artifacts_are_where_dbt_leaves_them(project: Path, monkeypatch: pytest.
     assert outside_of_dbt(project).artifacts == project / "chosen"
 
 
+def test_a_target_path_may_read_the_variables_of_dbt_1_12(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE", "/lake")
+    monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
+    # As dbt 1.12 has it, whichever dbt runs here.
+    of_file = {str(project): {"folder": "built"}}
+    monkeypatch.setattr("dbt.config.project.vars_data_from_root", of_file.__getitem__, raising=False)
+    (project / "dbt_project.yml").write_text(
+        "{name: shop, profile: shop, target-path: \"{{ var('folder') }}\"}", encoding="utf-8"
+    )
+    assert outside_of_dbt(project).artifacts == project / "built"
+
+
 def test_a_target_path_that_cannot_be_read_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE", "/lake")
     monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
