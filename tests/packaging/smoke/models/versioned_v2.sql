@@ -1,0 +1,2 @@
+{{ config(materialized='incremental', unique_key='order_id', buckets=1) }}
+SELECT order_id, amount FROM {{ ref('orders_view') }}
