@@ -6,15 +6,16 @@ import datetime as dt
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
-from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
+from dbt_arctic.keyed.data_type import parse_type, type_text
+from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, new_type, reordered
 from tests.dbt.random.fits import keep
 from tests.dbt.random.known import KNOWN
 from tests.dbt.random.oracle import DELETES, PREDICATES
 from tests.dbt.random.project import KEYED, PLAIN, Batch, Case, Column, Model, Round
-from tests.dbt.random.values import ATOMS, COLLATED, FIELDS, KEY_TYPES, canonical, draw_type, draw_value
+from tests.dbt.random.seeds import draw_seed, seed_value
+from tests.dbt.random.values import COLLATED, KEY_TYPES, canonical, draw_value
 
 WEIGHTS = {
     "upsert": 5,
@@ -173,7 +174,7 @@ class Draft:
                 return day.date()
             return day + dt.timedelta(seconds=chance.choice((0, 1, 43200, 86399)))
         if self.model.kind == "seed":
-            return _seed_value(chance, column, config)
+            return seed_value(chance, column, config)
         return draw_value(chance, column.type)
 
     # Drift
@@ -196,7 +197,7 @@ class Draft:
         self.columns.insert(chance.randint(0, len(self.columns)), Column(name, self._new_type(chance)))
 
     def _new_type(self, chance: random.Random) -> str:
-        return _new_type(chance, self.model.kind)
+        return new_type(chance, self.model.kind)
 
     def _drop(self, chance: random.Random) -> None:
         free = self._free()
@@ -228,12 +229,12 @@ class Draft:
         if places:
             place = chance.choice(places)
             column = self.columns[place]
-            changed = type_text(_changed_inside(chance, parse_type(column.type)))
+            changed = type_text(changed_inside(chance, parse_type(column.type)))
             self.columns[place] = replace(column, type=changed)
 
     def _reorder(self, chance: random.Random) -> None:
         chance.shuffle(self.columns)
-        self.columns = [replace(one, type=_reordered(chance, one.type)) for one in self.columns]
+        self.columns = [replace(one, type=reordered(chance, one.type)) for one in self.columns]
 
     def _respell(self, chance: random.Random) -> None:
         free = self._free()
@@ -242,97 +243,20 @@ class Draft:
             self.columns[place] = replace(self.columns[place], name=self.columns[place].name.swapcase())
 
 
-KEY_DRIFTS = {
-    "int": ("bigint", "decimal(12,2)", "string"),
-    "bigint": ("decimal(38,10)", "string"),
-    "date": ("timestamp", "string"),
-    "decimal(12,2)": ("decimal(38,10)", "string"),
-}
-DRIFTS = {
-    "tinyint": ("int", "bigint", "string"),
-    "smallint": ("int", "double", "decimal(12,2)"),
-    "int": ("bigint", "bigint", "smallint", "decimal(12,2)", "double", "string", "boolean"),
-    "bigint": ("int", "decimal(38,10)", "double", "string"),
-    "float": ("double", "decimal(12,2)"),
-    "double": ("float", "int"),
-    "decimal(5,2)": ("decimal(12,2)", "decimal(38,10)", "double", "int", "string"),
-    "decimal(12,2)": ("decimal(5,2)", "decimal(38,10)", "bigint"),
-    "decimal(38,10)": ("decimal(12,2)", "double"),
-    "string": ("int", "binary", "date", "boolean", COLLATED),
-    COLLATED: ("string",),
-    "binary": ("string",),
-    "boolean": ("string", "int"),
-    "date": ("timestamp", "timestamp_ntz", "string"),
-    "timestamp": ("date", "timestamp_ntz", "string"),
-    "timestamp_ntz": ("date", "timestamp"),
-    "void": ("int", "string", "decimal(12,2)", "struct<a:int,b:string>"),
-}
-"""Types that a column may be of next, by the type that it is of."""
-
-
-def _reordered(chance: random.Random, type_: str) -> str:
-    def mixed(one: DataType) -> DataType:
-        match one:
-            case Struct(fields):
-                moved = [(name, mixed(inner)) for name, inner in fields]
-                chance.shuffle(moved)
-                return Struct(tuple(moved))
-            case Array(element):
-                return Array(mixed(element))
-            case Map(key, value):
-                return Map(mixed(key), mixed(value))
-        return one
-
-    return type_text(mixed(parse_type(type_)))
-
-
-def _changed_inside(chance: random.Random, type_: DataType) -> DataType:
-    """A type with a field more or less, or with a field of another type."""
-    match type_:
-        case Array(element):
-            return Array(_changed_inside(chance, element))
-        case Map(key, value):
-            return Map(key, _changed_inside(chance, value))
-        case Struct(fields):
-            changed = list(fields)
-            place = chance.randrange(len(changed))
-            draw = chance.random()
-            name, one = changed[place]
-            if draw < 0.35:
-                free = [name for name in FIELDS if name.lower() not in {name.lower() for name, _ in fields}]
-                changed[place:place] = [(name, Atomic(chance.choice(ATOMS))) for name in free[:1]]
-            elif draw < 0.6 and len(changed) > 1:
-                del changed[place]
-            elif isinstance(one, Atomic):
-                drifts = [type_ for type_ in DRIFTS.get(one.text, ()) if "collate" not in type_]
-                changed[place] = (name, Atomic(chance.choice(drifts or [one.text])))
-            else:
-                changed[place] = (name, _changed_inside(chance, one))
-            return Struct(tuple(changed))
-    return type_
-
-
-def _new_type(chance: random.Random, kind: str) -> str:
-    typed = ("view", *KEYED) if "void in keyed tables" in KNOWN else ("view",)
-    if kind not in typed and chance.random() < 0.06:
-        return "void"
-    if chance.random() < 0.04:
-        return COLLATED
-    return draw_type(chance)
-
-
 # Models
 
 
 def _draft(chance: random.Random, name: str, kind: str) -> Draft:
     if kind == "seed":
-        return _seed(chance, name)
+        settings, columns = draw_seed(chance)
+        names = {one.name for one in columns}
+        return Draft(Model(name, kind, settings), columns, names, {}, 0)
     config: dict[str, Any] = {}
     columns = [Column("part", "int")]
     pool: dict[str, list[Any]] = {}
     if kind in KEYED_BY:
         columns += _keys(chance, kind, config, pool)
-    payload = [Column(f"v{number}", _new_type(chance, kind)) for number in range(1, chance.randint(2, 4))]
+    payload = [Column(f"v{number}", new_type(chance, kind)) for number in range(1, chance.randint(2, 4))]
     columns += payload
     _SETTINGS.get(kind, lambda *_: None)(chance, config, columns, payload)
     if kind in (*PLAIN, *KEYED):
@@ -462,36 +386,3 @@ _SETTINGS: dict[str, Callable[[random.Random, dict[str, Any], list[Column], list
     "microbatch": _settings_of_microbatch,
     "snapshot": _settings_of_snapshot,
 }
-
-# Seeds
-
-_SEED_COLUMNS = {"id": "bigint", "txt": "string", "f": "double", "flag": "boolean"}
-_DECLARED = {"zip": "string", "amount": "decimal(20,10)", "day": "date", "n": "smallint", "at": "timestamp"}
-
-
-def _seed(chance: random.Random, name: str) -> Draft:
-    names = chance.sample(list(_SEED_COLUMNS), chance.randint(1, 3)) + chance.sample(
-        list(_DECLARED), chance.randint(0, 3)
-    )
-    chance.shuffle(names)
-    declared = {chance.choice((one, one.upper())): _DECLARED[one] for one in names if one in _DECLARED}
-    columns = [Column(one, {**_SEED_COLUMNS, **_DECLARED}[one]) for one in names]
-    config = {"column_types": declared} if declared else {}
-    return Draft(Model(name, "seed", config), columns, set(names), {}, 0)
-
-
-def _seed_value(chance: random.Random, column: Column, config: dict[str, Any]) -> Any:
-    is_declared = column.name in _DECLARED
-    if is_declared and chance.random() < 0.2:
-        return None
-    return {
-        "id": lambda: chance.randint(-5, 2**40),
-        "txt": lambda: chance.choice(("x1", "it's", "a,b", 'say "x"', "ü")),
-        "f": lambda: chance.choice((1.5, -2.25, 0.1)),
-        "flag": lambda: chance.random() < 0.5,
-        "zip": lambda: chance.choice(("00501", "7", "a b", "null")),
-        "amount": lambda: Decimal(chance.choice(("0.1234567890", "-5", "9999999999.9999999999"))),
-        "day": lambda: dt.date(2024, 1, chance.randint(1, 28)),
-        "n": lambda: chance.randint(-3, 3),
-        "at": lambda: dt.datetime(2024, 1, chance.randint(1, 28), 1, 2, 3),
-    }[column.name]()

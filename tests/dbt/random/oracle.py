@@ -8,45 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.dbt.random.fits import NotAllowed, TooLarge, evolved_type, keep, stored_type
+from tests.dbt.random.columns import Refused, Row, Table, evolve, listed, stored_rows
+from tests.dbt.random.fits import stored_type
 from tests.dbt.random.project import DAY_ZERO, Batch, Model, Round
 from tests.dbt.random.values import canonical
-
-Row = dict[str, Any]
-
-
-class Refused(Exception):
-    """The run has to fail and to change nothing.
-
-    :param by_spark: whether Spark's own error, wrapped, is what tells: it is found while rows are computed.
-    :param by_rows: whether it is found in the rows, and so after the columns have changed.
-    """
-
-    def __init__(self, why: str, by_spark: bool = False, by_rows: bool = False) -> None:
-        super().__init__(why)
-        self.by_spark = by_spark
-        self.by_rows = by_rows or by_spark
-
-
-@dataclass(frozen=True)
-class Table:
-    """What stands under a model's name.
-
-    :param memory: of a keyed table with ``sequence_by``: by key the sequence of its newest change, deletes
-        included.
-    :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
-        ended.
-    """
-
-    types: dict[str, str]
-    rows: list[Row]
-    memory: dict[Any, Any] = field(default_factory=dict)
-    deleted: frozenset[int] = frozenset()
-    ended: frozenset[int] = frozenset()
-    partitions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -82,8 +50,8 @@ def expect(
 
 def _built(model: Model, batch: Batch) -> Table:
     types = {name: stored_type(one) for name, one in batch.types.items() if name != "_action"}
-    empty = Table(types, [], partitions=frozenset(_listed(model.config.get("partition_by"))))
-    rows = _stored_rows(batch, types)
+    empty = Table(types, [], partitions=frozenset(listed(model.config.get("partition_by"))))
+    rows = stored_rows(batch, types)
     return _upserted(model, empty, rows) if model.is_keyed else replace(empty, rows=rows)
 
 
@@ -102,104 +70,8 @@ def _refreshed(
     model: Model, before: Table, batch: Batch, write: Callable[[Table, list[Row]], Table]
 ) -> Expected:
     evolved, may_refuse = evolve(model, before, batch)
-    rows = _stored_rows(batch, evolved.types)
+    rows = stored_rows(batch, evolved.types)
     return Expected(write(evolved, rows), may_refuse)
-
-
-def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
-    """The table with the columns that it has while the batch is written, and whether that may be refused.
-
-    :raises Refused: the columns do not fit, by ``on_schema_change``.
-    """
-    _refuse_other_partitions(model, before)
-    mode = model.config.get("on_schema_change", "ignore")
-    is_snapshot = model.kind == "snapshot"
-    lower = {name.lower(): name for name in before.types}
-    produced = {one.name.lower(): one for one in batch.columns if one.name != "_action"}
-    new = [one for low, one in produced.items() if low not in lower]
-    gone = [name for low, name in lower.items() if low not in produced]
-    may_lack = is_snapshot or (
-        model.kind == "upsert" and any(key.startswith("merge_") for key in model.config)
-    )
-    _refuse_columns(model, mode, bool(new), gone, may_lack)
-    may_refuse = False
-    types = dict(before.types)
-    for low, one in produced.items():
-        if low in lower:
-            name = lower[low]
-            types[name], uncertain = _type_of(
-                name, one.type, types[name], "snapshot" if is_snapshot else mode, model.is_keyed
-            )
-            may_refuse |= uncertain
-    rows = [dict(row) for row in before.rows]
-    if mode == "sync_all_columns":
-        for name in gone:
-            if may_lack:
-                raise Refused("a partial model lacks a column")
-            del types[name]
-            for row in rows:
-                del row[name]
-    if is_snapshot or mode in ("append_new_columns", "sync_all_columns"):
-        for one in new:
-            types[one.name] = stored_type(one.type)
-            for row in rows:
-                row[one.name] = None
-    for name, old in before.types.items():
-        if name in types and types[name] != old:
-            for row in rows:
-                row[name] = keep(row[name], old, types[name])
-    return replace(before, types=types, rows=rows), may_refuse
-
-
-def _refuse_other_partitions(model: Model, before: Table) -> None:
-    changed = before.partitions != frozenset(_listed(model.config.get("partition_by")))
-    if changed and (model.is_keyed or model.kind == "insert_overwrite"):
-        raise Refused("partition_by is not what the table is partitioned by")
-
-
-def _refuse_columns(model: Model, mode: str, new: bool, gone: list[str], may_lack: bool) -> None:
-    if mode == "fail" and (new or gone):
-        raise Refused("on_schema_change is fail")
-    if mode == "ignore" and gone and not may_lack:
-        raise Refused(f"the model lacks {gone}")
-    if (
-        mode == "sync_all_columns"
-        and gone
-        and any(name in model.config.get("partition_by", ()) for name in gone)
-    ):
-        raise Refused("a column of the layout is gone")
-
-
-def _type_of(name: str, produced: str, stored: str, mode: str, keyed: bool) -> tuple[str, bool]:
-    """The column's type, and whether a refusal is as right: with ``fail``, of any other type."""
-    try:
-        found = evolved_type(stored, produced, mode, keyed=keyed)
-    except NotAllowed as error:
-        raise Refused(f"{name}: {error}") from error
-    wanted = stored_type(produced)
-    return found, mode == "fail" and wanted not in (stored, "void")
-
-
-def _stored_rows(batch: Batch, types: dict[str, str]) -> list[Row]:
-    """The batch's rows as the table holds them: its columns, under its names; NULL for what the batch lacks.
-
-    ``_action`` stays with them.
-    """
-    produced = {one.name.lower(): one for one in batch.columns}
-    rows = []
-    for row in batch.dicts:
-        kept = {"_action": row["_action"]} if "_action" in row else {}
-        for name, type_ in types.items():
-            there = produced.get(name.lower())
-            if there is None:
-                kept[name] = None
-                continue
-            try:
-                kept[name] = keep(row[there.name], there.type, type_)
-            except TooLarge as error:
-                raise Refused(f"{name}: {error}", by_spark=True) from error
-        rows.append(kept)
-    return rows
 
 
 # Strategies
@@ -236,11 +108,7 @@ def _write(model: Model, table: Table, rows: list[Row], batch: Batch) -> Table:
 
 def allowed(model: Model, row: Row) -> bool:
     """Whether the incremental predicates let a row be changed. See ``PREDICATES``."""
-    return all(PREDICATES[text](row) for text in _listed(model.config.get("incremental_predicates")))
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or [])
+    return all(PREDICATES[text](row) for text in listed(model.config.get("incremental_predicates")))
 
 
 PREDICATES: dict[str, Callable[[Row], bool]] = {
@@ -267,7 +135,7 @@ PARTITIONS: dict[str, Callable[[Row], Any]] = {
 
 
 def partition_of(model: Model, row: Row) -> tuple[Any, ...]:
-    return tuple(PARTITIONS[text](row) for text in _listed(model.config.get("partition_by")))
+    return tuple(PARTITIONS[text](row) for text in listed(model.config.get("partition_by")))
 
 
 def _merged(model: Model, table: Table, rows: list[Row], produced: set[str]) -> Table:
@@ -292,8 +160,8 @@ def _merged(model: Model, table: Table, rows: list[Row], produced: set[str]) -> 
 
 
 def _changed_columns(model: Model, table: Table, produced: set[str]) -> list[str]:
-    update = {one.lower() for one in _listed(model.config.get("merge_update_columns"))}
-    exclude = {one.lower() for one in _listed(model.config.get("merge_exclude_columns"))}
+    update = {one.lower() for one in listed(model.config.get("merge_update_columns"))}
+    exclude = {one.lower() for one in listed(model.config.get("merge_exclude_columns"))}
     return [
         name
         for name in table.types
@@ -400,9 +268,9 @@ def _snapshot(model: Model, before: Table | None, batch: Batch) -> Expected:
         raise Refused("check_cols names a column that the query lacks")
     if before is None:
         types = {name: stored_type(one) for name, one in batch.types.items()}
-        return Expected(Table(types, _stored_rows(batch, types)))
+        return Expected(Table(types, stored_rows(batch, types)))
     table, may_refuse = evolve(model, before, batch)
-    rows = _stored_rows(batch, table.types)
+    rows = stored_rows(batch, table.types)
     is_new = [
         one.name for one in batch.columns if one.name.lower() not in {name.lower() for name in before.types}
     ]

@@ -10,8 +10,11 @@ from typing import Any
 
 import yaml
 
+from tests.dbt.keyed.conftest import SPARK_CONF
 from tests.dbt.random.values import quote, sql_of
 
+CONF = {**SPARK_CONF, "spark.sql.session.timeZone": "UTC"}
+"""Spark's settings, in which a timestamp is shown as UTC."""
 KEYED = ("upsert", "keyed_overwrite", "keyed_microbatch")
 PLAIN = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 REPLACED = ("table", "view", "seed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import shutil
@@ -13,8 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import timezone
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +25,12 @@ from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
-from tests.dbt.keyed.conftest import SETTINGS, SPARK_CONF, Script
-from tests.dbt.random.fits import NotExact, TooLarge, keep
-from tests.dbt.random.oracle import Expected, Refused, Table, days_of, expect, expect_batch, seen
-from tests.dbt.random.project import Case, Model, Round, arguments_of, files_of
-from tests.dbt.random.values import Pairs, canonical, quote
-
-CONF = {**SPARK_CONF, "spark.sql.session.timeZone": "UTC"}
-SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
-Rows = Counter[Any]
+from tests.dbt.keyed.conftest import SETTINGS, Script
+from tests.dbt.random.columns import Refused, Table
+from tests.dbt.random.found import Found, Rows, as_found, as_row, is_own, plain, with_columns_of
+from tests.dbt.random.oracle import Expected, days_of, expect, expect_batch, seen
+from tests.dbt.random.project import CONF, Case, Model, Round, arguments_of, files_of
+from tests.dbt.random.values import quote
 
 
 @dataclass(frozen=True)
@@ -61,24 +56,6 @@ class Judged:
     differences: list[Difference] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a table holds: the types by names in small letters, and each row as often as it is there."""
-
-    types: dict[str, str]
-    rows: Rows
-
-    def describe(self, other: Found) -> str:
-        if self.types != other.types:
-            return f"columns {other.types}, expected {self.types}"
-        missing, more = self.rows - other.rows, other.rows - self.rows
-        return f"rows missing {in_order(missing)}, too many {in_order(more)}"
-
-
-def in_order(rows: Rows) -> list[Any]:
-    return sorted(rows.elements(), key=repr)
 
 
 class Bench:
@@ -357,53 +334,6 @@ class Trial:
         return Found(kept, rows)
 
 
-def is_own(model: Model, name: str) -> bool:
-    return model.kind == "snapshot" and name in SNAPSHOT_COLUMNS
-
-
-def as_row(model: Model, values: dict[str, Any], types: dict[str, str]) -> Any:
-    own = {name.lower(): value for name, value in values.items() if is_own(model, name.lower())}
-    cells = sorted(
-        (name.lower(), canonical(value, types[name.lower()]))
-        for name, value in values.items()
-        if name.lower() not in own
-    )
-    if model.kind != "snapshot":
-        return tuple(cells)
-    return (*cells, own.get("dbt_is_deleted") == "True", own["dbt_valid_to"] is not None)
-
-
-def as_found(model: Model, table: Table) -> Found:
-    types = {name.lower(): one for name, one in table.types.items()}
-    rows: Rows = Counter()
-    for place, row in enumerate(table.rows):
-        cells = tuple(
-            sorted((name.lower(), canonical(value, types[name.lower()])) for name, value in row.items())
-        )
-        if model.kind == "snapshot":
-            rows[(*cells, place in table.deleted, place in table.ended)] += 1
-        else:
-            rows[cells] += 1
-    return Found(types, rows)
-
-
-def with_columns_of(before: Table, found: Found) -> Table | None:
-    """A table with other columns, and with its old rows in them; ``None`` where no run leaves that."""
-    names = {name.lower(): name for name in before.types}
-    types = {names.get(low, low): one for low, one in found.types.items()}
-    try:
-        rows = [
-            {
-                name: keep(row[name], before.types[name], one) if name in row else None
-                for name, one in types.items()
-            }
-            for row in before.rows
-        ]
-    except (NotExact, TooLarge):
-        return None
-    return replace(before, types=types, rows=rows)
-
-
 def is_failure(result: Any) -> bool:
     return str(result.status) in ("error", "fail", "skipped", "partial success", "runtime error")
 
@@ -433,60 +363,3 @@ def unclear(message: str, by_spark: bool) -> str:
     if code[0] == "AR-201" and not by_spark:
         return "Spark's own error"
     return ""
-
-
-def plain(value: Any, data_type: Any) -> Any:
-    """A value that pyspark collected, as random values are."""
-    if value is None:
-        return None
-    kind = data_type.typeName()
-    if kind == "struct":
-        return {
-            one.name: plain(inner, one.dataType) for one, inner in zip(data_type.fields, value, strict=True)
-        }
-    if kind == "array":
-        return [plain(one, data_type.elementType) for one in value]
-    if kind == "map":
-        return Pairs(
-            (plain(one, data_type.keyType), plain(two, data_type.valueType)) for one, two in value.items()
-        )
-    if kind == "timestamp":
-        return value.astimezone(timezone.utc).replace(tzinfo=None)
-    return bytes(value) if kind == "binary" else value
-
-
-def write_case(case: Case, folder: Path, why: str) -> None:
-    """A folder in which a person can run the case: ``sh run.sh``."""
-    target = {
-        "type": "arctic",
-        "warehouse": "./lake",
-        "schema": "random",
-        "threads": 1,
-        "spark_conf": CONF,
-        **SETTINGS,
-    }
-    common = {
-        "dbt_project.yml": yaml.safe_dump({"name": "random", "version": "1.0", "profile": "random"}),
-        "profiles.yml": yaml.safe_dump({"random": {"target": "dev", "outputs": {"dev": target}}}),
-        "difference.txt": why + "\n",
-    }
-    lines = [
-        "export DBT_PROFILES_DIR=. DBT_SEND_ANONYMOUS_USAGE_STATS=false",
-        "rm -rf lake target models snapshots seeds",
-    ]
-    micro = any("microbatch" in model.kind for model in case.models)
-    for number, round_ in enumerate(case.rounds):
-        for path, text in files_of(case, round_).items():
-            common[f"rounds/{number}/{path}"] = text
-        lines.append(f"rm -rf models snapshots seeds; cp -r rounds/{number}/* .")
-        for name, (at, after) in round_.ends.items():
-            lines.append(
-                f"# here the run of {name} ended {'after' if after else 'before'} its statement {at}"
-            )
-        lines.append(f"dbt {' '.join(arguments_of(round_, micro))}")
-        lines += [f"dbt-arctic sql 'select * from {model.name}'" for model in case.models]
-    common["run.sh"] = "\n".join(lines) + "\n"
-    common["case.json"] = json.dumps({"seed": case.seed}, indent=1) + "\n"
-    for path, text in common.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")

@@ -21,8 +21,9 @@ from dbt_common.tests import enable_test_caching
 from tests import java
 from tests.conftest import dump_at_once
 from tests.dbt.random.generate import draw_case
-from tests.dbt.random.run import Judged, bench, write_case
+from tests.dbt.random.run import Judged, bench
 from tests.dbt.random.shrink import shrink
+from tests.dbt.random.written import write_case
 
 
 def say(text: str) -> None:

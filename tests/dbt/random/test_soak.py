@@ -13,7 +13,8 @@ import pytest
 from tests.dbt.random import soak
 from tests.dbt.random.generate import draw_case
 from tests.dbt.random.project import Case
-from tests.dbt.random.run import Difference, Judged, write_case
+from tests.dbt.random.run import Difference, Judged
+from tests.dbt.random.written import write_case
 
 
 @pytest.mark.parametrize("differences", [0, 2])

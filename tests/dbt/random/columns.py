@@ -1,0 +1,142 @@
+"""What stands under a model's name, and what becomes of its columns where the model has others.
+
+Written from the section "Columns and fields that change" of ``docs/reference/models.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.dbt.random.fits import NotAllowed, TooLarge, evolved_type, keep, stored_type
+from tests.dbt.random.project import Batch, Model
+
+Row = dict[str, Any]
+
+
+class Refused(Exception):
+    """The run has to fail and to change nothing.
+
+    :param by_spark: whether Spark's own error, wrapped, is what tells: it is found while rows are computed.
+    :param by_rows: whether it is found in the rows, and so after the columns have changed.
+    """
+
+    def __init__(self, why: str, by_spark: bool = False, by_rows: bool = False) -> None:
+        super().__init__(why)
+        self.by_spark = by_spark
+        self.by_rows = by_rows or by_spark
+
+
+@dataclass(frozen=True)
+class Table:
+    """What stands under a model's name.
+
+    :param memory: of a keyed table with ``sequence_by``: by key the sequence of its newest change, deletes
+        included.
+    :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
+        ended.
+    """
+
+    types: dict[str, str]
+    rows: list[Row]
+    memory: dict[Any, Any] = field(default_factory=dict)
+    deleted: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
+    partitions: frozenset[str] = frozenset()
+
+
+def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
+    """The table with the columns that it has while the batch is written, and whether that may be refused.
+
+    :raises Refused: the columns do not fit, by ``on_schema_change``.
+    """
+    changed = before.partitions != frozenset(listed(model.config.get("partition_by")))
+    if changed and (model.is_keyed or model.kind == "insert_overwrite"):
+        raise Refused("partition_by is not what the table is partitioned by")
+    mode = model.config.get("on_schema_change", "ignore")
+    is_snapshot = model.kind == "snapshot"
+    lower = {name.lower(): name for name in before.types}
+    produced = {one.name.lower(): one for one in batch.columns if one.name != "_action"}
+    new = [one for low, one in produced.items() if low not in lower]
+    gone = [name for low, name in lower.items() if low not in produced]
+    may_lack = is_snapshot or (
+        model.kind == "upsert" and any(key.startswith("merge_") for key in model.config)
+    )
+    # What a partial model may lack counts as a difference or not: that is left open.
+    may_refuse = mode == "fail" and bool(gone)
+    _refuse_columns(model, mode, new=bool(new), gone=gone, may_lack=may_lack)
+    types = dict(before.types)
+    for low, one in produced.items():
+        if low in lower:
+            name = lower[low]
+            types[name], uncertain = _type_of(
+                name, one.type, types[name], "snapshot" if is_snapshot else mode, model.is_keyed
+            )
+            may_refuse |= uncertain
+    rows = [dict(row) for row in before.rows]
+    if mode == "sync_all_columns":
+        for name in gone:
+            del types[name]
+            for row in rows:
+                del row[name]
+    if is_snapshot or mode in ("append_new_columns", "sync_all_columns"):
+        for one in new:
+            types[one.name] = stored_type(one.type)
+            for row in rows:
+                row[one.name] = None
+    for name, old in before.types.items():
+        if name in types and types[name] != old:
+            for row in rows:
+                row[name] = keep(row[name], old, types[name])
+    return replace(before, types=types, rows=rows), may_refuse
+
+
+def _refuse_columns(model: Model, mode: str, *, new: bool, gone: list[str], may_lack: bool) -> None:
+    if mode == "fail" and (new or (gone and not may_lack)):
+        raise Refused("on_schema_change is fail")
+    if mode == "ignore" and gone and not may_lack:
+        raise Refused(f"the model lacks {gone}")
+    if mode == "sync_all_columns" and gone and may_lack and model.kind == "upsert":
+        raise Refused("a partial model lacks a column that would be dropped")
+    if model.kind == "upsert" and may_lack:
+        update = {name.lower() for name in listed(model.config.get("merge_update_columns"))}
+        kept = {name.lower() for name in listed(model.config.get("merge_exclude_columns"))}
+        needed = [one for one in gone if (one.lower() in update if update else one.lower() not in kept)]
+        if needed:
+            raise Refused(f"{needed} are to change in rows that are there, and the model lacks them")
+
+
+def _type_of(name: str, produced: str, stored: str, mode: str, keyed: bool) -> tuple[str, bool]:
+    """The column's type, and whether a refusal is as right: with ``fail``, of any other type."""
+    try:
+        found = evolved_type(stored, produced, mode, keyed=keyed)
+    except NotAllowed as error:
+        raise Refused(f"{name}: {error}") from error
+    wanted = stored_type(produced)
+    return found, mode == "fail" and wanted not in (stored, "void")
+
+
+def stored_rows(batch: Batch, types: dict[str, str]) -> list[Row]:
+    """The batch's rows as the table holds them: its columns, under its names; NULL for what the batch lacks.
+
+    ``_action`` stays with them.
+    """
+    produced = {one.name.lower(): one for one in batch.columns}
+    rows = []
+    for row in batch.dicts:
+        kept = {"_action": row["_action"]} if "_action" in row else {}
+        for name, type_ in types.items():
+            there = produced.get(name.lower())
+            if there is None:
+                kept[name] = None
+                continue
+            try:
+                kept[name] = keep(row[there.name], there.type, type_)
+            except TooLarge as error:
+                raise Refused(f"{name}: {error}", by_spark=True) from error
+        rows.append(kept)
+    return rows
+
+
+def listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])

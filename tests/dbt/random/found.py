@@ -1,0 +1,101 @@
+"""What a table holds on Spark, in the form in which the oracle's tables are compared with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import timezone
+from typing import Any
+
+from tests.dbt.random.columns import Table
+from tests.dbt.random.fits import NotExact, TooLarge, keep
+from tests.dbt.random.project import Model
+from tests.dbt.random.values import Pairs, canonical
+
+SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
+Rows = Counter[Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a table holds: the types by names in small letters, and each row as often as it is there."""
+
+    types: dict[str, str]
+    rows: Rows
+
+    def describe(self, other: Found) -> str:
+        if self.types != other.types:
+            return f"columns {other.types}, expected {self.types}"
+        missing, more = self.rows - other.rows, other.rows - self.rows
+        return f"rows missing {in_order(missing)}, too many {in_order(more)}"
+
+
+def in_order(rows: Rows) -> list[Any]:
+    return sorted(rows.elements(), key=repr)
+
+
+def is_own(model: Model, name: str) -> bool:
+    return model.kind == "snapshot" and name in SNAPSHOT_COLUMNS
+
+
+def as_row(model: Model, values: dict[str, Any], types: dict[str, str]) -> Any:
+    own = {name.lower(): value for name, value in values.items() if is_own(model, name.lower())}
+    cells = sorted(
+        (name.lower(), canonical(value, types[name.lower()]))
+        for name, value in values.items()
+        if name.lower() not in own
+    )
+    if model.kind != "snapshot":
+        return tuple(cells)
+    return (*cells, own.get("dbt_is_deleted") == "True", own["dbt_valid_to"] is not None)
+
+
+def as_found(model: Model, table: Table) -> Found:
+    types = {name.lower(): one for name, one in table.types.items()}
+    rows: Rows = Counter()
+    for place, row in enumerate(table.rows):
+        cells = tuple(
+            sorted((name.lower(), canonical(value, types[name.lower()])) for name, value in row.items())
+        )
+        if model.kind == "snapshot":
+            rows[(*cells, place in table.deleted, place in table.ended)] += 1
+        else:
+            rows[cells] += 1
+    return Found(types, rows)
+
+
+def with_columns_of(before: Table, found: Found) -> Table | None:
+    """A table with other columns, and with its old rows in them; ``None`` where no run leaves that."""
+    names = {name.lower(): name for name in before.types}
+    types = {names.get(low, low): one for low, one in found.types.items()}
+    try:
+        rows = [
+            {
+                name: keep(row[name], before.types[name], one) if name in row else None
+                for name, one in types.items()
+            }
+            for row in before.rows
+        ]
+    except (NotExact, TooLarge):
+        return None
+    return replace(before, types=types, rows=rows)
+
+
+def plain(value: Any, data_type: Any) -> Any:
+    """A value that pyspark collected, as random values are."""
+    if value is None:
+        return None
+    kind = data_type.typeName()
+    if kind == "struct":
+        return {
+            one.name: plain(inner, one.dataType) for one, inner in zip(data_type.fields, value, strict=True)
+        }
+    if kind == "array":
+        return [plain(one, data_type.elementType) for one in value]
+    if kind == "map":
+        return Pairs(
+            (plain(one, data_type.keyType), plain(two, data_type.valueType)) for one, two in value.items()
+        )
+    if kind == "timestamp":
+        return value.astimezone(timezone.utc).replace(tzinfo=None)
+    return bytes(value) if kind == "binary" else value
