@@ -65,3 +65,5 @@ def test_rows_before_and_after_a_change_of_fields(
     columns = select_columns(keyed, 7, {7: {"c": ColumnThen(text(table))}})
     found = run(connection, f"SELECT {columns} FROM (SELECT {sql(old, table)} AS c)")
     assert found == read_as(old, after), "an old version, read with the fields of today"
+    found = run(connection, f"SELECT typeof(c) FROM (SELECT {columns} FROM (SELECT {sql(old, table)} AS c))")
+    assert found == run(connection, f"SELECT typeof(CAST(NULL AS {text(after)}))")
