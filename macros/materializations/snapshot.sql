@@ -40,7 +40,7 @@
       {{ get_create_table_as_sql(False, target_relation, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}
     {%- endcall -%}
   {%- else -%}
-    {%- set response = arctic__merge_snapshot(strategy, target_relation, snapshot_sql) -%}
+    {%- set response = arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
     {%- do store_result('main', response=response, agate_table=none) -%}
   {%- endif -%}
 
@@ -52,14 +52,14 @@
   {{ return({'relations': [target_relation]}) }}
 {%- endmaterialization %}
 
-{% macro arctic__merge_snapshot(strategy, target_relation, snapshot_sql) -%}
+{% macro arctic__merge_snapshot(strategy, target_relation, queried, snapshot_sql) -%}
   {%- set columns = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, columns, strategy) -%}
   {%- set rows_sql = snapshot_staging_table(strategy, snapshot_sql, target_relation) -%}
   {%- do check_time_data_types(rows_sql) -%}
   {%- set staged = make_temp_relation(this, '__dbt_tmp') -%}
   {%- call statement('stage') -%}
-    {{ arctic__create_temporary_view(staged, adapter.unique_rows(rows_sql, source_sql, model, queried)) }}
+    {{ arctic__create_temporary_view(staged, adapter.unique_rows(rows_sql, snapshot_sql, model, queried)) }}
   {%- endcall -%}
 
   {%- set not_stored = ['dbt_change_type', 'dbt_unique_key'] -%}
