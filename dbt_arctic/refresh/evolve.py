@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogColumn
-from dbt_arctic.errors import ConcurrentRun, SchemaChanged
+from dbt_arctic.errors import ConcurrentRun, SchemaChanged, StatementError
 from dbt_arctic.keyed import create
 from dbt_arctic.keyed.layout import partition_column
 from dbt_arctic.keyed.nested import field_ids
@@ -16,7 +16,8 @@ from dbt_arctic.refresh.batch import require_same_columns, require_storable
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.schema_change import changes_to_make, refuse_difference
-from dbt_arctic.refresh.side_columns import Sides
+from dbt_arctic.refresh.side_columns import Sides, changed_by_another
+from dbt_arctic.refresh.state import load_keyed
 from dbt_arctic.refresh.switch import show_again
 
 
@@ -52,7 +53,15 @@ def evolve(edge: Edge, config: KeyedConfig, table: KeyedTable, produced: tuple[C
         required=tuple(name for name in table.required if (name,) not in _removed(changes)),
     )
     require_storable(config, produced, target)
-    return _change(edge, config, table, target, changes)
+    try:
+        return _change(edge, config, table, target, changes)
+    except ConcurrentRun:
+        _mend(edge, config, table)
+        raise
+    except StatementError as error:
+        if not _mend(edge, config, table):
+            raise
+        raise changed_by_another(config.model, table) from error
 
 
 def _change(
@@ -111,6 +120,31 @@ def _put_right(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable
     found = replace(table, columns=columns, projected="")
     show_again(edge, found, before=table, where=config.model)
     return found
+
+
+def _mend(edge: Edge, config: KeyedConfig, table: KeyedTable) -> bool:
+    """After another run got in between: a statement of this one may have landed when that one had ended, and
+    nobody can read a plain view over sides that differ from it.
+
+    :returns: whether there was such a thing.
+    """
+    shown = load_keyed(edge.catalog, table.name)
+    if shown.generation != table.generation or shown.projected:
+        return False  # not ours any more, or read by its fields: the next run puts it right
+    sides = Sides(edge, config.model, shown)
+    types = shown.types
+    if all(
+        types.get(column.name, column.type) == column.type
+        for side in (shown.base, shown.change)
+        for column in sides.columns(side)
+    ):
+        return False
+    for side in (shown.base, shown.change):
+        missing = compare_columns(sides.columns(side), shown.columns).added
+        if nested := [(one.path, one.new) for one in missing if one.is_nested]:
+            sides.add(side, nested)
+    _put_right(edge, config, _project(edge, config, shown))
+    return True
 
 
 def _project(edge: Edge, config: KeyedConfig, table: KeyedTable) -> KeyedTable:

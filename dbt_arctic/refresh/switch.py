@@ -138,7 +138,14 @@ def show_again(
     text = last.comment if comment is None else comment
     mine = str(edge.new_txn())
     mark = {_ALTERED + mine: json.dumps([_names_and_types(table.columns), table.required])}
-    _publish(edge, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
+    try:
+        _publish(edge, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
+    except StatementError as error:
+        now = look(edge, table.name)
+        if (now.columns, now.projected) == (last.columns, last.projected):
+            raise
+        # Fields that this one names are gone by now.
+        raise _altered(table, where) from error
     if table.previous is not None:
         found = as_generation(edge.catalog, table, table.previous)
         if edge.catalog.load_table(found.base.schema, found.base.identifier) is None:
