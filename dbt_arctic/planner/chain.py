@@ -134,7 +134,7 @@ def changed_rows(node: Node, facts: Facts) -> Count:
     match node:
         case Scan():
             known = facts.of(node).changed_rows
-            return Count(known) if known >= 0 else UNKNOWN
+            return UNKNOWN if known is None else Count(known)
         case Project() | Filter():
             by_itself = any(facts.changed(one.plan) for one in node.subqueries) or (
                 facts.time_moved and has_moved(node)

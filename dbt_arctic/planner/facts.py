@@ -12,7 +12,7 @@ from dbt_arctic.planner.moment import before, has_moved
 @dataclass(frozen=True)
 class UpstreamFacts:
     """:param key: the columns that identify a row, as stored; empty where none are known.
-    :param rows: about how many, 0 where it is not known. :param changed_rows: of these, -1 likewise.
+    :param rows: about how many, 0 where it is not known. :param changed_rows: of these; ``None``: not known.
     :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
     :param logged: whether a log tells what changed; else two states are compared to find it.
     :param signed: whether one read gives the rows of both states that changed, with their signs.
@@ -21,7 +21,7 @@ class UpstreamFacts:
     changed: bool
     key: tuple[str, ...] = ()
     rows: int = 0
-    changed_rows: int = -1
+    changed_rows: int | None = None
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     logged: bool = True
     signed: bool = False
@@ -32,12 +32,16 @@ class Facts:
     """Facts of every upstream, by the name that scans give it.
 
     :param time_moved: whether the query asks for the time, and it is another one than at the last refresh.
-    :param result_rows: that the query had at its last refresh, -1 where nobody knows.
+    :param result_rows: that the query had at its last refresh; ``None``: not known.
     """
 
     upstreams: Mapping[str, UpstreamFacts]
     time_moved: bool = False
-    result_rows: int = -1
+    result_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        counts = (self.result_rows, *(one.changed_rows for one in self.upstreams.values()))
+        assert all(count is None or count >= 0 for count in counts), "what is not known is None"
 
     def of(self, scan: Scan) -> UpstreamFacts:
         return self.upstreams[scan.source]

@@ -140,7 +140,7 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
     renamed = tuple((f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key))
     each = tuple((name, column(name)) for name, _ in renamed)
     keys: Node = Aggregate(Scan(lookup.source, "k", renamed, "keys"), each)
-    if 0 <= changed.changed_rows <= _FEW:
+    if changed.changed_rows is not None and changed.changed_rows <= _FEW:
         keys = Project(keys, each, broadcast=True)
     met = tuple(exp.EQ(this=column(stored), expression=column(name)) for name, stored in renamed)
     is_old = exp.Is(this=column(renamed[0][0]), expression=exp.Null())

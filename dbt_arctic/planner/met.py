@@ -201,8 +201,9 @@ def are_few(upstream: UpstreamFacts, keys: Sequence[tuple[UpstreamFacts, str]]) 
         each = upstream.rows / min(owners) if owners and upstream.rows else _EVEN + 1
     else:
         each = 1
-    counts = [upstream.changed_rows, *(one.changed_rows for one, _ in keys)]
-    if each > _EVEN or min(counts) < 0 or sum(counts) > _FEW:
+    every = [upstream.changed_rows, *(one.changed_rows for one, _ in keys)]
+    counts = [count for count in every if count is not None]
+    if each > _EVEN or len(counts) < len(every) or sum(counts) > _FEW:
         return False
     return sum(counts) * max(1, each) <= _MOST
 

@@ -142,7 +142,8 @@ def plan_auto(
     incremental = None
     try:
         query = understood(reading, columns)
-        facts = replace(_facts(reading), result_rows=stored_rows(catalog, table))
+        stored = stored_rows(catalog, table)
+        facts = replace(_facts(reading), result_rows=None if stored < 0 else stored)
         shared = shared_values(query.node, facts)
         query = replace(query, node=with_known(query.node, facts, values))
         # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.

@@ -330,7 +330,7 @@ def facts_of(upstream: Upstream) -> UpstreamFacts:
         upstream.changed,
         upstream.key,
         max(upstream.rows, 0),
-        upstream.changed_rows,
+        None if upstream.changed_rows < 0 else upstream.changed_rows,
         upstream.ranges,
         logged=upstream.logged,
         signed="signed" in upstream.states,

@@ -70,7 +70,7 @@ def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
     is_same = not database.rows(f"SELECT * FROM `{STATE}@changed` LIMIT 1")
-    kept = UpstreamFacts(not is_same, made.key, rows=10, changed_rows=-1)
+    kept = UpstreamFacts(not is_same, made.key, rows=10)
     facts = Facts({**ready.facts.upstreams, STATE: kept})
     verdict = compare(database, replace(ready, query=query, facts=facts), InDuckDB())
     return replace(verdict, met=verdict.met | own.met | {*OPERATORS})

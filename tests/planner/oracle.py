@@ -196,7 +196,7 @@ def facts_of(old: Tables, new: Tables) -> Facts:
         keys = [key for key in changed if key is not None] if KEYS[table] else []
         bounds = {KEYS[table][0]: (str(min(keys)), str(max(keys)))} if keys else {}
         rows = dice.choice((0, len(new[table]), 1_000 * len(new[table])))
-        said = dice.choice((-1, len(changed), 10_000_000)) if changed else 0
+        said = dice.choice((None, len(changed), 10_000_000)) if changed else 0
         found[table] = UpstreamFacts(
             bool(changed),
             KEYS[table],
@@ -207,7 +207,7 @@ def facts_of(old: Tables, new: Tables) -> Facts:
             signed=table == "b",
         )
     # A result of few rows, or one that nobody knows.
-    return Facts(found, result_rows=dice.choice((-1, 0)))
+    return Facts(found, result_rows=dice.choice((None, 0)))
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,9 @@ def test_what_an_unchanged_subquery_leaves_out_is_not_touched(data: duckdb.DuckD
         assert ("forest" in affected_sql(plan, InDuckDB())) == is_asked
 
 
-@pytest.mark.parametrize(("kept", "is_asked"), [(100, True), (100_000, False), (-1, False)])
+@pytest.mark.parametrize(("kept", "is_asked"), [(100, True), (100_000, False), (None, False)])
 def test_lines_of_other_parts_touch_no_small_state(
-    data: duckdb.DuckDBPyConnection, kept: int, is_asked: bool
+    data: duckdb.DuckDBPyConnection, kept: int | None, is_asked: bool
 ) -> None:
     """Of all lines that have changed, the state of q17 is about those of the parts of one brand."""
     schemas, tables = tpch_data.schemas(data), tpch_data.TABLE_KEYS

@@ -131,7 +131,7 @@ def test_other_columns_and_rows_say_nothing() -> None:
         {"orders": replace(FACTS.upstreams["orders"], logged=False)},
         {"lines": replace(FACTS.upstreams["lines"], logged=False)},
         {"lines": replace(FACTS.upstreams["lines"], changed=False)},
-        {"orders": replace(FACTS.upstreams["orders"], changed_rows=-1)},
+        {"orders": replace(FACTS.upstreams["orders"], changed_rows=None)},
         {"orders": replace(FACTS.upstreams["orders"], changed_rows=2_000_000)},
         {"orders": replace(FACTS.upstreams["orders"], rows=1_000)},
         {"orders": replace(FACTS.upstreams["orders"], rows=0)},

@@ -69,8 +69,8 @@ def _leaves_few(node: Join, facts: Facts) -> bool:
     """Whether most changed rows of the left side have nothing to do with a result that has fewer rows: they
     meet none of those that the right side chooses.
     """
-    changed = max((facts.of(scan).changed_rows for scan in scans(node.left)), default=-1)
-    few = 0 <= facts.result_rows * _MANY < changed
+    changed = max((facts.of(scan).changed_rows or 0 for scan in scans(node.left)), default=0)
+    few = facts.result_rows is not None and facts.result_rows * _MANY < changed
     return few and filters(node.right) and not facts.changed(node.right)
 
 
