@@ -58,7 +58,7 @@ def unique_rows(
     return (
         f"SELECT *\nFROM (\n{rows}\n) AS arctic_rows\nWHERE (\n"
         f"  SELECT CASE WHEN count(*) = 0 THEN true ELSE {error} END\n  FROM (\n"
-        f"    SELECT first(to_json(named_struct({shown}))) AS shown\n"
+        f"    SELECT first(to_json(named_struct({shown}), map('ignoreNullFields', 'false'))) AS shown\n"
         f"    FROM (\n{source}\n) AS arctic_source\n"
         f"    GROUP BY {key_expression(unique_key, columns)}\n    HAVING count(*) > 1\n    LIMIT 3\n"
         "  ) AS arctic_repeated\n)"
