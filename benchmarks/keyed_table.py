@@ -31,8 +31,8 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.upsert import upsert
+from dbt_arctic.store.context import Context
 
 COLUMNS = "id, customer, status, price, quantity, ordered_on, comment"
 
@@ -63,7 +63,7 @@ class Bench:
         self.connection = SessionEngine(settings).connect()
         self.catalog = EmbeddedCatalog("lake", str(folder))
         self.buckets = buckets
-        self.edge = Edge(self.catalog, self.run, self.connection.query_schema, self.query)
+        self.edge = Context(self.catalog, self.run, self.connection.query_schema, self.query)
         self.seconds: dict[str, list[float]] = {}
 
     def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:

@@ -31,10 +31,10 @@ from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings, Trigger
 from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.look import Seen, look
+from dbt_arctic.maintenance.overview import Seen, look
 from dbt_arctic.refresh.build import build_generation
-from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.upsert import upsert
+from dbt_arctic.store.context import Context
 
 ROUND_MS = 15 * 60 * 1000
 WARM_UP = 5
@@ -116,7 +116,7 @@ def measure(
     }, told
 
 
-def seen_now(bench: Bench, edge: Edge, name: Name, trigger: Trigger) -> Seen:
+def seen_now(bench: Bench, edge: Context, name: Name, trigger: Trigger) -> Seen:
     settings = CompactionSettings(trigger=trigger)
     (seen,) = look(bench.catalog, "lake", ["bench"], edge.now_ms(), lambda *_: settings, frozenset([name]))
     return seen

@@ -16,18 +16,18 @@ from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.run import run_operations
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
-from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.maintenance.look import look
+from dbt_arctic.maintenance.overview import look
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.pull import plan_pull
-from dbt_arctic.refresh.shared_rows import SharedRows
 from dbt_arctic.refresh.upsert import upsert
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.row_cache import SharedRows
 
 CATALOG = "lake"
 ROUND_MS = 15 * 60 * 1000
@@ -56,7 +56,7 @@ class Arctic(Peer):
         self.connection = self._given or self._connect(warehouse)
         self.spark = self.connection.session
         self.catalog = EmbeddedCatalog(CATALOG, self.connection.settings.warehouse)
-        self.edge = Edge(
+        self.edge = Context(
             self.catalog,
             self._run,
             self.connection.query_schema,

@@ -29,11 +29,11 @@ from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.models import Model
 from benchmarks.tpch.report import as_json, last_line, print_table
+from dbt_arctic.auto import nested_view
+from dbt_arctic.auto.auxiliary_tables import state_name
 from dbt_arctic.compaction.major import compact_major
-from dbt_arctic.refresh import auto_inside
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.state import find_keyed
-from dbt_arctic.refresh.state_tables import state_name
+from dbt_arctic.store.state import find_keyed
 from tests.planner import tpch_data
 
 SMALL = {
@@ -104,7 +104,7 @@ def main() -> int:
     conf = SMALL if given.scale < 0.1 and not timing else {}
     if given.scale < 1:
         # What large tables get is tried on small ones.
-        auto_inside.WORTH_ROWS = 1
+        nested_view.WORTH_ROWS = 1
     try:
         generate(folder / f"scale-{given.scale:g}", given.scale)
         lake = Lake.open(

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.tpch.lake import Lake
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.store.state import find_keyed
 
 KEYS: dict[str, tuple[str, ...]] = {
     "lineitem": ("l_orderkey", "l_linenumber"),

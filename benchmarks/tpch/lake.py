@@ -13,12 +13,12 @@ from typing import Any
 
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
+from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.engine.settings import SparkSettings
-from dbt_arctic.engine.tuned import tuned
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Alongside, Edge
-from dbt_arctic.refresh.shared_rows import SharedRows
+from dbt_arctic.store.context import Alongside, Context
+from dbt_arctic.store.row_cache import SharedRows
 
 SCHEMA = "tpch"
 
@@ -32,7 +32,7 @@ class Lake:
         self, connection: SessionConnection, catalog: EmbeddedCatalog, cores: int | None, schema: str = SCHEMA
     ) -> None:
         self.connection, self.catalog, self.schema = connection, catalog, schema
-        self.edge = Edge(
+        self.edge = Context(
             self.catalog,
             self._run,
             self.connection.query_schema,

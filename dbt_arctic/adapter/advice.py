@@ -12,11 +12,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+from dbt_arctic.auto.advice import Advice, advise
+from dbt_arctic.auto.inputs import Reading, read
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto_advice import Advice, advise
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.reading import Reading, read
 
 
 def is_automatic(config: Mapping[str, Any]) -> bool:

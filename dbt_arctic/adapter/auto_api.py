@@ -11,25 +11,25 @@ from dbt.adapters.base.meta import available
 from dbt.adapters.events.logging import AdapterLogger
 from dbt.flags import get_flags
 
-from dbt_arctic.adapter import elsewhere
+from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.advice import advice_for, is_automatic, told
 from dbt_arctic.adapter.connections import ArcticResponse, AutoResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
-from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
+from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.refresh.edge import Alongside, Outcome
-from dbt_arctic.refresh.reading import Reading
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.store.context import Alongside, Outcome
+from dbt_arctic.store.state import find_keyed
 
 _log = AdapterLogger("Arctic")
 
@@ -137,7 +137,7 @@ class AutoApi(ModelApi):
 
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         config, sql = parse_config(model["name"], model["config"]), without_end(sql)
-        if elsewhere.current() is not None:
+        if other_schema.current() is not None:
             # A check is after what is refreshed incrementally, even where a full refresh would be faster.
             config = replace(config, full_refresh_above=1.0)
         contract = read_contract(model, config.unique_key)

@@ -79,7 +79,10 @@ class CheckRuns:
             reset_adapters()  # type: ignore[no-untyped-call]
 
     def _succeeded(self, command: str, outcome: Any) -> Any:
-        """:raises ConfigError: dbt failed before it had anything to run."""
+        """The outcome of a dbt command that ran its nodes.
+
+        :raises ConfigError: dbt failed before it had anything to run.
+        """
         if not outcome.success:
             raise ConfigError(
                 f"dbt {command} failed on the copy",

@@ -19,8 +19,8 @@ from dbt_arctic.adapter.churning import Churned, change, copied, loaded, pulled,
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
 from dbt_arctic.adapter.declared_tests import Declared, declared_tests
-from dbt_arctic.adapter.elsewhere import Elsewhere, elsewhere
 from dbt_arctic.adapter.operator import Operator
+from dbt_arctic.adapter.other_schema import Elsewhere, elsewhere
 from dbt_arctic.adapter.project import Target
 from dbt_arctic.errors import ArcticError, ConfigError
 from dbt_arctic.keyed.churn import gone, waiting
@@ -50,7 +50,9 @@ class Checks:
 
 
 def check_project(operator: Operator, target: Target, checks: Checks, tell: Callable[[str], None]) -> Checked:
-    """:raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
+    """Build a copy of the selection, change its sources at random, refresh, and compare with full refreshes.
+
+    :raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
     fails before it runs anything.
     """
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"

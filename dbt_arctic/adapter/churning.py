@@ -27,7 +27,7 @@ from dbt_arctic.keyed.churn import (
     waiting,
 )
 from dbt_arctic.keyed.names import Name, quote
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.store.state import find_keyed
 
 _MOST_COLUMNS = 8
 """Of which it is tried whether some of them together are a key."""

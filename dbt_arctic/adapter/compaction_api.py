@@ -12,17 +12,17 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.compaction.kept import longest_history
+from dbt_arctic.auto.auxiliary_tables import find_state
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
+from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.run import FAILED, Done, run_operations, trim_when_due
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.maintenance.look import look
+from dbt_arctic.maintenance.overview import look
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
-from dbt_arctic.refresh.duration import parse_duration
-from dbt_arctic.refresh.state import find_keyed
-from dbt_arctic.refresh.state_tables import find_state
+from dbt_arctic.store.duration import parse_duration
+from dbt_arctic.store.state import find_keyed
 
 DEFAULT_BUDGET_S = 300
 

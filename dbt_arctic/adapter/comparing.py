@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.meaning import statements_of_session, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
+from dbt_arctic.adapter.result_inputs import statements_of_session, time_of_invocation
+from dbt_arctic.auto.advice import left_open
+from dbt_arctic.auto.inputs import Reading, pinned_text, read
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.differences import TOLERANCES, differing_keys, differing_rows
 from dbt_arctic.keyed.names import Name, quote_all
+from dbt_arctic.planner.properties.nondeterministic_columns import Undetermined
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.undetermined import Undetermined
-from dbt_arctic.refresh.auto_advice import left_open
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.reading import Reading, pinned_text, read
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.state import load_keyed
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 Columns = Sequence[tuple[str, str]]
@@ -33,7 +33,9 @@ Columns = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Compared:
-    """:param differing: rows that differ where they must not.
+    """The result of comparing an automatic model with its full query.
+
+    :param differing: rows that differ where they must not.
     :param open: rows that differ in what is left out. :param why: what that is, and why.
     :param not_compared: why nothing was compared.
     """

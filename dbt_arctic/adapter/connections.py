@@ -17,7 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
-from dbt_arctic.adapter.shown import table_value
+from dbt_arctic.adapter.show import table_value
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.api import Cursor, Engine
 from dbt_arctic.engine.lexer import split_statements

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_arctic.adapter import elsewhere
+from dbt_arctic.adapter import other_schema
 from dbt_arctic.engine.connect_settings import (
     DEFAULT_PORT,
     DEFAULT_TIMEOUT_S,
@@ -73,7 +73,7 @@ class ArcticCredentials(Credentials):
     _ALIASES: ClassVar[dict[str, str]] = {"catalog": "database"}
 
     def __post_init__(self) -> None:
-        place = elsewhere.current()
+        place = other_schema.current()
         if place is not None:
             self.schema = place.schema
         try:

@@ -21,7 +21,10 @@ def is_schema_of(schema: str, own: str) -> bool:
 
 
 def refuse_model(model: Mapping[str, Any], ours: str) -> None:
-    """:raises ConfigError: the node is to be written to another catalog: what is there could not be known."""
+    """Refuse a node that is to be written to another catalog.
+
+    :raises ConfigError: the node is to be written to another catalog: what is there could not be known.
+    """
     if not is_of(model.get("database"), ours):
         raise ConfigError(
             f"{model['name']} is of the catalog {model['database']}",
@@ -32,7 +35,10 @@ def refuse_model(model: Mapping[str, Any], ours: str) -> None:
 
 
 def refuse_reserved_name(model: Mapping[str, Any]) -> None:
-    """:raises ConfigError: the relation would have the name of a keyed table's base or change table."""
+    """Refuse a relation with the name of a base or change table.
+
+    :raises ConfigError: the relation would have the name of a keyed table's base or change table.
+    """
     root = side_root(str(model.get("alias") or model["name"]))
     if root is not None:
         raise ConfigError(
@@ -45,7 +51,10 @@ def refuse_reserved_name(model: Mapping[str, Any]) -> None:
 
 
 def refuse_reading(name: Name, ours: str) -> None:
-    """:raises ConfigError: versions of a relation are asked for that is in another catalog."""
+    """Refuse to read versions of a relation in another catalog.
+
+    :raises ConfigError: versions of a relation are asked for that is in another catalog.
+    """
     if not is_of(name.catalog, ours):
         raise ConfigError(
             f"{name} is in another catalog than the profile's, {ours}",

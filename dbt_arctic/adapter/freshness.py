@@ -14,7 +14,7 @@ from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.modified import last_modified_ms
+from dbt_arctic.refresh.freshness import last_modified_ms
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.keyed_api import KeyedApi as _Base

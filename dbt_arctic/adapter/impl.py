@@ -16,7 +16,7 @@ from dbt.adapters.sql.impl import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
-from dbt_arctic.adapter import elsewhere
+from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.auto_api import AutoApi
 from dbt_arctic.adapter.clone_api import CloneApi
 from dbt_arctic.adapter.column import ArcticColumn, schema_changes
@@ -41,7 +41,7 @@ from dbt_arctic.keyed.layout import partition_field
 from dbt_arctic.keyed.names import literal, quote
 from dbt_arctic.keyed.table import is_keyed, side_root
 from dbt_arctic.refresh.clone import is_clone
-from dbt_arctic.refresh.properties import TABLE_DEFAULTS, given
+from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, given
 
 if TYPE_CHECKING:
     import agate
@@ -184,7 +184,10 @@ class ArcticAdapter(
 
     @available.parse(lambda *a, **k: None)
     def refuse_function(self, model: Mapping[str, Any]) -> None:
-        """:raises ConfigError: always; nothing that Spark could keep is a dbt function."""
+        """Refuse a dbt function, which Spark cannot store.
+
+        :raises ConfigError: always; nothing that Spark could keep is a dbt function.
+        """
         with as_dbt_errors():
             raise ConfigError(
                 f"the function {model['name']} cannot be created",
@@ -209,7 +212,7 @@ class ArcticAdapter(
     @available.parse_none
     def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
         """As dbt's own. On a copy of the project, a source that is looked up by its name is its copy."""
-        place = elsewhere.current()
+        place = other_schema.current()
         if place is not None and is_of(database, self.config.credentials.database):
             schema = place.schema_of(schema or "", identifier or "")
         found: BaseRelation | None = super().get_relation(database, schema, identifier)

@@ -16,7 +16,6 @@ from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.contracts.relation import RelationType
 from dbt_common.invocation import get_invocation_id
 
-from dbt_arctic.adapter.beside import connection_beside
 from dbt_arctic.adapter.connections import ArcticConnectionManager, ArcticResponse
 from dbt_arctic.adapter.constraints import ordered_select, read_contract, warn_of_ignored
 from dbt_arctic.adapter.databases import refuse_model, refuse_reading, refuse_reserved_name
@@ -26,27 +25,28 @@ from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
+from dbt_arctic.adapter.second_connection import connection_beside
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
+from dbt_arctic.auto.auxiliary_tables import drop_lost_state
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
-from dbt_arctic.engine.tuned import tuned
+from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.keyed import create, read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.maintenance.adopt import finish_adoption
-from dbt_arctic.refresh import build, clone, plain, pull, swaps
+from dbt_arctic.refresh import build, clone, plain, pull, replacement
 from dbt_arctic.refresh.config import OWN_SETTINGS, choose_strategy, parse_config, reject_misspelled
-from dbt_arctic.refresh.consumption import Consumption, last_consumed, last_read
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.interval import batch_interval, refuse_pull
+from dbt_arctic.refresh.event_time import batch_interval, refuse_pull
 from dbt_arctic.refresh.run import write_rows
-from dbt_arctic.refresh.shared_rows import SharedRows
-from dbt_arctic.refresh.state import find_keyed, load_change, load_keyed
-from dbt_arctic.refresh.state_tables import drop_lost_state
+from dbt_arctic.store.consumption import Consumption, last_consumed, last_read
+from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.row_cache import SharedRows
+from dbt_arctic.store.state import find_keyed, load_change, load_keyed
 
 if TYPE_CHECKING:
     from dbt.adapters.sql.impl import SQLAdapter as _Base
@@ -76,8 +76,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 self._catalog = choose_catalog(self.config.credentials, project_root, self._rows)
             return self._catalog
 
-    def edge(self, run_id: str = "") -> Edge:
-        return Edge(
+    def edge(self, run_id: str = "") -> Context:
+        return Context(
             self.catalog,
             self._run,
             self._schema,
@@ -278,7 +278,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             self._drop_state(edge, table)
             build.drop_side_tables(edge, table)
 
-    def _drop_state(self, edge: Edge, table: KeyedTable) -> None:
+    def _drop_state(self, edge: Context, table: KeyedTable) -> None:
         # A swap may have renamed the table before it goes. What has its name by then keeps its own state.
         shown = find_keyed(self.catalog, table.made_as)
         if shown is None or shown.generation == table.generation:
@@ -296,13 +296,13 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     def relation_kind(self, relation: ArcticRelation) -> str | None:
         """What is stored under a name now: ``table``, ``view``, ``keyed``, ``clone`` or ``None``."""
         with as_dbt_errors():
-            return swaps.kind_of(self.catalog, relation.name_parts)
+            return replacement.kind_of(self.catalog, relation.name_parts)
 
     @available.parse(lambda *a, **k: None)
     def standing_kind(self, relation: ArcticRelation) -> str | None:
         """The same, as it is once the run has put right what an interrupted swap left."""
         with as_dbt_errors():
-            return swaps.kind_of(self.catalog, swaps.standing(self.catalog, relation.name_parts))
+            return replacement.kind_of(self.catalog, replacement.standing(self.catalog, relation.name_parts))
 
     @available.parse(lambda *a, **k: None)
     def finish_adoption(self, relation: ArcticRelation) -> None:
@@ -321,7 +321,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                     identifier=entry.name,
                     type=RelationType.Table if entry.kind == "table" else RelationType.View,
                 )
-                for entry in swaps.set_aside(self.catalog, relation.name_parts)
+                for entry in replacement.set_aside(self.catalog, relation.name_parts)
             ]
 
     @available.parse(lambda *a, **k: "")
@@ -354,7 +354,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         return pulls
 
     def _consumed(self, name: Name) -> dict[str, Consumed]:
-        target = clone.origin(self.catalog, swaps.standing(self.catalog, name))
+        target = clone.origin(self.catalog, replacement.standing(self.catalog, name))
         table = find_keyed(self.catalog, target)
         if table is not None:
             return last_consumed(load_change(self.catalog, table).history(), name.identifier)

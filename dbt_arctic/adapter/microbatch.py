@@ -21,7 +21,7 @@ from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.refresh import microbatch
 from dbt_arctic.refresh.config import writes_keyed
-from dbt_arctic.refresh.interval import batch_interval, filtered_upstreams, refuse_local_time
+from dbt_arctic.refresh.event_time import batch_interval, filtered_upstreams, refuse_local_time
 from dbt_arctic.refresh.plain import PlainWrite
 
 if TYPE_CHECKING:

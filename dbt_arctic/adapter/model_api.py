@@ -27,13 +27,13 @@ from dbt_arctic.adapter.double_quotes import names_in_double_quotes
 from dbt_arctic.adapter.grants import refuse_grants
 from dbt_arctic.adapter.keyed_api import KeyedApi
 from dbt_arctic.adapter.relation import ArcticRelation
-from dbt_arctic.adapter.shown import shown_columns
+from dbt_arctic.adapter.show import shown_columns
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.engine.lexer import split_header, split_statements, without_end
 from dbt_arctic.errors import ConfigError, NameInDoubleQuotes, StatementError
 from dbt_arctic.keyed.table import is_keyed
+from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import KEYED_STRATEGIES, choose_strategy
-from dbt_arctic.refresh.docs import describe
 
 DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
 
@@ -66,7 +66,9 @@ class ModelApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
-        """:raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.
+        """Refuse to replace a relation of the other form where the model is never to be rebuilt.
+
+        :raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.
 
         :param kind: what stands under its name, as ``relation_kind`` tells.
         """
@@ -155,7 +157,10 @@ class ModelApi(KeyedApi):
             return contract_mismatch(declared, self._schema(without_end(sql)), keyed)
 
     def _refuse_types(self, model: Mapping[str, Any]) -> None:
-        """:raises ConfigError: the contract names a type that Spark does not know."""
+        """Refuse types in a contract that Spark does not know.
+
+        :raises ConfigError: the contract names a type that Spark does not know.
+        """
         for column in model["columns"].values():
             try:
                 self._schema(f"SELECT CAST(NULL AS {column['data_type']}) AS a")

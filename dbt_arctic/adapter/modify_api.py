@@ -11,8 +11,8 @@ from dbt_common.invocation import get_invocation_id
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.planner.modification import parse_modification
-from dbt_arctic.refresh.modify import modify
+from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.parse_dml import parse_modification
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.keyed_api import KeyedApi as _Base

@@ -18,10 +18,10 @@ from typing import Any
 from dbt_arctic.adapter.databases import is_schema_of
 from dbt_arctic.adapter.engines import choose_catalog, choose_engine
 from dbt_arctic.adapter.project import Target
-from dbt_arctic.adapter.shown import table_value
+from dbt_arctic.adapter.show import table_value
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.files import local_path
-from dbt_arctic.compaction.kept import longest_history
+from dbt_arctic.compaction.retention import longest_history
 from dbt_arctic.compaction.settings import CompactionSettings, parse_settings
 from dbt_arctic.engine import warehouse
 from dbt_arctic.engine.api import ColumnInfo, Connection, Cursor, Engine
@@ -30,7 +30,7 @@ from dbt_arctic.keyed.data_type import parse_type
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import TABLE as OPERATIONS
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 
 
 class Operator:
@@ -45,7 +45,7 @@ class Operator:
         self._connection: Connection | None = None
         root = str(target.project_root)
         self.catalog: CatalogReader = choose_catalog(target.credentials, root, self.query)
-        self.edge = Edge(
+        self.edge = Context(
             catalog=self.catalog,
             run=self._run,
             query_schema=self._schema,

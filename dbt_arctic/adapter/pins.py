@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh.upstreams import Upstream, look_at
 
 
 @dataclass(frozen=True)

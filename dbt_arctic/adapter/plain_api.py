@@ -29,8 +29,8 @@ from dbt_arctic.refresh.plain_config import (
     check_partitions,
     parse_plain,
 )
-from dbt_arctic.refresh.properties import TABLE_DEFAULTS, apply_properties
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.refresh.table_properties import TABLE_DEFAULTS, apply_properties
+from dbt_arctic.store.state import find_keyed
 
 
 class PlainApi(KeyedApi):

@@ -16,22 +16,24 @@ from dbt.cli.main import dbtRunner
 
 from dbt_arctic.adapter.advice import advice_for, is_automatic
 from dbt_arctic.adapter.constraints import ordered_select, read_contract
-from dbt_arctic.adapter.meaning import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
+from dbt_arctic.auto.advice import Advice
+from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.plan_model import plan_refresh
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.auto_advice import Advice
-from dbt_arctic.refresh.auto_model import plan_refresh
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.plans import RefreshPlan
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """:param is_asked_for: that it is built anew by each run, by ``full_refresh`` in its config.
+    """The refresh plan of one model, with what is known of the model itself.
+
+    :param is_asked_for: that it is built anew by each run, by ``full_refresh`` in its config.
     :param before: models of the same selection that this one reads, and that may change it first.
     :param advice: what stands in the way of incremental refreshes, with lines of the model's file.
     """

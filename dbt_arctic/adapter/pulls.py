@@ -39,7 +39,9 @@ class ModelPulls:
     def add(
         self, model: str, expected: Mapping[str, Consumed], pull: Pull, since: Consumed | None = None
     ) -> None:
-        """:param expected: as ``begun_from`` tells, where it tells anything.
+        """Record that a model pulls from an upstream.
+
+        :param expected: as ``begun_from`` tells, where it tells anything.
         :param since: what the model has consumed of that upstream; ``None`` where it has read nothing of it.
         """
         self._pulls.setdefault(model, []).append(pull)
@@ -67,7 +69,10 @@ class ModelPulls:
         return self._expected.get(model, {})
 
     def require_everything(self, model: str, where: str) -> None:
-        """:raises ConcurrentRun: the model's SQL is that of changes, and its table is to be built of it."""
+        """Refuse to build a table from SQL that selects changes only.
+
+        :raises ConcurrentRun: the model's SQL is that of changes, and its table is to be built of it.
+        """
         if self.expected(model):
             raise ConcurrentRun(
                 "the table is gone that the model was compiled to bring up to date",
@@ -77,7 +82,9 @@ class ModelPulls:
             )
 
     def require_same_upstreams(self, model: str, where: str) -> None:
-        """:raises ConfigError: the model pulls from one table in place of another: it has read nothing yet of
+        """Refuse a model that pulls from another table than its own table has consumed.
+
+        :raises ConfigError: the model pulls from one table in place of another: it has read nothing yet of
         all that it pulls. What it has of that one stays, and of the other it would only get what is there.
         """
         pulls, since = self._pulls.get(model, []), self._since.get(model, [])

@@ -125,7 +125,10 @@ def view_name(model: Mapping[str, Any]) -> str:
 
 
 def check_config(model: str, config: Mapping[str, Any]) -> None:
-    """:raises ConfigError: a setting asks for what a Python model does not do here."""
+    """Refuse settings that have no effect on a Python model.
+
+    :raises ConfigError: a setting asks for what a Python model does not do here.
+    """
     method = config.get("submission_method") or SUBMISSION_METHOD
     if method != SUBMISSION_METHOD:
         raise ConfigError(
@@ -194,7 +197,10 @@ def run_code(path: str, code: str, session: Any, last_line: int) -> Any:
 
 
 def keep_frame(path: str, session: Any, view: str, frame: Any) -> None:
-    """:raises PythonModelFailed: Spark cannot take what the model returned."""
+    """Make the data frame that a Python model returned readable for SQL.
+
+    :raises PythonModelFailed: Spark cannot take what the model returned.
+    """
     try:
         register_frame(session, view, frame, path)
     except ArcticError:

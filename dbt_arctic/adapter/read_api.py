@@ -10,7 +10,7 @@ from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.keyed import read
 from dbt_arctic.maintenance import versions
 from dbt_arctic.refresh import pull
-from dbt_arctic.refresh.state import current_version, load_keyed
+from dbt_arctic.store.state import current_version, load_keyed
 
 
 class ReadApi(KeyedApi):

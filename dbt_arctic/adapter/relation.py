@@ -8,7 +8,7 @@ from typing import Any
 from dbt.adapters.base.relation import BaseRelation, EventTimeFilter
 from dbt.adapters.contracts.relation import Policy, RelationType
 
-from dbt_arctic.adapter import elsewhere
+from dbt_arctic.adapter import other_schema
 from dbt_arctic.adapter.pins import current
 from dbt_arctic.keyed.names import Name, quote
 
@@ -61,7 +61,7 @@ class ArcticRelation(BaseRelation):
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> ArcticRelation:
         """As dbt's own. Only ``ref()`` and ``source()`` say how many rows may be read (``limit``)."""
         made = super().create_from(quoting, relation_config, **kwargs)
-        place = elsewhere.current()
+        place = other_schema.current()
         if place is not None and getattr(relation_config, "resource_type", None) == "source":
             schema = place.schema_of(made.schema or "", made.identifier or "")
             made = made.replace(path=made.path.replace(schema=schema))

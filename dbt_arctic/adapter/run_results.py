@@ -33,7 +33,10 @@ class Refresh:
 
 @dataclass(frozen=True)
 class RunResults:
-    """:param command: dbt's, for instance ``run``. :param at: when it ended, as dbt wrote it (UTC)."""
+    """The artifact ``run_results.json`` of an earlier invocation.
+
+    :param command: dbt's, for instance ``run``. :param at: when it ended, as dbt wrote it (UTC).
+    """
 
     command: str
     at: str

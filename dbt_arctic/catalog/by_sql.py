@@ -295,7 +295,10 @@ def _as_stored(bound: Any) -> Any:
 
 
 def _refuse_hidden(relation: str, properties: Mapping[str, str]) -> None:
-    """:raises CatalogUnavailable: Spark hides a property that the meaning of a table hangs on."""
+    """Refuse a table whose properties Spark hides.
+
+    :raises CatalogUnavailable: Spark hides a property that the meaning of a table hangs on.
+    """
     ours = {key: value for key, value in properties.items() if key.startswith("arctic.")}
     hidden = sorted(key for key, value in ours.items() if value == _HIDDEN)
     if hidden:

@@ -26,7 +26,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Chart:
-    """:param legend: names with their colours; empty where there is one only."""
+    """One chart of the report.
+
+    :param legend: names with their colours; empty where there is one only.
+    """
 
     title: str
     told: str
@@ -47,7 +50,10 @@ class Artist:
     _colours: dict[str, str] = field(default_factory=dict)
 
     def lines(self, title: str, told: str, rows: Sequence[Row], *, format: str, steps: bool = True) -> Chart:
-        """:param steps: a value holds until the next one; otherwise it changes evenly. ``None`` is a gap."""
+        """Add a line chart.
+
+        :param steps: a value holds until the next one; otherwise it changes evenly. ``None`` is a gap.
+        """
         interpolate = "step-after" if steps else "linear"
         mark = {"type": "line", "interpolate": interpolate, "strokeWidth": 2, "clip": True}
         return self._chart(title, told, rows, mark, x=self._time(), y=_number(format))

@@ -19,7 +19,7 @@ from dbt_arctic.cli.status import look_at
 from dbt_arctic.compaction.plan import Kind, Operation, asked_for, most_valuable_first, shown_seconds
 from dbt_arctic.compaction.run import FAILED, OVER_BUDGET, Done, run_operations
 from dbt_arctic.errors import ConfigError
-from dbt_arctic.maintenance.look import Seen
+from dbt_arctic.maintenance.overview import Seen
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
 
 if TYPE_CHECKING:

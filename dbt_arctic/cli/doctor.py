@@ -18,7 +18,7 @@ from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.doctor import Check
 from dbt_arctic.engine.java import find_java
 from dbt_arctic.errors import ArcticError, PackageUnfit
-from dbt_arctic.planner.dialect import verbatim
+from dbt_arctic.planner.spark.dialect import verbatim
 
 
 @click.command()

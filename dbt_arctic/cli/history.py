@@ -15,7 +15,7 @@ from dbt_arctic.keyed.read import Images
 from dbt_arctic.maintenance import timeline
 from dbt_arctic.maintenance.versions import resolve
 from dbt_arctic.refresh.pull import plan_changes
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.state import load_keyed
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator

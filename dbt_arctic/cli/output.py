@@ -24,7 +24,10 @@ _FOLDERS = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:)?(?<![\w.])/{1,3}(?:[^\s/'\"`,;:
 
 
 def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> None:
-    """:param columns: their headings, and how each is set."""
+    """Print rows as a table that fits the terminal.
+
+    :param columns: their headings, and how each is set.
+    """
     print_grid(list(columns.items()), rows)
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_arctic.auto.fallbacks import fallbacks_of
+from dbt_arctic.auto.plan import OverState, has_other_columns
+from dbt_arctic.auto.stages import GOES, printed, stages_of
 from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_table
-from dbt_arctic.refresh.fallbacks import fallbacks_of
-from dbt_arctic.refresh.plans import OverState, has_other_columns
-from dbt_arctic.refresh.stages import GOES, printed, stages_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.planning import ModelPlan

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from dbt_arctic.cli.output import counted
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 
 
 @dataclass
@@ -24,7 +24,10 @@ class Bar:
     _task: TaskID
 
     def now(self, what: str, told: str = "") -> None:
-        """:param told: how much, in a few words: rows, bytes, files."""
+        """Show what is being done now.
+
+        :param told: how much, in a few words: rows, bytes, files.
+        """
         self._progress.update(self._task, description=what, told=told)
 
     def tell(self, what: str, count: int) -> None:
@@ -70,7 +73,7 @@ def _progress(console: Console, off: bool) -> Progress:
     )
 
 
-def watched(edge: Edge, bar: Bar) -> Edge:
+def watched(edge: Context, bar: Bar) -> Context:
     """The same edge, of which each statement is told by its step, with the rows that were written so far."""
     rows = 0
     count = 0

@@ -19,7 +19,7 @@ from dbt_arctic.cli.report_charts import charts_of
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.compaction.run import FAILED
 from dbt_arctic.maintenance.expire_plan import shown_hold
-from dbt_arctic.maintenance.look import Seen
+from dbt_arctic.maintenance.overview import Seen
 from dbt_arctic.maintenance.report import Report
 
 MOST_ROWS = 50
@@ -36,7 +36,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """:param kind: how its cells are set: a ``name``, a ``number``, a ``short`` or a longer ``text``."""
+    """One column of a table in the report.
+
+    :param kind: how its cells are set: a ``name``, a ``number``, a ``short`` or a longer ``text``.
+    """
 
     title: str
     kind: str = "text"

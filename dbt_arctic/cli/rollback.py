@@ -11,8 +11,8 @@ from dbt_arctic.maintenance import restore as restoring
 from dbt_arctic.maintenance import savepoint as savepoints
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.versions import list_savepoints
-from dbt_arctic.refresh.rows import counted
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.row_counts import counted
+from dbt_arctic.store.state import load_keyed
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.project import Target

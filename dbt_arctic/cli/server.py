@@ -71,7 +71,10 @@ def status(context: click.Context, target: Target) -> None:
 
 
 def _embedded_settings(target: Target) -> SparkSettings:
-    """:raises ProfileError: the target runs on a Spark that somebody else keeps."""
+    """The settings of a target that runs an embedded Spark.
+
+    :raises ProfileError: the target runs on a Spark that somebody else keeps.
+    """
     if target.credentials.method != "session":
         raise ProfileError(
             "The target already uses a Spark Connect server.",

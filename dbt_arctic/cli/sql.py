@@ -11,8 +11,8 @@ from dbt_arctic.cli.options import json_option, project_options
 from dbt_arctic.cli.output import print_json, print_rows
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.planner.modification import VERBS, ParsedModification, parse_modification, verb_of
-from dbt_arctic.refresh.modify import Modified, explain, modify
+from dbt_arctic.refresh.dml import Modified, explain, modify
+from dbt_arctic.refresh.parse_dml import VERBS, ParsedModification, parse_modification, verb_of
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator

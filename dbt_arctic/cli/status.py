@@ -11,7 +11,7 @@ from dbt_arctic.cli.options import chosen_schemas, json_option, project_options,
 from dbt_arctic.cli.output import operation_as_dict, print_json, print_table, shown_bytes
 from dbt_arctic.compaction.plan import Operation, shown_seconds
 from dbt_arctic.errors import UnknownRelation
-from dbt_arctic.maintenance.look import Seen, look
+from dbt_arctic.maintenance.overview import Seen, look
 
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator

@@ -21,7 +21,9 @@ LEAST_OF_THE_KIND = 3
 
 @dataclass(frozen=True)
 class Experience:
-    """:param records: newest first. Their estimates are those of ``plan``, without any experience: else each
+    """What earlier compactions of a table took, to correct estimates by.
+
+    :param records: newest first. Their estimates are those of ``plan``, without any experience: else each
     correction would correct the one before.
     """
 

@@ -11,13 +11,15 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, consumed_versions
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed, Version, is_token
-from dbt_arctic.refresh.leftovers import txn_ms
-from dbt_arctic.refresh.state import find_keyed, load_change, plain_id
+from dbt_arctic.store.leftovers import txn_ms
+from dbt_arctic.store.state import find_keyed, load_change, plain_id
 
 
 @dataclass(frozen=True)
 class Lag:
-    """:param since_ms: the time of the oldest commit that was not consumed; ``None``: nothing is new.
+    """How far a consumer is behind an upstream.
+
+    :param since_ms: the time of the oldest commit that was not consumed; ``None``: nothing is new.
     :param lost: why that cannot be told: the next run starts from all rows, or asks for a full refresh.
     """
 

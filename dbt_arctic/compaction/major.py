@@ -18,12 +18,12 @@ from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log, merged_transactions, newest_merge_ms
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
-from dbt_arctic.refresh.branches import branch_name, drop_stale_branches, publish, staged
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.leftovers import txn_age_ms
-from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.side_columns import changing_columns, takes_rows
-from dbt_arctic.refresh.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
+from dbt_arctic.store.branches import branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.leftovers import txn_age_ms
+from dbt_arctic.store.row_counts import rows_written
+from dbt_arctic.store.side_columns import changing_columns, takes_rows
+from dbt_arctic.store.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
 """Longer than any statement's analysis and any foreign reader's catalog cache."""
@@ -67,7 +67,7 @@ class CompactionResult:
     outcome: str
 
 
-def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionPlan:
+def plan_major(edge: Context, name: Name, trim_grace_seconds: float) -> CompactionPlan:
     """Decide from metadata alone."""
     table, base, change = _pin(edge, name)
     pending = pending_transactions(edge, table, head(change))
@@ -89,7 +89,7 @@ def plan_major(edge: Edge, name: Name, trim_grace_seconds: float) -> CompactionP
     )
 
 
-def _pin(edge: Edge, name: Name) -> tuple[KeyedTable, TableState, TableState]:
+def _pin(edge: Context, name: Name) -> tuple[KeyedTable, TableState, TableState]:
     """The table and its sides: the base before the change table, and the view after both.
 
     A column is in the view before the first row that has it is in the change table. Were the view older
@@ -139,7 +139,7 @@ def _settled(
 
 
 def _to_note(
-    edge: Edge, table: KeyedTable, change: TableState, history: Sequence[Snapshot], before_ms: int | None
+    edge: Context, table: KeyedTable, change: TableState, history: Sequence[Snapshot], before_ms: int | None
 ) -> compact.NothingToTrim | None:
     """That of what was merged until then nothing is to be trimmed, unless it says so already."""
     merged_ms = newest_merge_ms(history, before_ms)
@@ -161,7 +161,7 @@ def _commits(change: TableState) -> dict[int, Snapshot]:
 
 
 def _plan_trim(
-    edge: Edge,
+    edge: Context,
     table: KeyedTable,
     change: TableState,
     history: Sequence[Snapshot],
@@ -188,7 +188,7 @@ def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int
     return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(told)), txn)))
 
 
-def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
+def pending_transactions(edge: Context, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
     """Transactions with rows in the change table at a snapshot, from file statistics.
 
     A data file as written holds one transaction. Files that a rewrite has mixed are the exception;
@@ -202,7 +202,7 @@ def pending_transactions(edge: Edge, table: KeyedTable, change_snapshot: int) ->
 
 
 def compact_major(
-    edge: Edge, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
+    edge: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
 ) -> CompactionResult:
     """Run one major compaction.
 
@@ -226,7 +226,7 @@ def compact_major(
 
 
 def trim_settled(
-    edge: Edge, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
+    edge: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
 ) -> CompactionResult:
     """Only what is left of a compaction of before: what has been merged for longer than the grace goes."""
     plan = plan_major(edge, name, trim_grace_seconds)
@@ -235,7 +235,7 @@ def trim_settled(
     return CompactionResult(name.dotted, 0, 0, trimmed, len(plan.pending) - trimmed, outcome)
 
 
-def _trim(edge: Edge, plan: CompactionPlan) -> int:
+def _trim(edge: Context, plan: CompactionPlan) -> int:
     """How many transactions went."""
     keep_deletes = plan.table.sequence_by is not None
     trim = plan.trim
@@ -260,7 +260,7 @@ def _trim(edge: Edge, plan: CompactionPlan) -> int:
     return len(plan.trim) + len(plan.forget)
 
 
-def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
+def _merge(edge: Context, plan: CompactionPlan) -> int | None:
     """Merge on a branch and publish it; ``None`` when the base moved meanwhile.
 
     Without the fast-forward a stale compaction could merge older rows over newer ones.
@@ -284,7 +284,7 @@ def _merge(edge: Edge, plan: CompactionPlan) -> int | None:
         return rows if publish(edge, table.base, branch, table, plan.base_snapshot) else None
 
 
-def _plan_trim_again(edge: Edge, plan: CompactionPlan) -> CompactionPlan:
+def _plan_trim_again(edge: Context, plan: CompactionPlan) -> CompactionPlan:
     """Without a grace, what was merged just now is trimmed at once."""
     history = load_base(edge.catalog, plan.table).history()
     change = load_change(edge.catalog, plan.table)

@@ -30,8 +30,8 @@ from dbt_arctic.keyed import compact, create, write
 from dbt_arctic.keyed.log import PROPERTY_MARKERS
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import laid_out, load_base, load_change, load_keyed
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import laid_out, load_base, load_change, load_keyed
 
 _Load = Callable[[CatalogReader, KeyedTable], TableState]
 
@@ -40,7 +40,7 @@ ATTEMPTS = 3
 
 
 def rebucket(
-    edge: Edge,
+    edge: Context,
     name: Name,
     buckets: int,
     target_bytes: int = TARGET_FILE_BYTES,
@@ -72,7 +72,7 @@ def rebucket(
     )
 
 
-def _base(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
+def _base(edge: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
     _partition(edge, made_as, made_as.base, load_base, buckets)
 
     def attempt(state: TableState) -> RewriteResult:
@@ -82,7 +82,7 @@ def _base(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -> R
     return _move_files(edge, made_as, made_as.base, load_base, attempt)
 
 
-def _changes(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
+def _changes(edge: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
     _partition(edge, made_as, made_as.change, load_change, buckets)
     state = load_change(edge.catalog, made_as)
     marked = next((one for one in state.history() if PROPERTY_MARKERS in one.summary), None)
@@ -98,7 +98,7 @@ def _changes(edge: Edge, made_as: KeyedTable, buckets: int, target_bytes: int) -
     return _move_files(edge, made_as, made_as.change, load_change, attempt)
 
 
-def _partition(edge: Edge, made_as: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
+def _partition(edge: Context, made_as: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
     """New files of a side go into so many buckets."""
     table = laid_out(made_as, load(edge.catalog, made_as))
     if table.layout.buckets == buckets:
@@ -112,7 +112,7 @@ def _partition(edge: Edge, made_as: KeyedTable, side: Name, load: _Load, buckets
 
 
 def _move_files(
-    edge: Edge, table: KeyedTable, side: Name, load: _Load, attempt: Callable[[TableState], RewriteResult]
+    edge: Context, table: KeyedTable, side: Name, load: _Load, attempt: Callable[[TableState], RewriteResult]
 ) -> RewriteResult:
     """All files of a side into the buckets of now, in one commit."""
     result = RewriteResult(table.name.dotted, NOTHING)
@@ -126,7 +126,7 @@ def _move_files(
     return result
 
 
-def _mark(edge: Edge, table: KeyedTable) -> None:
+def _mark(edge: Context, table: KeyedTable) -> None:
     """A marker in each bucket of now, of whose files nothing is known, as in a table that was just made.
 
     Where this fails, the table goes on to leave statistics out: that is what tells the next one to go on.
@@ -138,7 +138,7 @@ def _mark(edge: Edge, table: KeyedTable) -> None:
     edge.run("keep_statistics", create.keep_statistics(table), table)
 
 
-def _drop_markers(edge: Edge, table: KeyedTable) -> None:
+def _drop_markers(edge: Context, table: KeyedTable) -> None:
     statement = compact.trim(table, [MARKER_TXN])
     try:
         edge.run("drop_markers", statement, table)

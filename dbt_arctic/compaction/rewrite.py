@@ -16,8 +16,8 @@ from dbt_arctic.errors import CommitConflict, StatementError, UnknownRelation
 from dbt_arctic.keyed import compact
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import head, laid_out, load_base, load_change, load_keyed
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import head, laid_out, load_base, load_change, load_keyed
 
 _FILES_ARE_GONE = "Missing required files to delete"
 """Iceberg's words where a file that was rewritten is not there any more: it was trimmed, or rewritten."""
@@ -32,7 +32,10 @@ OVERTAKEN = "others were faster"
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """:param files_before: how many files were replaced, by :param files_after: how many; sizes likewise."""
+    """What one rewrite of data files replaced and wrote.
+
+    :param files_before: how many files were replaced, by :param files_after: how many; sizes likewise.
+    """
 
     table: str
     outcome: str
@@ -44,7 +47,7 @@ class RewriteResult:
     """What else there is to tell."""
 
 
-def compact_minor(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
+def compact_minor(edge: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
     """Put the files of a keyed table's change table together."""
     table = load_keyed(edge.catalog, name)
     before = load_change(edge.catalog, table)
@@ -53,7 +56,7 @@ def compact_minor(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BYTES)
     return rewrite_files(edge, "rewrite_changes", name, table.change, before, statement, table)
 
 
-def has_old_files(edge: Edge, side: Name, state: TableState) -> bool:
+def has_old_files(edge: Context, side: Name, state: TableState) -> bool:
     """Whether a file lies in the buckets of before their number changed. Then joins are not in place."""
     files = edge.catalog.placed_files(side.schema, side.identifier, head(state))
     now = current_spec(files, state.spec_id)
@@ -61,7 +64,7 @@ def has_old_files(edge: Edge, side: Name, state: TableState) -> bool:
 
 
 def compact_full(
-    edge: Edge, name: Name, buckets: Sequence[int] = (), target_bytes: int = TARGET_FILE_BYTES
+    edge: Context, name: Name, buckets: Sequence[int] = (), target_bytes: int = TARGET_FILE_BYTES
 ) -> RewriteResult:
     """Write a keyed table's base files anew, sorted. Only of some buckets, where any are named; with user
     partitions only those that need it, in as many commits as it takes to name them.
@@ -85,7 +88,7 @@ def compact_full(
 
 
 def _untidy(
-    edge: Edge, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
+    edge: Context, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
 ) -> list[compact.Place] | None:
     """The partitions with hidden rows, or more files than they need, and which of their buckets. All of their
     files are written anew, or those would share key ranges with others. ``None`` for all there are.
@@ -118,7 +121,7 @@ def _summed(found: Sequence[RewriteResult]) -> RewriteResult:
     )
 
 
-def merge_small_files(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
+def merge_small_files(edge: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
     """Put small files of a table without a key together.
 
     :raises UnknownRelation: there is no table of that name.
@@ -133,7 +136,7 @@ def merge_small_files(edge: Edge, name: Name, target_bytes: int = TARGET_FILE_BY
 
 
 def rewrite_files(
-    edge: Edge,
+    edge: Context,
     step: str,
     of: Name,
     target: Name,

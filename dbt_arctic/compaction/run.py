@@ -20,8 +20,8 @@ from dbt_arctic.errors import ArcticError
 from dbt_arctic.keyed import operations as sql
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import find_keyed, load_base, load_change
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import find_keyed, load_base, load_change
 
 FAILED = "failed"
 OVER_BUDGET = "no time left"
@@ -48,7 +48,7 @@ class Done:
 
 
 def run_operations(
-    edge: Edge,
+    edge: Context,
     operations: Sequence[Operation],
     budget_s: float | None = None,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
@@ -79,7 +79,7 @@ def run_operations(
 
 
 def run_operation(
-    edge: Edge,
+    edge: Context,
     operation: Operation,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
     clock: Callable[[], float] = time.monotonic,
@@ -95,7 +95,7 @@ def run_operation(
     return Done(operation, outcome, detail, began_ms, clock() - began, before, after)
 
 
-def trim_when_due(edge: Edge, name: Name, settings: CompactionSettings) -> Done | None:
+def trim_when_due(edge: Context, name: Name, settings: CompactionSettings) -> Done | None:
     """After a write: what was merged longer ago than the grace goes, and the next read does not pay for it.
 
     A look at metadata, and where something is due one statement without a Spark job. The write is done
@@ -113,7 +113,7 @@ def trim_when_due(edge: Edge, name: Name, settings: CompactionSettings) -> Done 
     return run_operation(edge, operation)
 
 
-def _execute(edge: Edge, operation: Operation, grace_s: float) -> tuple[str, str]:
+def _execute(edge: Context, operation: Operation, grace_s: float) -> tuple[str, str]:
     """The outcome, and how much it was."""
     name, target = operation.name, operation.target_file_bytes
     if operation.kind in ("major", "trim"):
@@ -139,7 +139,7 @@ def _files(result: RewriteResult) -> str:
     return f"{told}; {result.note}" if result.note else told
 
 
-def _measure(edge: Edge, name: Name) -> TableStatus | None:
+def _measure(edge: Context, name: Name) -> TableStatus | None:
     table = find_keyed(edge.catalog, name)
     if table is not None:
         base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
@@ -148,7 +148,7 @@ def _measure(edge: Edge, name: Name) -> TableStatus | None:
     return None if state is None else measure_plain(edge.catalog, name, state, edge.now_ms())
 
 
-def record(edge: Edge, schema: Name, done: Sequence[Done]) -> None:
+def record(edge: Context, schema: Name, done: Sequence[Done]) -> None:
     """Write down what was tried, in one commit. Nothing was tried: nothing is written.
 
     :param schema: any name of the schema that has the table of operations.
@@ -162,7 +162,7 @@ def record(edge: Edge, schema: Name, done: Sequence[Done]) -> None:
     edge.run("record_operations", sql.insert(name, [_record(edge, one) for one in tried]))
 
 
-def _record(edge: Edge, done: Done) -> Record:
+def _record(edge: Context, done: Done) -> Record:
     operation, before, after = done.operation, done.before, done.after
     return Record(
         at_ms=done.began_ms,

@@ -59,7 +59,9 @@ def table_series(
     target_bytes: int = TARGET_FILE_BYTES,
     most: int = MOST_POINTS,
 ) -> list[Point]:
-    """:param change: and :param table: of a keyed table; ``None`` of a plain one.
+    """The history of a table's size, files and pending changes as time series.
+
+    :param change: and :param table: of a keyed table; ``None`` of a plain one.
 
     :param most: points; of more commits, some are left out.
     """

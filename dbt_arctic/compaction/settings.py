@@ -10,7 +10,7 @@ from typing import Any
 from dbt_arctic.compaction.metrics import MIB, TARGET_FILE_BYTES
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.layout import DEFAULT_BUCKETS, check_bucket_count
-from dbt_arctic.refresh.duration import parse_duration
+from dbt_arctic.store.duration import parse_duration
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(kb|mb|gb)", re.IGNORECASE)
 _UNITS = {"kb": 1024, "mb": MIB, "gb": 1024 * MIB}
@@ -36,7 +36,9 @@ class Trigger:
 
 @dataclass(frozen=True)
 class CompactionSettings:
-    """:param trigger: ``None``: only what a person asks for.
+    """A model's compaction settings.
+
+    :param trigger: ``None``: only what a person asks for.
     :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None``: nothing is said.
     :param shed: nothing for now, the load is high. Nothing is lost: it stays due.
     :param buckets: as many as the model says; ``None``: as many as the table needs.
@@ -57,7 +59,9 @@ _SETTINGS = ("trigger", "budget", "target_file_size", "target_bucket_size", "par
 
 
 def parse_settings(model: str, value: object, buckets: object = None) -> CompactionSettings:
-    """:param buckets: what the model says besides, of itself: a number, or nothing, or ``auto``.
+    """Read and check the compaction settings of a model.
+
+    :param buckets: what the model says besides, of itself: a number, or nothing, or ``auto``.
 
     :raises ConfigError: a setting that there is not, or a value that it cannot have.
     """

@@ -29,8 +29,8 @@ from dbt_arctic.keyed import compact, create
 from dbt_arctic.keyed.log import PROPERTY_MARKERS, PROPERTY_TXN, merged_transactions, newest_merge_ms
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
-from dbt_arctic.refresh.leftovers import txn_age_ms
-from dbt_arctic.refresh.state import laid_out
+from dbt_arctic.store.leftovers import txn_age_ms
+from dbt_arctic.store.state import laid_out
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,9 @@ def measure_keyed(
     target_bytes: int = TARGET_FILE_BYTES,
     unmarked: bool | None = None,
 ) -> TableStatus:
-    """:param base: and :param change: as the catalog has them; read moments apart, the two may differ by a
+    """Measure the files, rows and pending changes of a keyed table from metadata.
+
+    :param base: and :param change: as the catalog has them; read moments apart, the two may differ by a
         compaction, which shows in the figures and nowhere else.
     :param unmarked: whether the bucket markers are taken to be gone; ``None`` to look.
     """

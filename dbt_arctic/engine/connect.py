@@ -20,7 +20,7 @@ from dbt_arctic.engine.connect_faults import connect_fault, is_lost
 from dbt_arctic.engine.connect_settings import SERVER_ID_KEY, ConnectSettings
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_inner_ends
-from dbt_arctic.engine.quiet import silence_pyspark
+from dbt_arctic.engine.pyspark_output import silence_pyspark
 from dbt_arctic.engine.settings import ICEBERG_EXTENSIONS
 from dbt_arctic.engine.statement import RunningStatement, Statement, cancelled_error
 from dbt_arctic.engine.temp_view import create_temp_view

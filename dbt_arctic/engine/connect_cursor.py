@@ -7,7 +7,7 @@ server for it again, a call each. Row counts of writes and Spark's job numbers d
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dbt_arctic.engine.connect_faults import is_lost
 from dbt_arctic.engine.cursor import SparkCursor, described
@@ -15,10 +15,22 @@ from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_comments
 from dbt_arctic.engine.readable import OUT_OF_RANGE, is_readable, readable
 from dbt_arctic.engine.rows import plain_rows
-from dbt_arctic.engine.statement import Statement
+from dbt_arctic.engine.statement import RunningStatement, Statement
 
-if TYPE_CHECKING:
-    from dbt_arctic.engine.connect import ConnectConnection
+
+class _Connection(Protocol):
+    """What the cursor needs of its connection."""
+
+    @property
+    def running(self) -> RunningStatement: ...
+
+    @property
+    def session(self) -> Any: ...
+
+    def remember_state(self) -> None: ...
+
+    def fault(self, error: Exception, statement: Statement) -> Fault | None: ...
+
 
 CANCEL_TRIES = 40
 CANCEL_PAUSE_S = 0.05
@@ -31,7 +43,7 @@ _STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD
 class ConnectCursor(SparkCursor):
     """See ``dbt_arctic.engine.api.Cursor``."""
 
-    def __init__(self, connection: ConnectConnection) -> None:
+    def __init__(self, connection: _Connection) -> None:
         super().__init__(connection.running)
         self._connection = connection
 

@@ -14,7 +14,10 @@ from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
 
 
 class _Trouble(NamedTuple):
-    """:param why: what is the matter with a disk, and :param fix: what helps."""
+    """A kind of disk failure.
+
+    :param why: what is the matter with a disk, and :param fix: what helps.
+    """
 
     words: re.Pattern[str]
     why: str

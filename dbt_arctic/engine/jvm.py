@@ -24,7 +24,7 @@ from dbt_arctic.engine.java import find_java
 from dbt_arctic.engine.launch import launch_conf
 from dbt_arctic.engine.local_hadoop import needs_defaults, prepare_files, unset_defaults
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
-from dbt_arctic.engine.quiet import silence_pyspark
+from dbt_arctic.engine.pyspark_output import silence_pyspark
 from dbt_arctic.engine.settings import (
     ICEBERG_CATALOG,
     ICEBERG_EXTENSIONS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault, shortened
@@ -10,18 +10,30 @@ from dbt_arctic.engine.lexer import without_comments
 from dbt_arctic.engine.readable import OUT_OF_RANGE, readable
 from dbt_arctic.engine.rowcount import written_rows
 from dbt_arctic.engine.rows import plain_rows
-from dbt_arctic.engine.statement import Statement
+from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.engine.translate import fault_of
 
 if TYPE_CHECKING:
     from dbt_arctic.engine.jvm import SparkProcess
-    from dbt_arctic.engine.session import SessionConnection
+
+
+class _Connection(Protocol):
+    """What the cursor needs of its connection."""
+
+    @property
+    def running(self) -> RunningStatement: ...
+
+    @property
+    def process(self) -> SparkProcess: ...
+
+    @property
+    def session(self) -> Any: ...
 
 
 class SessionCursor(SparkCursor):
     """See ``dbt_arctic.engine.api.Cursor``."""
 
-    def __init__(self, connection: SessionConnection) -> None:
+    def __init__(self, connection: _Connection) -> None:
         super().__init__(connection.running)
         self._connection = connection
         self._process: SparkProcess | None = None

@@ -82,12 +82,18 @@ class RunningStatement:
         return self._cancelled.is_set()
 
     def refuse_if_cancelled(self, sql: str) -> None:
-        """:raises StatementCancelled: the connection was cancelled; nothing is to be sent any more."""
+        """Refuse a statement on a connection that was cancelled.
+
+        :raises StatementCancelled: the connection was cancelled; nothing is to be sent any more.
+        """
         if self.is_cancelled:
             raise cancelled_error(sql)
 
     def begin(self, statement: Statement) -> None:
-        """:raises StatementCancelled: the connection was cancelled before."""
+        """Register a statement, so that a cancel reaches it.
+
+        :raises StatementCancelled: the connection was cancelled before.
+        """
         with self._changing:
             self.refuse_if_cancelled(statement.sql)
             self._statement = statement

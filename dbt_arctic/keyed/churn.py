@@ -22,7 +22,9 @@ _TIMES = ("timestamp", "timestamp_ntz")
 
 @dataclass(frozen=True)
 class Column:
-    """:param nulls: whether some row has NULL. Only then a change may put it there: where no row of a source
+    """A column of a source whose rows are changed at random.
+
+    :param nulls: whether some row has NULL. Only then a change may put it there: where no row of a source
         has it, a project may rely on that.
     :param closed: whether a change may only put a value there that another row has.
     """

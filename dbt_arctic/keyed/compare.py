@@ -35,10 +35,10 @@ def _same(left: str, right: str, type_: str) -> str:
     return f"{equal} AND ({left} IS NULL OR abs({left}) > 0 OR {texts})"
 
 
-def told_apart(value: str, type_: str) -> str:
+def distinguishable(value: str, type_: str) -> str:
     """A value in a form that is equal for one value only: a set operation takes one zero of a float for both.
 
-    >>> told_apart("a", "double"), told_apart("a", "int")
+    >>> distinguishable("a", "double"), distinguishable("a", "int")
     ('CAST(a AS STRING)', 'a')
     """
     return f"CAST({value} AS STRING)" if type_ in FLOATS else comparable(value, type_)

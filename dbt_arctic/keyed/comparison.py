@@ -53,14 +53,14 @@ def family(type_: str) -> str:
     return type_.lower()
 
 
-def are_alike(one: str, other: str) -> bool:
+def compare_exactly(one: str, other: str) -> bool:
     """Whether values of two types are equal only where they are the same value.
 
     Decimals are compared as one that has room for both, and where there is none, digits after the point go.
 
-    >>> are_alike("int", "decimal(12,2)"), are_alike("string", "int")
+    >>> compare_exactly("int", "decimal(12,2)"), compare_exactly("string", "int")
     (True, False)
-    >>> are_alike("decimal(38,0)", "decimal(38,9)")
+    >>> compare_exactly("decimal(38,0)", "decimal(38,9)")
     False
     """
     if family(one) != family(other) or family(one) != "number":

@@ -52,7 +52,10 @@ CHANGE_DEFAULTS = {
 
 
 def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str], comment: str = "") -> str:
-    """:param comment: other engines read the base as it is, so it is described like the view."""
+    """The statement that creates the base table.
+
+    :param comment: other engines read the base as it is, so it is described like the view.
+    """
     described = {"comment": comment} if comment else {}
     described_as = identity(table, table.generation.base_id, created_ms)
     merged = {**BASE_DEFAULTS, **described, **properties, **described_as, **table.side_properties()}
@@ -129,7 +132,10 @@ def set_retention(table: KeyedTable) -> str:
 
 
 def add_columns(table: Name, columns: Sequence[tuple[Path, str]]) -> str:
-    """:param columns: columns, and fields inside columns, with their types."""
+    """The statement that adds columns, and fields inside columns.
+
+    :param columns: columns, and fields inside columns, with their types.
+    """
     listed = ", ".join(f"{_path(path)} {type_}" for path, type_ in columns)
     return f"ALTER TABLE {table.sql} ADD COLUMNS ({listed})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbt_arctic.keyed.compare import same_row, told_apart
+from dbt_arctic.keyed.compare import distinguishable, same_row
 from dbt_arctic.keyed.names import quote
 
 TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
@@ -18,7 +18,7 @@ def differing_rows(one: str, other: str, columns: Sequence[tuple[str, str]]) -> 
 
     :param columns: name and type of the columns of both that matter.
     """
-    values = ", ".join(f"{told_apart(quote(name), type_)} AS {quote(name)}" for name, type_ in columns)
+    values = ", ".join(f"{distinguishable(quote(name), type_)} AS {quote(name)}" for name, type_ in columns)
     left, right = f"SELECT {values}\nFROM (\n{one}\n)", f"SELECT {values}\nFROM (\n{other}\n)"
     return f"({left}\nEXCEPT ALL\n{right})\nUNION ALL\n({right}\nEXCEPT ALL\n{left})"
 

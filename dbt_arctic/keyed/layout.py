@@ -228,7 +228,10 @@ def plan_layout(
 
 
 def check_bucket_count(where: str, count: int) -> None:
-    """:raises ConfigError: it is no power of two."""
+    """Refuse a number of buckets that is no power of two.
+
+    :raises ConfigError: it is no power of two.
+    """
     if count < 1 or count > MAX_BUCKETS or count & (count - 1):
         raise ConfigError(
             f"buckets is {count}",

@@ -21,7 +21,10 @@ RESERVED = frozenset({"current", "now"})
 
 
 def tag_of(savepoint: str) -> str:
-    """:raises ConfigError: the name could be taken for a version, or needs quoting in a shell."""
+    """The Iceberg tag that stores a savepoint.
+
+    :raises ConfigError: the name could be taken for a version, or needs quoting in a shell.
+    """
     if not _NAME.fullmatch(savepoint) or savepoint.lower() in RESERVED:
         raise ConfigError(
             f"{savepoint!r} cannot be the name of a savepoint",

@@ -65,7 +65,10 @@ class Batch:
         return frozenset(column.lower() for column in self.model_columns)
 
     def check(self) -> None:
-        """:raises KeyColumnMissing: / :raises ConfigError: before anything runs."""
+        """Check the batch before any statement runs.
+
+        :raises KeyColumnMissing: / :raises ConfigError: before anything runs.
+        """
         missing = [column for column in self.key if column not in self.model_columns]
         if missing:
             raise KeyColumnMissing(

@@ -1,4 +1,4 @@
 """Looking after keyed tables: what is wrong with them, what may go, what they were.
 
-It decides on metadata as values and writes through an ``Edge``. It knows neither dbt nor a terminal.
+It decides on metadata as values and writes through an ``Context``. It knows neither dbt nor a terminal.
 """

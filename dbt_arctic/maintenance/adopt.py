@@ -41,9 +41,9 @@ from dbt_arctic.keyed.table import (
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, encode_consumed
 from dbt_arctic.keyed.write import mark_buckets
 from dbt_arctic.maintenance.generations import generation_numbers, load_generation
-from dbt_arctic.refresh.branches import ATTEMPTS
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import find_keyed, load_base, to_columns
+from dbt_arctic.store.branches import ATTEMPTS
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import find_keyed, load_base, to_columns
 
 _SPARK_KNOWS_NOT = ("time", "geometry", "geography")
 
@@ -66,7 +66,7 @@ class Adoption:
         return self.table.layout.buckets > 0
 
 
-def plan_adoption(edge: Edge, name: Name, key: Sequence[str], owner: str = "") -> Adoption:
+def plan_adoption(edge: Context, name: Name, key: Sequence[str], owner: str = "") -> Adoption:
     """Look at the table, and at the keys of its rows in one statement.
 
     :raises UnknownRelation: there is no table. :raises ConfigError: it is none that can be adopted.
@@ -99,7 +99,7 @@ def plan_adoption(edge: Edge, name: Name, key: Sequence[str], owner: str = "") -
     return Adoption(table, state, state.properties.get("format-version") != "3")
 
 
-def adopt(edge: Edge, plan: Adoption) -> KeyedTable:
+def adopt(edge: Context, plan: Adoption) -> KeyedTable:
     """Make the table what was planned. Its rows stay in the files in which they are.
 
     :raises ConcurrentRun: others kept writing to it. It is the plain table that it was.
@@ -142,7 +142,7 @@ def adopt(edge: Edge, plan: Adoption) -> KeyedTable:
     return _show(edge, table)
 
 
-def finish_adoption(edge: Edge, name: Name) -> KeyedTable | None:
+def finish_adoption(edge: Context, name: Name) -> KeyedTable | None:
     """Write the view of a table that was cut off between its two names; ``None`` where there is none.
 
     It is the first step of a model's run, where nothing has the model's name.
@@ -163,7 +163,7 @@ def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
     return None
 
 
-def _show(edge: Edge, table: KeyedTable) -> KeyedTable:
+def _show(edge: Context, table: KeyedTable) -> KeyedTable:
     """As nothing has the name, the view is created. To replace one could show an older generation again,
     where others were faster, or where the statement arrives late.
 
@@ -243,7 +243,7 @@ def _plain_columns(sort_order: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(column for column in sort_order or () if "(" not in column)
 
 
-def _check_keys(edge: Edge, name: Name, state: TableState, key: Sequence[str]) -> None:
+def _check_keys(edge: Context, name: Name, state: TableState, key: Sequence[str]) -> None:
     if state.current_snapshot_id is None:
         return
     at = name.sibling(state.name)
@@ -268,7 +268,7 @@ def _check_keys(edge: Edge, name: Name, state: TableState, key: Sequence[str]) -
         )
 
 
-def _check_renamed(edge: Edge, table: KeyedTable, expected: int) -> None:
+def _check_renamed(edge: Context, table: KeyedTable, expected: int) -> None:
     """A write that found the table by its old name may have landed just before it was renamed."""
     state = load_base(edge.catalog, table)
     if state.current_snapshot_id == expected:
@@ -280,7 +280,7 @@ def _check_renamed(edge: Edge, table: KeyedTable, expected: int) -> None:
         raise
 
 
-def _drop_unfinished(edge: Edge, name: Name) -> None:
+def _drop_unfinished(edge: Context, name: Name) -> None:
     """Change tables that an adoption made which was cut off. A build makes its base first, so it is none."""
     found = side_tables_of(edge.catalog, name)
     for side, number in found.items():

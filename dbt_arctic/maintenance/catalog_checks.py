@@ -11,7 +11,10 @@ _OTHERS = stat.S_IROTH | stat.S_IWOTH
 
 
 def check_catalog_file(catalog: str, path: str, mode: int) -> Iterator[Finding]:
-    """:param mode: of the file. What its group may do is for a team to decide."""
+    """Check who may read and write the file of a SQLite catalog.
+
+    :param mode: of the file. What its group may do is for a team to decide.
+    """
     if mode & _OTHERS:
         may = " and ".join(
             word for word, bit in (("read", stat.S_IROTH), ("write", stat.S_IWOTH)) if mode & bit

@@ -14,7 +14,10 @@ from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 
 @dataclass(frozen=True)
 class Claim:
-    """:param consumer: the dotted name of who has read ``consumed`` last, and goes on from there."""
+    """The version of a table that a consumer still needs.
+
+    :param consumer: the dotted name of who has read ``consumed`` last, and goes on from there.
+    """
 
     consumer: str
     consumed: Consumed
@@ -31,7 +34,10 @@ class Claims:
     unknown: dict[str, str] = field(default_factory=dict)
 
     def of(self, table_id: str, released: frozenset[str] = frozenset()) -> list[Claim]:
-        """:param released: consumers whose claims do not count any more."""
+        """The claims on one table that still count.
+
+        :param released: consumers whose claims do not count any more.
+        """
         return [one for one in self.by_id.get(table_id, []) if one.consumer not in released]
 
 

@@ -9,12 +9,12 @@ from dbt_arctic.maintenance.drop import drop_side
 from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.maintenance.leftovers import Removal, Retention, find_leftovers
 from dbt_arctic.refresh.build import drop_keyed
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.switch import forget_previous
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.view_switch import forget_previous
 
 
 def clean(
-    edge: Edge,
+    edge: Context,
     catalog_name: str,
     removals: Sequence[Removal],
     retention: Retention,
@@ -46,7 +46,7 @@ def clean(
 
 
 def _remove(
-    edge: Edge, catalog_name: str, inventory: Inventory, removal: Removal, forgotten: set[str]
+    edge: Context, catalog_name: str, inventory: Inventory, removal: Removal, forgotten: set[str]
 ) -> bool:
     """Whether it went."""
     table, target = removal.table, removal.target

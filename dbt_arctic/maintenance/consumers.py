@@ -12,7 +12,7 @@ from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.refresh.clone import began_as, is_clone
-from dbt_arctic.refresh.state import load_change
+from dbt_arctic.store.state import load_change
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 
 
-def drop_side(edge: Edge, catalog_name: str, target: Name, table: KeyedTable | None) -> bool:
+def drop_side(edge: Context, catalog_name: str, target: Name, table: KeyedTable | None) -> bool:
     """Whether it went.
 
     The intention comes first, then the look at the views: who has shown it by then is seen; who shows it

@@ -38,12 +38,12 @@ from dbt_arctic.maintenance.consumers import Consumer, goes_on
 from dbt_arctic.maintenance.drop import drop_side
 from dbt_arctic.maintenance.erase_plan import ErasePlan, Side, find_in_the_way, side_columns
 from dbt_arctic.maintenance.expire_plan import oldest_of_kept
-from dbt_arctic.refresh.branches import ATTEMPTS, publish, staged
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.lease import refuse_beside_build
-from dbt_arctic.refresh.replay import settle
-from dbt_arctic.refresh.state import head, load_base, load_change, load_keyed
-from dbt_arctic.refresh.switch import forget_previous
+from dbt_arctic.store.branches import ATTEMPTS, publish, staged
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.lease import refuse_beside_build
+from dbt_arctic.store.replay import settle
+from dbt_arctic.store.state import head, load_base, load_change, load_keyed
+from dbt_arctic.store.view_switch import forget_previous
 
 _LONGEST_LOG = 1000
 """Commits that the log is carried on for: they are kept in the table's metadata."""
@@ -52,7 +52,9 @@ _KEEPS_ROWS = ("append", "replace")
 
 @dataclass(frozen=True)
 class SideErased:
-    """:param rows: that were hidden now, :param versions: snapshots that are gone, and :param files: data
+    """What was erased from one side table.
+
+    :param rows: that were hidden now, :param versions: snapshots that are gone, and :param files: data
     and delete files that are gone.
     :param left: snapshots of before that are still there: something keeps them.
     """
@@ -66,7 +68,9 @@ class SideErased:
 
 @dataclass(frozen=True)
 class Erased:
-    """:param left: versions and files that should be gone and are still there.
+    """What one run of ``erase`` has done.
+
+    :param left: versions and files that should be gone and are still there.
     :param going_on: consumers whose next pull goes on from the log, and :param to_rebuild: those whose next
         pull asks for a full refresh.
     """
@@ -80,7 +84,7 @@ class Erased:
 
 
 def erase(
-    edge: Edge, plan: ErasePlan, force: bool = False, is_there: Callable[[str], bool] = lambda path: False
+    edge: Context, plan: ErasePlan, force: bool = False, is_there: Callable[[str], bool] = lambda path: False
 ) -> Erased:
     """Erase what was planned.
 
@@ -145,7 +149,7 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
         )
 
 
-def _make_way(edge: Edge, plan: ErasePlan) -> None:
+def _make_way(edge: Context, plan: ErasePlan) -> None:
     """Remove what was agreed to, as far as it still is in the way: a full refresh may have shown meanwhile
     what no view showed, and a run have published its branch.
 
@@ -169,7 +173,7 @@ def _make_way(edge: Edge, plan: ErasePlan) -> None:
             drop_side(edge, plan.table.name.catalog, side, plan.table)
 
 
-def _settle(edge: Edge, plan: ErasePlan) -> None:
+def _settle(edge: Context, plan: ErasePlan) -> None:
     """What landed in the generation before and is still to be replayed is known from the commits that go.
 
     :raises ConcurrentRun: it cannot be replayed: a person has to decide before it can be erased.
@@ -178,7 +182,7 @@ def _settle(edge: Edge, plan: ErasePlan) -> None:
         settle(edge, plan.table, plan.table.name.dotted)
 
 
-def _require_generation(edge: Edge, table: KeyedTable) -> None:
+def _require_generation(edge: Context, table: KeyedTable) -> None:
     if load_keyed(edge.catalog, table.name).generation != table.generation:
         raise ConcurrentRun(
             f"{table.name} got another generation while keys were erased",
@@ -188,12 +192,12 @@ def _require_generation(edge: Edge, table: KeyedTable) -> None:
         )
 
 
-def _count(edge: Edge, plan: ErasePlan, side: Side) -> int:
+def _count(edge: Context, plan: ErasePlan, side: Side) -> int:
     ((rows,),) = edge.query(sql.count_rows(side.name, plan.condition, side.is_change))
     return int(rows)
 
 
-def _hide(edge: Edge, plan: ErasePlan, side: Side) -> int:
+def _hide(edge: Context, plan: ErasePlan, side: Side) -> int:
     rows = _count(edge, plan, side)
     if rows:
         statement = sql.hide_rows(side.name, plan.condition, plan.table.key[0], side.is_change)
@@ -206,7 +210,7 @@ def _hide(edge: Edge, plan: ErasePlan, side: Side) -> int:
     return rows
 
 
-def _rewrite(edge: Edge, plan: ErasePlan, side: Side) -> None:
+def _rewrite(edge: Context, plan: ErasePlan, side: Side) -> None:
     edge.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
     _join(edge, plan, side)  # what an erasure that was cut off has left
     for spec_id, manifests, size in edge.query(sql.list_manifests(side.name)):
@@ -217,14 +221,14 @@ def _rewrite(edge: Edge, plan: ErasePlan, side: Side) -> None:
         _join(edge, plan, side)  # before the next spec, whose manifests may be many and large
 
 
-def _join(edge: Edge, plan: ErasePlan, side: Side) -> None:
+def _join(edge: Context, plan: ErasePlan, side: Side) -> None:
     before = _state(edge, side).properties.get(sql.PROPERTY_SPLIT)
     if before is not None:
         for statement in sql.join_manifests(side.name, before):
             edge.run("join_manifests", statement, plan.table)
 
 
-def _carry_on(edge: Edge, side: Side, start: _Start) -> int:
+def _carry_on(edge: Context, side: Side, start: _Start) -> int:
     """The commit from which on everything is kept. Returns its snapshot."""
     for _ in range(ATTEMPTS):
         state = _state(edge, side)
@@ -252,7 +256,7 @@ def _carried(state: TableState) -> int | None:
     return at if one is not None and one.summary.get(sql.PROPERTY_ERASE) == sql.CARRIED else None
 
 
-def _state(edge: Edge, side: Side) -> TableState:
+def _state(edge: Context, side: Side) -> TableState:
     return (load_change if side.is_change else load_base)(edge.catalog, side.generation)
 
 
@@ -267,7 +271,7 @@ class _Start:
     whole: frozenset[int]
 
 
-def _start(edge: Edge, table: KeyedTable) -> _Start:
+def _start(edge: Context, table: KeyedTable) -> _Start:
     """Rows that an erasure hid, one that was cut off, count as there."""
     state = load_change(edge.catalog, table)
     history = state.history()
@@ -328,7 +332,7 @@ def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _of_base(edge: Edge, table: KeyedTable, state: TableState) -> dict[str, str]:
+def _of_base(edge: Context, table: KeyedTable, state: TableState) -> dict[str, str]:
     """What the commit of a base table carries on: without it, what was merged would be merged again."""
     change = load_change(edge.catalog, table)
     rows = edge.query(sql.count_by_transaction(table.change, head(change)))
@@ -336,7 +340,7 @@ def _of_base(edge: Edge, table: KeyedTable, state: TableState) -> dict[str, str]
     return {PROPERTY_MERGED: encode_merged(merged_transactions(state.history()) & pending)}
 
 
-def _expire(edge: Edge, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:
+def _expire(edge: Context, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:
     state = _state(edge, side)
     kept = next(snapshot for snapshot in state.snapshots if snapshot.snapshot_id == fence)
     edge.run("expire", sql.expire_before(side.name, oldest_of_kept(state.history(), kept)), side.generation)
@@ -351,5 +355,5 @@ def _expire(edge: Edge, side: Side, fence: int, hidden: int, before: frozenset[s
     )
 
 
-def _files(edge: Edge, side: Name) -> frozenset[str]:
+def _files(edge: Context, side: Name) -> frozenset[str]:
     return frozenset(str(row[0]) for row in edge.query(sql.list_files(side)))

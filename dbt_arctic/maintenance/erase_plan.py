@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.auto.auxiliary_tables import find_state
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import create, erase
@@ -16,10 +17,9 @@ from dbt_arctic.keyed.write import drop_branch
 from dbt_arctic.maintenance.consumers import Consumer, find_consumers
 from dbt_arctic.maintenance.generations import as_shown, generation_numbers, load_generation
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.leftovers import aside_of, staging_of
-from dbt_arctic.refresh.state import columns_at, head, load_keyed
-from dbt_arctic.refresh.state_tables import find_state
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.leftovers import aside_of, staging_of
+from dbt_arctic.store.state import columns_at, head, load_keyed
 
 MAX_KEYS = 10_000
 """That a condition may find: their values become part of statements."""
@@ -58,7 +58,9 @@ class InTheWay:
 
 @dataclass(frozen=True)
 class ErasePlan:
-    """:param condition: SQL on the key's columns, and :param keys: how many keys it names.
+    """What is to be erased, and where.
+
+    :param condition: SQL on the key's columns, and :param keys: how many keys it names.
     :param sides: base, then change table of each generation; the one that is shown first.
     """
 
@@ -70,7 +72,7 @@ class ErasePlan:
     consumers: tuple[Consumer, ...]
 
 
-def plan_by_values(edge: Edge, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
+def plan_by_values(edge: Context, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
     """The keys with these values: of each column of the key one or more, given as texts.
 
     :raises ConfigError: a column is no part of the key, or lacks, or a text is no value of its type.
@@ -103,7 +105,7 @@ def plan_by_values(edge: Edge, name: Name, values: Sequence[tuple[str, str]]) ->
     return _plan(edge, table, condition, count)
 
 
-def plan_by_condition(edge: Edge, name: Name, where: str) -> ErasePlan:
+def plan_by_condition(edge: Context, name: Name, where: str) -> ErasePlan:
     """The keys of all rows that meet a condition, in whatever version of the table that is left.
 
     :raises ConfigError: no row does, or too many.
@@ -129,7 +131,7 @@ def plan_by_condition(edge: Edge, name: Name, where: str) -> ErasePlan:
     return _plan(edge, table, erase.any_of(table.key, types, list(keys)), len(keys))
 
 
-def _plan(edge: Edge, table: KeyedTable, condition: str, keys: int) -> ErasePlan:
+def _plan(edge: Context, table: KeyedTable, condition: str, keys: int) -> ErasePlan:
     sides = []
     generations = _generations(edge, table)
     for generation in generations:
@@ -149,7 +151,7 @@ def _plan(edge: Edge, table: KeyedTable, condition: str, keys: int) -> ErasePlan
     )
 
 
-def _generations(edge: Edge, table: KeyedTable) -> list[KeyedTable]:
+def _generations(edge: Context, table: KeyedTable) -> list[KeyedTable]:
     """The generation that is shown, and the one before if it is still there."""
     found = [table]
     if table.previous is not None:
@@ -163,12 +165,12 @@ def _generations(edge: Edge, table: KeyedTable) -> list[KeyedTable]:
     return found
 
 
-def find_in_the_way(edge: Edge, table: KeyedTable) -> tuple[InTheWay, ...]:
+def find_in_the_way(edge: Context, table: KeyedTable) -> tuple[InTheWay, ...]:
     """What keeps copies of a table's rows."""
     return tuple(_in_the_way(edge, table, _generations(edge, table)))
 
 
-def _in_the_way(edge: Edge, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
+def _in_the_way(edge: Context, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
     inventory = take_inventory(edge.catalog, table.name.catalog, table.name.schema)
     sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
     for identifier, state in sorted(inventory.tables.items()):
@@ -215,7 +217,7 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
             )
 
 
-def _versions_with_all_rows(edge: Edge, table: KeyedTable) -> Iterator[str]:
+def _versions_with_all_rows(edge: Context, table: KeyedTable) -> Iterator[str]:
     """Queries over snapshots that together show every row which some snapshot shows."""
     for side in (table.base, table.change):
         state = edge.catalog.load_table(side.schema, side.identifier)

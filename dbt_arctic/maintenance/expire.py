@@ -24,21 +24,24 @@ from dbt_arctic.maintenance.expire_plan import (
     plan_plain,
     said_last,
 )
-from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, publish, staged
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import find_keyed, head, load_change
+from dbt_arctic.store.branches import ATTEMPTS, branch_name, publish, staged
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import find_keyed, head, load_change
 
 
 @dataclass(frozen=True)
 class Expired:
-    """:param snapshots: how many went."""
+    """What one run of ``expire`` has removed.
+
+    :param snapshots: how many went.
+    """
 
     plan: ExpirePlan
     snapshots: int
 
 
 def plan_expiry(
-    edge: Edge, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+    edge: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan | None:
     """``None`` where there is no table of that name, or one without a row.
 
@@ -53,7 +56,7 @@ def plan_expiry(
     return plan_plain(name, state, claims, before_ms, released)
 
 
-def find_holds(edge: Edge, name: Name, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
+def find_holds(edge: Context, name: Name, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
     """Who keeps more of a table than the policy does, without a Spark job."""
     table = find_keyed(edge.catalog, name)
     if table is not None:
@@ -63,7 +66,7 @@ def find_holds(edge: Edge, name: Name, claims: Claims, before_ms: int) -> tuple[
 
 
 def expire(
-    edge: Edge, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+    edge: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> Expired | None:
     """Let go of what no policy and nobody holds.
 
@@ -79,7 +82,7 @@ def expire(
     return Expired(plan, gone)
 
 
-def _expire(edge: Edge, side: SidePlan, table: KeyedTable | None) -> int:
+def _expire(edge: Context, side: SidePlan, table: KeyedTable | None) -> int:
     if not side.going or side.keep_from is None:
         return 0
     there = side.going + side.left
@@ -91,7 +94,7 @@ def _expire(edge: Edge, side: SidePlan, table: KeyedTable | None) -> int:
     return there - (0 if state is None else len(state.snapshots))
 
 
-def _say_again(edge: Edge, table: KeyedTable, said: dict[str, str]) -> None:
+def _say_again(edge: Context, table: KeyedTable, said: dict[str, str]) -> None:
     """An empty commit with what is to outlive its commit, unless a newer one says it meanwhile."""
     columns = (*table.column_names, ACTION, OFFSET, TXN)
     for _ in range(ATTEMPTS):

@@ -22,10 +22,10 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version, encode_consumed, is_token
 from dbt_arctic.maintenance.claims import Claims
 from dbt_arctic.maintenance.pairs import merged_by
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.lease import find_build
-from dbt_arctic.refresh.replay import PROPERTY_SWITCH, has_replayed_nothing
-from dbt_arctic.refresh.state import head, load_base, load_change, plain_id
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.lease import find_build
+from dbt_arctic.store.replay import PROPERTY_SWITCH, has_replayed_nothing
+from dbt_arctic.store.state import head, load_base, load_change, plain_id
 
 HOUR_MS = 60 * 60 * 1000
 LEAST_AGE_MS = HOUR_MS
@@ -61,7 +61,10 @@ class SidePlan:
 
 @dataclass(frozen=True)
 class ExpirePlan:
-    """:param table: ``None`` for a plain table."""
+    """Which snapshots of a table are to be expired, and which are kept and why.
+
+    :param table: ``None`` for a plain table.
+    """
 
     name: Name
     table: KeyedTable | None
@@ -75,7 +78,9 @@ class ExpirePlan:
 
 @dataclass(frozen=True)
 class _Kept:
-    """:param change: from which snapshot on the change table is kept; ``None``: both sides stay as they are.
+    """The snapshots of both side tables that must be kept.
+
+    :param change: from which snapshot on the change table is kept; ``None``: both sides stay as they are.
     :param bases: those that what consumers have read goes with.
     """
 
@@ -85,9 +90,11 @@ class _Kept:
 
 
 def plan_keyed(
-    edge: Edge, table: KeyedTable, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+    edge: Context, table: KeyedTable, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan:
-    """:param before_ms: the table is to be readable as it was at any time since then.
+    """Plan the expiry of a keyed table's snapshots.
+
+    :param before_ms: the table is to be readable as it was at any time since then.
 
     :param released: consumers that are given up: their next run starts from all rows.
     """
@@ -113,14 +120,14 @@ def plan_keyed(
     )
 
 
-def holds_of_keyed(edge: Edge, table: KeyedTable, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
+def holds_of_keyed(edge: Context, table: KeyedTable, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
     """Who keeps more than the policy does. From metadata alone, which a whole plan may not do with."""
     base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
     return _kept(edge, table, base, change, claims, before_ms).holds
 
 
 def _kept(
-    edge: Edge,
+    edge: Context,
     table: KeyedTable,
     base: TableState,
     change: TableState,
@@ -175,7 +182,7 @@ def plan_plain(
     return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
 
 
-def _untouchable(edge: Edge, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
+def _untouchable(edge: Context, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
     """Why all of a table stays."""
     build = find_build(edge, table.name, table)
     if build is not None:

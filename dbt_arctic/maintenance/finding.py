@@ -10,7 +10,10 @@ from dbt_arctic.keyed.names import Name
 
 @dataclass(frozen=True)
 class Finding:
-    """:param kind: one stable word for programs; docs/reference/maintenance.md lists them all."""
+    """One finding of ``dbt-arctic verify``.
+
+    :param kind: one stable word for programs; docs/reference/maintenance.md lists them all.
+    """
 
     kind: str
     table: str

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.generations import generation_numbers, gone, load_generation
-from dbt_arctic.refresh.state import load_base, load_change
+from dbt_arctic.store.generations import generation_numbers, gone, load_generation
+from dbt_arctic.store.state import load_base, load_change
 
 __all__ = ["as_shown", "generation_numbers", "generation_of", "load_generation", "load_sides"]
 

@@ -9,7 +9,7 @@ from dbt_arctic.catalog.api import CatalogReader, TableState, ViewState
 from dbt_arctic.errors import ArcticError, CatalogUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable, is_keyed, side_root
-from dbt_arctic.refresh.state import keyed_from_view
+from dbt_arctic.store.state import keyed_from_view
 
 
 @dataclass(frozen=True)

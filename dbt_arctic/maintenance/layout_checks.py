@@ -9,7 +9,7 @@ from dbt_arctic.keyed import create
 from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild
-from dbt_arctic.refresh.state import laid_out
+from dbt_arctic.store.state import laid_out
 
 _DESCRIBES = ("arctic.key", "arctic.layout", "arctic.sequence-by")
 """What a base says of its generation. Owner and retention may change without it."""

@@ -9,7 +9,7 @@ from dbt_arctic.keyed.table import side_generation, side_root
 from dbt_arctic.maintenance.finding import Finding, clean, from_error, restore
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.leftovers import Kept, Kind, Removal, Retention, find_leftovers
-from dbt_arctic.refresh.leftovers import aside_of
+from dbt_arctic.store.leftovers import aside_of
 
 _WORDS: Mapping[Kind, str] = {
     "generation": "is a side table that no view shows",

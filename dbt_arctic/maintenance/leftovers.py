@@ -12,8 +12,8 @@ from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, side_generation, side_name, side_root
 from dbt_arctic.maintenance.inventory import Inventory, roots
 from dbt_arctic.maintenance.restored import restored_of
-from dbt_arctic.refresh.lease import Build, build_at_work, was_cut_off
-from dbt_arctic.refresh.leftovers import (
+from dbt_arctic.store.lease import Build, build_at_work, was_cut_off
+from dbt_arctic.store.leftovers import (
     ABANDONED_AFTER_MS,
     aside_of,
     is_abandoned_branch,
@@ -22,7 +22,7 @@ from dbt_arctic.refresh.leftovers import (
     staging_age_ms,
     txn_age_ms,
 )
-from dbt_arctic.refresh.replay import has_rows_to_replay
+from dbt_arctic.store.replay import has_rows_to_replay
 
 KEEP_PREVIOUS_MS = 7 * 24 * 60 * 60 * 1000
 """For how long a full refresh can be undone, and models that consumed the generation before can go on."""

@@ -13,7 +13,7 @@ from dbt_arctic.keyed.table import MARKER_TXN, KeyedTable
 from dbt_arctic.maintenance.finding import Finding, rebuild
 from dbt_arctic.maintenance.layout_checks import compact_full
 from dbt_arctic.maintenance.timeline import added
-from dbt_arctic.refresh.state import laid_out
+from dbt_arctic.store.state import laid_out
 
 _SHOWN = 5
 _OURS = "arctic."

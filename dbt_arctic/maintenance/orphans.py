@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.maintenance.inventory import take_inventory
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 60 * 60 * 1000
 KEEP_FILES_MS = 3 * DAY_MS
@@ -37,7 +37,7 @@ class Shared:
 
 
 def find_orphans(
-    edge: Edge, catalog_name: str, schemas: Sequence[str], older_than_ms: int
+    edge: Context, catalog_name: str, schemas: Sequence[str], older_than_ms: int
 ) -> tuple[list[Orphans], list[Shared]]:
     """One statement a table, which lists its folder."""
     found: list[Orphans] = []
@@ -58,7 +58,7 @@ def find_orphans(
     return found, shared
 
 
-def remove_orphans(edge: Edge, orphans: Orphans, older_than_ms: int) -> None:
+def remove_orphans(edge: Context, orphans: Orphans, older_than_ms: int) -> None:
     """Iceberg looks once more, so what a version has come to name meanwhile stays."""
     before_ms = edge.now_ms() - older_than_ms
     edge.run("remove_files", _statement(orphans.table, before_ms, dry_run=False), None)

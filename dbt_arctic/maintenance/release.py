@@ -13,12 +13,12 @@ from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable, hidden_columns
 from dbt_arctic.maintenance.adopt import finish_adoption, side_tables_of
 from dbt_arctic.maintenance.generations import generation_numbers, load_generation, load_sides
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.replay import settle
-from dbt_arctic.refresh.state import find_keyed, head, load_change
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.replay import settle
+from dbt_arctic.store.state import find_keyed, head, load_change
 
 
-def release(edge: Edge, name: Name) -> None:
+def release(edge: Context, name: Name) -> None:
     """Drop the view, the change table and the generation before, and give the base the public name.
 
     Cut off anywhere, the same command finishes; until it has renamed the base, the model's next run makes it
@@ -45,7 +45,7 @@ def release(edge: Edge, name: Name) -> None:
         edge.run("forget", statement, None)
 
 
-def _unname(edge: Edge, table: KeyedTable) -> None:
+def _unname(edge: Context, table: KeyedTable) -> None:
     base, change = load_sides(edge.catalog, table)
     _refuse_savepoints(edge, table)
     # What landed beside its last full refresh, and waits, would go with the generation before.
@@ -79,7 +79,7 @@ def _unname(edge: Edge, table: KeyedTable) -> None:
     edge.run("rename", create.rename_table(table.base, table.name), table)
 
 
-def _moved(edge: Edge, table: KeyedTable, base: TableState, change: TableState) -> bool:
+def _moved(edge: Context, table: KeyedTable, base: TableState, change: TableState) -> bool:
     now = load_sides(edge.catalog, table)
     return [state.current_snapshot_id for state in now] != [
         base.current_snapshot_id,
@@ -87,7 +87,7 @@ def _moved(edge: Edge, table: KeyedTable, base: TableState, change: TableState) 
     ]
 
 
-def _refuse_savepoints(edge: Edge, table: KeyedTable) -> None:
+def _refuse_savepoints(edge: Context, table: KeyedTable) -> None:
     for number in generation_numbers(edge.catalog, table.made_as):
         generation = (
             table

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dbt_arctic.auto.timings import timings
 from dbt_arctic.catalog.api import CatalogReader, TableState
 from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.history import read_operations
@@ -21,11 +22,10 @@ from dbt_arctic.keyed.operations import Record
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import find_holds
 from dbt_arctic.maintenance.expire_plan import Hold
-from dbt_arctic.maintenance.look import Seen, SettingsOf, look
+from dbt_arctic.maintenance.overview import Seen, SettingsOf, look
 from dbt_arctic.maintenance.timeline import kind_of_base, kind_of_change
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import load_base, load_change
-from dbt_arctic.refresh.timings import timings
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import load_base, load_change
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -81,7 +81,10 @@ class Held:
 
 @dataclass(frozen=True)
 class Report:
-    """:param unreadable: what could not be told, and why."""
+    """Everything that the HTML report shows.
+
+    :param unreadable: what could not be told, and why.
+    """
 
     since_ms: int
     now_ms: int
@@ -97,7 +100,7 @@ class Report:
 
 
 def gather(
-    edge: Edge,
+    edge: Context,
     catalog_name: str,
     schemas: Sequence[str],
     operations_in: Name,
@@ -242,7 +245,7 @@ def _has_policy(seen: Seen, is_ours: Callable[[Name], bool]) -> bool:
 
 
 def _held(
-    edge: Edge,
+    edge: Context,
     catalog_name: str,
     tables: Mapping[Name, tuple[TableState, TableState | None]],
     now_ms: int,

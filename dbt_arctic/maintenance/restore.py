@@ -21,14 +21,14 @@ from dbt_arctic.maintenance.finding import restore as command
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of, load_generation, load_sides
 from dbt_arctic.maintenance.restored import PROPERTY_RESTORED
 from dbt_arctic.maintenance.view_checks import check_body
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.lease import find_build, under_way
-from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
-from dbt_arctic.refresh.state import keyed_from_view, load_change
-from dbt_arctic.refresh.switch import Seen, look, show
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.lease import find_build, under_way
+from dbt_arctic.store.replay import Retired, carry_over, pin_retired
+from dbt_arctic.store.state import keyed_from_view, load_change
+from dbt_arctic.store.view_switch import Seen, look, show
 
 
-def undo_full_refresh(edge: Edge, name: Name) -> KeyedTable:
+def undo_full_refresh(edge: Context, name: Name) -> KeyedTable:
     """Show the generation before again. The one that was shown becomes the one before: undo again to redo.
 
     :raises ConfigError: there is no generation before.
@@ -44,7 +44,7 @@ def undo_full_refresh(edge: Edge, name: Name) -> KeyedTable:
     return restore(edge, name, shown.previous.number)
 
 
-def restore(edge: Edge, name: Name, number: int | None = None) -> KeyedTable:
+def restore(edge: Context, name: Name, number: int | None = None) -> KeyedTable:
     """Write the view of a generation again, from what its side tables say of themselves.
 
     :param number: the generation; else the one that the view names, or the newest that is whole.
@@ -67,7 +67,7 @@ def restore(edge: Edge, name: Name, number: int | None = None) -> KeyedTable:
 
 
 def _restore(
-    edge: Edge, name: Name, number: int | None, shown: KeyedTable | None, comment: str
+    edge: Context, name: Name, number: int | None, shown: KeyedTable | None, comment: str
 ) -> KeyedTable:
     build = find_build(edge, name, shown)
     if build is not None:
@@ -96,7 +96,9 @@ def _restore(
 
 
 def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
-    """:raises DamagedKeyedTable: a side table is gone.
+    """Refuse a table whose side tables are gone or about to go.
+
+    :raises DamagedKeyedTable: a side table is gone.
     :raises VersionUnavailable: somebody is about to drop one.
     """
     for side, state in zip((table.base, table.change), load_sides(catalog, table), strict=True):
@@ -111,7 +113,7 @@ def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
 
 
 def _take_back(
-    edge: Edge, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
+    edge: Context, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
 ) -> None:
     """Show what was shown before, with what was written in between."""
     if shown is None:
@@ -196,7 +198,7 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
     return wanted
 
 
-def _make_way(edge: Edge, name: Name) -> None:
+def _make_way(edge: Context, name: Name) -> None:
     """Spark cannot replace a view whose metadata file is gone, but drop it. Of a damaged one it does neither.
 
     :raises CatalogUnavailable: the file has to be moved away first, which is for a person to do.

@@ -30,16 +30,18 @@ from dbt_arctic.maintenance.log_checks import check_commits
 from dbt_arctic.maintenance.rollback_build import build_version
 from dbt_arctic.maintenance.versions import resolve, state_at
 from dbt_arctic.refresh.build import begin
-from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.replay import settle
-from dbt_arctic.refresh.state import columns_at, current_version, load_change, load_keyed
-from dbt_arctic.refresh.switch import require_unmoved
+from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.replay import settle
+from dbt_arctic.store.state import columns_at, current_version, load_change, load_keyed
+from dbt_arctic.store.view_switch import require_unmoved
 
 
 @dataclass(frozen=True)
 class RolledBack:
-    """:param rows: upserts and deletes that it took; -1 where nobody tells.
+    """What one rollback has done.
+
+    :param rows: upserts and deletes that it took; -1 where nobody tells.
     :param before: the version to go back to, should this have been a mistake.
     """
 
@@ -49,7 +51,7 @@ class RolledBack:
     rows: int
 
 
-def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
+def roll_back(edge: Context, name: Name, text: str) -> RolledBack:
     """Make the merged rows equal to those of a version, in one commit under compare-and-swap.
 
     What the version was computed from is committed with it: the model's next run takes up from there, and
@@ -89,7 +91,7 @@ def roll_back(edge: Edge, name: Name, text: str) -> RolledBack:
     return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 
-def _build(edge: Edge, name: Name, text: str) -> RolledBack:
+def _build(edge: Context, name: Name, text: str) -> RolledBack:
     """With a sequence: what lands from here on is in the new generation, where its sequence decides."""
     beginning = begin(edge, name)
     table = load_keyed(edge.catalog, name)

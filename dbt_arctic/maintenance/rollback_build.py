@@ -17,8 +17,8 @@ from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.maintenance.versions import deletes_at, state_at
 from dbt_arctic.refresh.build import Beginning, build_generation
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import load_base
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import load_base
 
 _NOT_OURS_TO_SET = (
     "comment", "owner", "provider", "location", "external", "is_managed_location", "format-version",
@@ -27,7 +27,7 @@ _NOT_OURS_TO_SET = (
 
 
 def build_version(
-    edge: Edge, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
+    edge: Context, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
 ) -> int:
     """Show an earlier version's rows as a generation of their own, with columns and layout of now.
 

@@ -45,7 +45,10 @@ FROM (SELECT {key} FROM ({merge_on_read(table, version, known)}) GROUP BY {key} 
 
 
 def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Finding]:
-    """:param rows: what the statement returned."""
+    """Findings from the rows of a check statement.
+
+    :param rows: what the statement returned.
+    """
     said = {
         "duplicate-key": (table.base, "keys are in the base more than once"),
         "null-key": (table.base, "rows of the base have NULL in their key"),

@@ -18,11 +18,11 @@ from dbt_arctic.keyed.table import KeyedTable, side_name
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
 from dbt_arctic.maintenance.generations import generation_numbers, generation_of
 from dbt_arctic.maintenance.versions import list_savepoints, resolve, tags_of
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.state import load_change, load_keyed
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import load_change, load_keyed
 
 
-def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current") -> Version:
+def make_savepoint(edge: Context, name: Name, savepoint: str, text: str = "current") -> Version:
     """Keep a version under a name: a tag on both side tables. Returns the version.
 
     Cut off in between, one of them has the tag: it is no savepoint, and is made anew or dropped.
@@ -56,7 +56,7 @@ def make_savepoint(edge: Edge, name: Name, savepoint: str, text: str = "current"
     return version
 
 
-def _note_consumed(edge: Edge, table: KeyedTable, snapshot_id: int) -> None:
+def _note_consumed(edge: Context, table: KeyedTable, snapshot_id: int) -> None:
     """So that a rollback knows it when the commits before the savepoint have expired."""
     change = load_change(edge.catalog, table)
     history = change.history(snapshot_id)
@@ -67,8 +67,11 @@ def _note_consumed(edge: Edge, table: KeyedTable, snapshot_id: int) -> None:
         edge.run("note_consumed", note_consumed(table.change, snapshot_id, consumed), table)
 
 
-def drop_savepoint(edge: Edge, name: Name, savepoint: str) -> None:
-    """:raises VersionUnavailable: there is none of that name, not even half of one."""
+def drop_savepoint(edge: Context, name: Name, savepoint: str) -> None:
+    """Drop a savepoint from both side tables.
+
+    :raises VersionUnavailable: there is none of that name, not even half of one.
+    """
     table = load_keyed(edge.catalog, name)
     dropped = False
     for number in generation_numbers(edge.catalog, table.made_as):
@@ -88,7 +91,7 @@ def drop_savepoint(edge: Edge, name: Name, savepoint: str) -> None:
         )
 
 
-def _forget_consumed(edge: Edge, table: KeyedTable, change: Name, snapshot_id: int) -> None:
+def _forget_consumed(edge: Context, table: KeyedTable, change: Name, snapshot_id: int) -> None:
     """Unless another savepoint is of the same snapshot."""
     state = edge.catalog.load_table(change.schema, change.identifier)
     if state is None or snapshot_id in savepoints(state.tags).values():

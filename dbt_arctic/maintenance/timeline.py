@@ -17,7 +17,7 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Version
 from dbt_arctic.maintenance.generations import generation_of, load_sides
 from dbt_arctic.maintenance.pairs import base_for, merged_by
 from dbt_arctic.maintenance.versions import list_savepoints
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.state import load_keyed
 
 
 @dataclass(frozen=True)

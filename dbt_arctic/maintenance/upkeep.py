@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.experience import Experience
 from dbt_arctic.compaction.history import read_operations
-from dbt_arctic.compaction.kept import DEFAULT_S
 from dbt_arctic.compaction.metrics import newest, side_metrics
+from dbt_arctic.compaction.retention import DEFAULT_S
 from dbt_arctic.compaction.rewrite import merge_small_files
 from dbt_arctic.compaction.run import Done, record
 from dbt_arctic.errors import ArcticError
@@ -19,7 +19,7 @@ from dbt_arctic.keyed import operations as sql
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.claims import find_claims
 from dbt_arctic.maintenance.expire import expire
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 3600 * 1000
 MOST_FILES = 16
@@ -38,7 +38,7 @@ def experience_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], No
 
 
 def record_and_keep(
-    edge: Edge,
+    edge: Context,
     schema: Name,
     done: Sequence[Done],
     experience: Experience,
@@ -57,7 +57,7 @@ def record_and_keep(
         warn(f"The table of operations was not put in order this time.\n{error}")
 
 
-def keep_operations(edge: Edge, schema: Name, history_s: int = DEFAULT_S) -> bool:
+def keep_operations(edge: Context, schema: Name, history_s: int = DEFAULT_S) -> bool:
     """Put the table of operations in order, if it is time. Nothing that others append meanwhile is lost.
 
     :param schema: any name of the schema that has it.

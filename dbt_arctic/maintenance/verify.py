@@ -17,7 +17,7 @@ from dbt_arctic.maintenance.log_checks import check_commits, check_erased, check
 from dbt_arctic.maintenance.row_checks import check_rows, check_statement
 from dbt_arctic.maintenance.side_checks import check_previous, check_savepoints, check_sides, is_whole
 from dbt_arctic.maintenance.view_checks import check_body, check_columns
-from dbt_arctic.refresh.state import columns_at, head, version_of
+from dbt_arctic.store.state import columns_at, head, version_of
 
 Query = Callable[[str], Sequence[Sequence[Any]]]
 
@@ -47,7 +47,10 @@ def verify_schema(
 
 
 def require_known(inventory: Inventory, identifier: str) -> None:
-    """:raises UnknownRelation: the schema has nothing of a keyed table of that name."""
+    """Refuse a name of which the schema has no keyed table.
+
+    :raises UnknownRelation: the schema has nothing of a keyed table of that name.
+    """
     known = {
         *inventory.keyed,
         *inventory.strange,

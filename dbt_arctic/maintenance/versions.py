@@ -21,7 +21,7 @@ from dbt_arctic.maintenance.generations import (
 )
 from dbt_arctic.maintenance.pairs import base_for
 from dbt_arctic.maintenance.restored import restored_ms
-from dbt_arctic.refresh.state import columns_at, current_version, load_keyed
+from dbt_arctic.store.state import columns_at, current_version, load_keyed
 
 
 def resolve(catalog: CatalogReader, table: KeyedTable, text: str, where: str) -> Version:
@@ -130,7 +130,10 @@ def last_until(history: Sequence[Snapshot], at_ms: int) -> int | None:
 def pair(
     table: KeyedTable, base: Sequence[Snapshot], change: Sequence[Snapshot], change_snapshot: int
 ) -> Version:
-    """:raises VersionUnavailable: the base of that time was expired."""
+    """The base snapshot that belongs to a snapshot of the change table.
+
+    :raises VersionUnavailable: the base of that time was expired.
+    """
     base_snapshot = base_for(base, change, change_snapshot)
     if base_snapshot is None:
         raise VersionUnavailable(

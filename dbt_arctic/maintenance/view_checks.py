@@ -28,7 +28,10 @@ def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
 
 
 def check_columns(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """:param base: and :param change: as they are now."""
+    """Compare the columns of the view with those of the side tables.
+
+    :param base: and :param change: as they are now.
+    """
     stored = tuple(column for column in change.columns if column.name not in SYSTEM_COLUMNS)
     if table.projected:
         yield Finding(

@@ -1,4 +1,4 @@
-"""From a model's SQL to a batch of upserts and deletes, columns checked by analysis only."""
+"""Turns a model's SQL into a batch of upserts and deletes. Columns are checked by analysis only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ FILLING = ("append_new_columns", "sync_all_columns")
 
 
 def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> None:
-    """:raises ConfigError: two columns of a model have one name (Spark tells none apart by case), or one has
+    """Refuse columns whose names Spark cannot tell apart, and reserved names.
+
+    :raises ConfigError: two columns of a model have one name (Spark tells none apart by case), or one has
     the name of what an automatic model has no use for.
     """
     names = [column.name for column in schema]
@@ -73,7 +75,10 @@ def make_batch(
 def require_storable(
     config: KeyedConfig, schema: Sequence[ColumnInfo | Column], existing: KeyedTable
 ) -> None:
-    """:raises SchemaChanged: a column's values would not be stored as they are, or a struct lacks fields."""
+    """Refuse columns whose values the table cannot store exactly.
+
+    :raises SchemaChanged: a column's values would not be stored as they are, or a struct lacks fields.
+    """
     fill = config.on_schema_change in FILLING
     produced = ((one.name, one.type) for one in schema)
     found = unstorable(produced, ((one.name, one.type) for one in existing.columns), fill=fill)

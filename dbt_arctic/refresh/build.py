@@ -1,4 +1,4 @@
-"""A new generation: built beside the old one under a lease, then published by replacing the view.
+"""Builds a new generation beside the old one, under a lease, and publishes it by replacing the view.
 
 What lands in the old generation meanwhile is replayed before the switch, and looked for once more after it.
 """
@@ -30,8 +30,9 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consume
 from dbt_arctic.keyed.write import fill_base, fill_tombstones, mark_buckets
 from dbt_arctic.refresh.batch import make_batch
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.lease import (
+from dbt_arctic.refresh.table_properties import given
+from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.lease import (
     Lease,
     build_at_work,
     find_build,
@@ -41,12 +42,11 @@ from dbt_arctic.refresh.lease import (
     under_way,
     was_cut_off,
 )
-from dbt_arctic.refresh.leftovers import is_abandoned_generation
-from dbt_arctic.refresh.properties import given
-from dbt_arctic.refresh.replay import Retired, carry_over, pin_retired
-from dbt_arctic.refresh.rows import rows_written
-from dbt_arctic.refresh.state import find_keyed, laid_out, load_base
-from dbt_arctic.refresh.switch import Seen, look, require_unmoved, show
+from dbt_arctic.store.leftovers import is_abandoned_generation
+from dbt_arctic.store.replay import Retired, carry_over, pin_retired
+from dbt_arctic.store.row_counts import rows_written
+from dbt_arctic.store.state import find_keyed, laid_out, load_base
+from dbt_arctic.store.view_switch import Seen, look, require_unmoved, show
 
 _ROWS_OF_A_TASK = 4_000_000
 """Of a bucket with more, keys are not compared by one task."""
@@ -63,13 +63,13 @@ class Beginning:
     retired: Retired | None
 
 
-def begin(edge: Edge, name: Name) -> Beginning:
+def begin(edge: Context, name: Name) -> Beginning:
     before = look(edge, name)
     return Beginning(before, pin_retired(edge.catalog, find_keyed(edge.catalog, name)))
 
 
 def build_generation(
-    edge: Edge,
+    edge: Context,
     name: Name,
     config: KeyedConfig,
     sql: str,
@@ -163,12 +163,12 @@ def build_generation(
     return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
 
 
-def _layout_like(edge: Edge, table: KeyedTable) -> Layout:
+def _layout_like(edge: Context, table: KeyedTable) -> Layout:
     return laid_out(table, load_base(edge.catalog, table)).layout
 
 
 def _plan_layout(
-    edge: Edge, config: KeyedConfig, key: tuple[str, ...], types: Mapping[str, str], old: KeyedTable | None
+    edge: Context, config: KeyedConfig, key: tuple[str, ...], types: Mapping[str, str], old: KeyedTable | None
 ) -> Layout:
     """As the config says. Where it leaves the number of buckets open, the generation before has grown into
     one; its base may be gone, which is no reason not to build."""
@@ -187,7 +187,7 @@ def _plan_layout(
     )
 
 
-def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str) -> None:
+def _create_base(edge: Context, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str) -> None:
     """Take the lease: of two builds that come this far, one creates the table."""
     properties = {**config.tblproperties, **given(config.tblproperties), **lease.to_properties()}
     try:
@@ -204,7 +204,7 @@ def _create_base(edge: Edge, table: KeyedTable, config: KeyedConfig, lease: Leas
         ) from error
 
 
-def _require_one_commit(edge: Edge, table: KeyedTable, where: str) -> None:
+def _require_one_commit(edge: Context, table: KeyedTable, where: str) -> None:
     """Rows that came twice would be two rows of each key. In a change table that does no harm: one wins."""
     if len(load_base(edge.catalog, table).history()) > 1:
         raise CommitStateUnknown(
@@ -217,13 +217,16 @@ def _require_one_commit(edge: Edge, table: KeyedTable, where: str) -> None:
 
 @dataclass
 class _Build:
-    """:param shown: whether the view may name the generation by now."""
+    """A generation that is being built.
+
+    :param shown: whether the view may name the generation by now.
+    """
 
     shown: bool = False
 
 
 @contextmanager
-def _dropped_unless_shown(edge: Edge, table: KeyedTable) -> Iterator[_Build]:
+def _dropped_unless_shown(edge: Context, table: KeyedTable) -> Iterator[_Build]:
     """Let go of a build that fails before anybody may see it, and of its lease with it."""
     build = _Build()
     try:
@@ -242,7 +245,7 @@ def _in_brackets(rows: int) -> str:
 
 
 def _publish(
-    edge: Edge,
+    edge: Context,
     table: KeyedTable,
     comment: str,
     before: Seen,
@@ -265,19 +268,19 @@ def _publish(
     return retired
 
 
-def drop_keyed(edge: Edge, table: KeyedTable) -> None:
+def drop_keyed(edge: Context, table: KeyedTable) -> None:
     """Drop a keyed table. The view goes last: as long as it is there, the rest can be found."""
     drop_side_tables(edge, table)
     edge.run("drop_view", create.drop_view(table.name), table)
 
 
-def drop_side_tables(edge: Edge, table: KeyedTable) -> None:
+def drop_side_tables(edge: Context, table: KeyedTable) -> None:
     """Drop base and change table of every generation that the view named."""
     for side in table.side_tables:
         edge.run("drop_side_table", create.drop_table(side), table)
 
 
-def _side_tables(edge: Edge, name: Name) -> dict[Name, int]:
+def _side_tables(edge: Context, name: Name) -> dict[Name, int]:
     """Existing tables that were made for a keyed table of that name, with their generation."""
     found: dict[Name, int] = {}
     for entry in edge.catalog.list_relations(name.schema):
@@ -287,7 +290,7 @@ def _side_tables(edge: Edge, name: Name) -> dict[Name, int]:
     return found
 
 
-def _drop_abandoned(edge: Edge, table: KeyedTable, found: Mapping[Name, int]) -> None:
+def _drop_abandoned(edge: Context, table: KeyedTable, found: Mapping[Name, int]) -> None:
     """Drop generations that no view names: those before the previous one, and abandoned builds."""
     try:
         named = {

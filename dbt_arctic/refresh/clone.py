@@ -1,4 +1,4 @@
-"""Clones: a view over another relation, which becomes a table of its own with its first write.
+"""Clones: a view over another relation that becomes a table of its own with the first write.
 
 A clone is described by one property of its view. Nothing here writes to what a clone was made from.
 """
@@ -19,7 +19,7 @@ from dbt_arctic.keyed.table import KeyedTable, is_keyed
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.refresh.pull import plan_merge_on_read
-from dbt_arctic.refresh.state import columns_of, find_keyed, pinned_pair, version_of
+from dbt_arctic.store.state import columns_of, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
 """On a view: the name of what it was cloned from. It stays when a keyed table takes the view's place."""

@@ -1,4 +1,4 @@
-"""A keyed model's config: read, checked and completed in one place."""
+"""Reads, checks and completes the config of a keyed model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.keyed.table import DEFAULT_TOMBSTONE_RETENTION_S
-from dbt_arctic.refresh.duration import parse_duration
+from dbt_arctic.store.duration import parse_duration
 
 OnSchemaChange = Literal["ignore", "fail", "append_new_columns", "sync_all_columns"]
 

@@ -1,4 +1,4 @@
-"""One batch of a microbatch model: the rows of its interval are replaced, and become visible at once.
+"""Writes one batch of a microbatch model: replaces the rows of its interval in one commit.
 
 Batches may run at the same time, in threads of one dbt run and in several runs.
 """
@@ -11,14 +11,14 @@ from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed import replace
 from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.computed import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.plain import PlainWrite, execute_plain_write
-from dbt_arctic.refresh.rows import counted
-from dbt_arctic.refresh.turns import turn
 from dbt_arctic.refresh.upsert import prepare
+from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
+from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.row_counts import counted
+from dbt_arctic.store.writer_lock import turn
 
 _BY_METADATA = "DeleteFromTable"
 """Spark's plan of a DELETE that needs no more than to let go of whole files."""
@@ -26,7 +26,7 @@ _NOT_WHOLE_FILES = "some, but not all, rows match filter"
 
 
 def replace_rows(
-    edge: Edge, write: PlainWrite, direct: str, delete: str, statements: Sequence[str]
+    edge: Context, write: PlainWrite, direct: str, delete: str, statements: Sequence[str]
 ) -> Outcome:
     """Replace the rows of an interval of a plain table.
 
@@ -53,7 +53,7 @@ def replace_rows(
         return execute_plain_write(edge, write, statements)
 
 
-def replace_keys(edge: Edge, name: Name, config: KeyedConfig, sql: str, interval: Interval) -> Outcome:
+def replace_keys(edge: Context, name: Name, config: KeyedConfig, sql: str, interval: Interval) -> Outcome:
     """Replace the rows of an interval of a keyed table: the batch's upserts, and deletes of the keys that
     have a row in the interval and none in the batch.
 

@@ -10,17 +10,17 @@ from dbt_arctic.keyed.log import PROPERTY_RUN
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.overwrite import Staged, list_partitions, replace_rows
 from dbt_arctic.keyed.write import insert_into_change
-from dbt_arctic.refresh.branches import branch_name, staged
-from dbt_arctic.refresh.computed import Attempt, Purpose, branch_head, write_computed
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.rows import counted
-from dbt_arctic.refresh.state import head, load_change
 from dbt_arctic.refresh.upsert import prepare
+from dbt_arctic.store.branches import branch_name, staged
+from dbt_arctic.store.computed_write import Attempt, Purpose, branch_head, write_computed
+from dbt_arctic.store.consumption import Consumption
+from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.row_counts import counted
+from dbt_arctic.store.state import head, load_change
 
 
-def overwrite(edge: Edge, name: Name, config: KeyedConfig, sql: str, consumption: Consumption) -> Outcome:
+def overwrite(edge: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption) -> Outcome:
     """Replace rows by a batch, in one commit.
 
     The batch is written to a branch that is never published, and read from there: its query runs once, and

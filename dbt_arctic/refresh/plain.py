@@ -1,4 +1,4 @@
-"""Incremental writes to a plain Iceberg table: directly, or on a branch under compare-and-swap.
+"""Incremental writes to a plain Iceberg table: directly, or on a branch with compare-and-swap.
 
 A branch is used where a run needs more than one statement (all of them become visible at once),
 or where it consumes upstream versions (which must be committed with the data).
@@ -14,8 +14,8 @@ from dbt_arctic.errors import ConcurrentRun, UnknownRelation
 from dbt_arctic.keyed.log import PROPERTY_RUN, consumed_versions
 from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, encode_consumed
-from dbt_arctic.refresh.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
-from dbt_arctic.refresh.edge import Edge, Outcome
+from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.store.context import Context, Outcome
 
 _SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
@@ -31,7 +31,7 @@ class PlainWrite:
 
 
 def begin_plain_write(
-    edge: Edge,
+    edge: Context,
     target: Name,
     *,
     statements: int,
@@ -59,7 +59,7 @@ def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[
     return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {selected}\nFROM {batch}"
 
 
-def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]) -> Outcome:
+def execute_plain_write(edge: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:
     """Run the statements, which were written for the branch's name, and publish them together.
 
     :raises ConcurrentRun: others kept committing, or consumed the same changes first.
@@ -96,13 +96,13 @@ def execute_plain_write(edge: Edge, write: PlainWrite, statements: Sequence[str]
     )
 
 
-def execute_first_build(edge: Edge, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
+def execute_first_build(edge: Context, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
     """Create or replace a plain table, with the versions it was computed from in the same commit."""
     rows = _with_properties(edge, consumed, [statement])
     return Outcome("OK", _total(rows), statement)
 
 
-def _with_properties(edge: Edge, consumed: Mapping[str, Consumed], statements: Sequence[str]) -> list[int]:
+def _with_properties(edge: Context, consumed: Mapping[str, Consumed], statements: Sequence[str]) -> list[int]:
     """Run statements whose commits carry the consumed versions.
 
     Session properties, because MERGE, DELETE and CTAS take no others; reset whatever happens, since

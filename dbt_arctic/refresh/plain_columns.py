@@ -10,12 +10,12 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import FieldChange, SchemaDifference, compare_columns, evolved
 from dbt_arctic.keyed.table import Column
 from dbt_arctic.refresh.batch import FILLING, not_storable, require_same_columns
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.schema_change import changes_to_make
+from dbt_arctic.refresh.schema_policy import changes_to_make
+from dbt_arctic.store.context import Context
 
 
 def evolve_plain(
-    edge: Edge,
+    edge: Context,
     name: Name,
     model: str,
     on_schema_change: str,
@@ -38,7 +38,7 @@ def evolve_plain(
 
 
 def evolve_snapshot(
-    edge: Edge, name: Name, model: str, stored: Sequence[Column], produced: Sequence[Column]
+    edge: Context, name: Name, model: str, stored: Sequence[Column], produced: Sequence[Column]
 ) -> tuple[Column, ...]:
     """Give a snapshot the fields that its query has got, and its columns the wider types: its columns then.
 
@@ -56,7 +56,7 @@ def evolve_snapshot(
 
 
 def _altered(
-    edge: Edge,
+    edge: Context,
     name: Name,
     model: str,
     changes: Sequence[FieldChange],

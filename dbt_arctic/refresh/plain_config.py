@@ -1,4 +1,4 @@
-"""What a model's config says about the statements on its plain table, checked before anything is written."""
+"""The settings of an incremental model on a plain table, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ class PlainConfig:
 
 
 def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainConfig:
-    """:raises ConfigError: a setting has no effect on the strategy."""
+    """Read and check the settings of an incremental model on a plain table.
+
+    :raises ConfigError: a setting has no effect on the strategy.
+    """
     idle = [
         setting
         for setting, strategies in _USED_BY.items()
@@ -76,7 +79,10 @@ def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainCo
 
 
 def check_named_columns(config: PlainConfig, columns: Sequence[str]) -> None:
-    """:raises ConfigError: / :raises KeyColumnMissing: a setting names a column that the model lacks."""
+    """Check that the model has the columns that its settings name.
+
+    :raises ConfigError: / :raises KeyColumnMissing: a setting names a column that the model lacks.
+    """
     known = {column.lower(): column for column in columns}
     for setting, named in config.named_columns:
         if named.lower() in known:

@@ -1,4 +1,4 @@
-"""Incremental pull: what changed upstream since the version that a model last consumed."""
+"""Incremental pull: the changes of an upstream since the version that a model last consumed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import Images
 from dbt_arctic.keyed.table import Generation, KeyedTable, stored_key
 from dbt_arctic.keyed.version import Consumed, Version, is_token
-from dbt_arctic.refresh.consumption import has_read_further, not_before
-from dbt_arctic.refresh.plain_state import plain_at
-from dbt_arctic.refresh.state import (
+from dbt_arctic.store.consumption import has_read_further, not_before
+from dbt_arctic.store.plain_snapshot import plain_at
+from dbt_arctic.store.state import (
     columns_at,
     columns_of,
     find_keyed,

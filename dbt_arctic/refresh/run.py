@@ -1,21 +1,29 @@
-"""One run of a keyed model whose table is there: which of the writes it is."""
+"""One run of a keyed model whose table exists: chooses the kind of write."""
 
 from __future__ import annotations
 
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.upsert import computed_upsert, upsert
+from dbt_arctic.store.consumption import Consumption
+from dbt_arctic.store.context import Context, Outcome
 
 
 def write_rows(
-    edge: Edge, name: Name, config: KeyedConfig, sql: str, consumption: Consumption, interval: Interval | None
+    edge: Context,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    consumption: Consumption,
+    interval: Interval | None,
 ) -> Outcome:
-    """:param interval: of the batch, for the strategy ``microbatch``."""
+    """Write the rows of a model to its keyed table by the strategy of its config.
+
+    :param interval: of the batch, for the strategy ``microbatch``.
+    """
     if config.overwrite is not None:
         return overwrite(edge, name, config, sql, consumption)
     if consumption.consumed:

@@ -1,4 +1,4 @@
-"""Writes to an existing keyed table: the blind append, and the computed write under compare-and-swap."""
+"""Writes to an existing keyed table: the blind append, and the computed write with compare-and-swap."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dbt_arctic.keyed.replay import PROPERTY_BLIND
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.refresh.batch import make_batch, model_columns
-from dbt_arctic.refresh.computed import Attempt, Purpose, write_computed
 from dbt_arctic.refresh.config import KeyedConfig, match_columns
-from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.evolve import evolve, relax, require_same_fields
-from dbt_arctic.refresh.partial import updated_columns, with_kept_columns
-from dbt_arctic.refresh.replay import follow, settle
-from dbt_arctic.refresh.rows import counted, rows_written
-from dbt_arctic.refresh.side_columns import changed_by_another, takes_rows
-from dbt_arctic.refresh.state import laid_out, load_change, load_keyed
+from dbt_arctic.refresh.partial_upsert import updated_columns, with_kept_columns
+from dbt_arctic.refresh.schema_evolution import evolve, relax, require_same_fields
+from dbt_arctic.store.computed_write import Attempt, Purpose, write_computed
+from dbt_arctic.store.consumption import Consumption
+from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.replay import follow, settle
+from dbt_arctic.store.row_counts import counted, rows_written
+from dbt_arctic.store.side_columns import changed_by_another, takes_rows
+from dbt_arctic.store.state import laid_out, load_change, load_keyed
 
 
-def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
+def upsert(edge: Context, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     """A blind upsert: one append to the change table, no read of the target.
 
     Where only some columns change, a computed write: the others are read.
@@ -59,7 +59,7 @@ def upsert(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> Outcome:
 
 
 def pull_upsert(
-    edge: Edge,
+    edge: Context,
     name: Name,
     config: KeyedConfig,
     sql: str,
@@ -77,7 +77,7 @@ def pull_upsert(
 
 
 def computed_upsert(
-    edge: Edge, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
+    edge: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
 ) -> Outcome:
     """An upsert that commits consumed versions, or that changes only some columns of what is there."""
     table, batch = prepare(edge, name, config, sql)
@@ -139,13 +139,15 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
             )
 
 
-def prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
+def prepare(edge: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
     """The table as the batch needs it, and the batch."""
     table, batch, _ = _prepare(edge, name, config, sql)
     return table, batch
 
 
-def _prepare(edge: Edge, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch, bool]:
+def _prepare(
+    edge: Context, name: Name, config: KeyedConfig, sql: str
+) -> tuple[KeyedTable, write.Batch, bool]:
     """The same, and whether the table got other columns for it."""
     table = load_keyed(edge.catalog, name)
     change = load_change(edge.catalog, table)  # a table that took its name must not swallow the batch

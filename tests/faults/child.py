@@ -19,7 +19,7 @@ from typing import Any
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.errors import ArcticError
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.store.state import find_keyed
 from tests.model.operations import Operation, perform
 from tests.model.spark import SparkWorld
 from tests.model.story import Story

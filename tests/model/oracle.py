@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Generation, KeyedTable, side_name
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.store.state import find_keyed
 
 Key = int
 Payload = Mapping[str, Any]

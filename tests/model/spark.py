@@ -13,7 +13,7 @@ from dbt_arctic.catalog.api import TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 from tests.model.world import Disturbance, Process
 
 _TIME = re.compile(r"\btimestamp_millis\((\d+)\)")
@@ -104,7 +104,7 @@ class SparkWorld:
 
     def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process:
         session = self._session()
-        edge = Edge(
+        edge = Context(
             catalog=self.catalog,
             run=lambda step, sql, table=None: made.run(step, sql, table),
             query_schema=session.query_schema,

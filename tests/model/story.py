@@ -39,17 +39,17 @@ from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at
-from dbt_arctic.planner.modification import parse_modification
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.refresh.consumption import Consumption, last_consumed
-from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
-from dbt_arctic.refresh.modify import modify
 from dbt_arctic.refresh.overwrite import overwrite
+from dbt_arctic.refresh.parse_dml import parse_modification
 from dbt_arctic.refresh.pull import plan_changes, plan_pull
-from dbt_arctic.refresh.state import columns_at, current_version, find_keyed, load_change, load_keyed
 from dbt_arctic.refresh.upsert import pull_upsert, upsert
+from dbt_arctic.store.consumption import Consumption, last_consumed
+from dbt_arctic.store.state import columns_at, current_version, find_keyed, load_change, load_keyed
 from tests.model.oracle import Cell, GenerationLog, State, TableLog, apply, same_rows, visible
 from tests.model.world import Disturbance, Killed, Process, World
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.compaction.plan import asked_for
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.compaction.status import measure_keyed
 from dbt_arctic.maintenance.leftovers import Retention
 from dbt_arctic.refresh.pull import plan_pull
-from dbt_arctic.refresh.state import load_base, load_change, load_keyed
-from dbt_arctic.refresh.upstreams import Upstream, look_at
+from dbt_arctic.store.state import load_base, load_change, load_keyed
 from tests.model.story import GRACE_S, Change, Story
 from tests.model.world import Disturbance, MemoryWorld
 

@@ -19,8 +19,9 @@ from dbt_arctic.keyed import compact
 from dbt_arctic.keyed import replace as replacing
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance import claims, expire_plan
-from dbt_arctic.refresh import build, computed, state, switch, upsert
-from dbt_arctic.refresh.state import load_base, load_change
+from dbt_arctic.refresh import build, upsert
+from dbt_arctic.store import computed_write, state, view_switch
+from dbt_arctic.store.state import load_base, load_change
 from tests.model.oracle import visible
 from tests.model.story import GRACE_S, Change, Story
 from tests.model.world import Disturbance, MemoryWorld
@@ -105,7 +106,7 @@ def ignore_the_offset(patch: Patch, story: Story) -> None:
 
 
 def cherry_pick(patch: Patch, story: Story) -> None:
-    right = computed.publish
+    right = computed_write.publish
 
     def mistaken(edge: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
         if not right(edge, target, branch, table, *more):
@@ -115,7 +116,7 @@ def cherry_pick(patch: Patch, story: Story) -> None:
             edge.run("pick", f"CALL `lake`.system.cherrypick_snapshot(table => {argument}, {picked})", table)
         return True
 
-    patch.setattr(computed, "publish", mistaken)
+    patch.setattr(computed_write, "publish", mistaken)
 
 
 def leave_rows_in_a_retired_generation(patch: Patch, story: Story) -> None:
@@ -127,7 +128,9 @@ def refresh_over_what_lands_meanwhile(patch: Patch, story: Story) -> None:
 
 
 def replace_whatever_view_is_there(patch: Patch, story: Story) -> None:
-    patch.setattr(switch, "require_unmoved", lambda edge, table, before, where: switch.look(edge, table.name))
+    patch.setattr(
+        view_switch, "require_unmoved", lambda edge, table, before, where: view_switch.look(edge, table.name)
+    )
 
 
 def merge_what_an_expired_commit_merged(patch: Patch, story: Story) -> None:

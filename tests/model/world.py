@@ -17,7 +17,7 @@ from dbt_arctic.engine.faults import classify
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 from tests.model.catalog import MemoryCatalog
 from tests.model.duck import Duck, QueryFailed
 from tests.model.lake import Lake, Refused
@@ -51,7 +51,7 @@ class Process:
     """One run: its edge, the statements that it ran, and what disturbs it."""
 
     world: World
-    edge: Edge
+    edge: Context
     disturbance: Disturbance
     execute: Callable[[str], int]
     query: Callable[[str], list[tuple[Any, ...]]]
@@ -116,7 +116,7 @@ class World(Protocol):
     def name(self, identifier: str) -> Name: ...
 
 
-class RepeatableEdge(Edge):
+class RepeatableEdge(Context):
     """Draws transactions from the world's chance, so that a run can be repeated."""
 
     chance: random.Random

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.inner import split_inside
-from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.auxiliary.auxiliary_view import Split, outer_sql, without_spare
+from dbt_arctic.planner.auxiliary.nested_view import split_nested
+from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split, outer_sql, without_spare
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS
@@ -20,7 +20,7 @@ OPERATORS = ("state further inside",)
 
 def inside(ready: Prepared) -> Split | None:
     """What could be kept of a case, were its tables large."""
-    made = split_inside(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
+    made = split_nested(ready.query, KEYS, dict.fromkeys(SCHEMAS, 1), 1)
     return None if made is None else without_spare(made)
 
 

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from dbt_arctic.planner.split import outer_sql, split, without_spare
+from dbt_arctic.planner.auxiliary.auxiliary_view import outer_sql, split, without_spare
 from tests.planner.oracle import Database, Verdict, prepare
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS

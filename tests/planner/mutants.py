@@ -12,16 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from dbt_arctic.planner import confined as confined_module
-from dbt_arctic.planner import direct as direct_module
-from dbt_arctic.planner import either as either_module
-from dbt_arctic.planner import gathered as gathered_module
-from dbt_arctic.planner import met as met_module
-from dbt_arctic.planner import near as near_module
-from dbt_arctic.planner import plan as plan_module
-from dbt_arctic.planner import settled as settled_module
-from dbt_arctic.planner import signed as signed_module
-from dbt_arctic.planner.algebra import (
+from dbt_arctic.planner.algebra.operators import (
     SIGN_OF_ROW,
     Aggregate,
     Filter,
@@ -38,13 +29,22 @@ from dbt_arctic.planner.algebra import (
     Window,
     map_children,
 )
-from dbt_arctic.planner.facts import Facts
-from dbt_arctic.planner.render import Sources
-from dbt_arctic.planner.restricted import restricted, restricted_rule, some_of
-from dbt_arctic.planner.rules import condition, join, project, subquery
-from dbt_arctic.planner.scalars import columns_of, plain, substitute
-from dbt_arctic.planner.signed import Signed, signed_rule
-from dbt_arctic.planner.touched import NOTHING, Touched, only, touched, touched_rule
+from dbt_arctic.planner.algebra.render import Sources
+from dbt_arctic.planner.algebra.scalars import columns_of, plain, substitute
+from dbt_arctic.planner.delta import lookup_keys as met_module
+from dbt_arctic.planner.delta import old_or_new as either_module
+from dbt_arctic.planner.delta import plan as plan_module
+from dbt_arctic.planner.delta import range_pruning as near_module
+from dbt_arctic.planner.delta import rows_from_log as direct_module
+from dbt_arctic.planner.delta import semi_join_reduction as confined_module
+from dbt_arctic.planner.delta import shared_lookups as gathered_module
+from dbt_arctic.planner.delta import static_filters as settled_module
+from dbt_arctic.planner.delta import weighted_delta as signed_module
+from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, affected_keys_rule, only, touched
+from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
+from dbt_arctic.planner.delta.rules import condition, join, project, subquery
+from dbt_arctic.planner.delta.weighted_delta import Signed, delta_rule
+from dbt_arctic.planner.properties.facts import Facts
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
 from tests.planner.random_queries import Case, draw
 
@@ -64,7 +64,7 @@ class CurrentForOld(InDuckDB):
     """The old state is thought to be as the one now."""
 
     def relation(self, source: str, state: State) -> str:
-        wrong: dict[State, State] = {"old": "new", "met_old": "met_new"}
+        wrong: dict[State, State] = {"old": "new", "lookup_old": "lookup_new"}
         return super().relation(source, wrong.get(state, state))
 
 
@@ -141,7 +141,7 @@ def scan_without_new_rows() -> Iterator[Sources | None]:
 
         return gone
 
-    with rule(touched_rule, Scan, wrong):
+    with rule(affected_keys_rule, Scan, wrong):
         yield None
 
 
@@ -228,7 +228,7 @@ def logged_rows_for_keys_of_several() -> Iterator[Sources | None]:
 
 @mutant
 def group_of_the_new_state_only() -> Iterator[Sources | None]:
-    with rule(touched_rule, Aggregate, _plus_only), replaced(Touched, "both", lambda found: found.plus):
+    with rule(affected_keys_rule, Aggregate, _plus_only), replaced(Touched, "both", lambda found: found.plus):
         yield None
 
 
@@ -255,7 +255,7 @@ def window_of_the_changed_rows_only() -> Iterator[Sources | None]:
 
         return inner
 
-    with rule(touched_rule, Window, wrong):
+    with rule(affected_keys_rule, Window, wrong):
         yield None
 
 
@@ -282,7 +282,7 @@ def union_of_the_first_part_only() -> Iterator[Sources | None]:
 
         return inner
 
-    with rule(touched_rule, UnionAll, wrong):
+    with rule(affected_keys_rule, UnionAll, wrong):
         yield None
 
 
@@ -291,11 +291,11 @@ def set_operation_of_the_left_side_only() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
         def inner(node: SetOperation, wanted: Any, facts: Any) -> Touched:
             first = UnionAll((node.left,), node.columns)
-            return touched_rule(first, wanted, facts)
+            return affected_keys_rule(first, wanted, facts)
 
         return inner
 
-    with rule(touched_rule, SetOperation, wrong):
+    with rule(affected_keys_rule, SetOperation, wrong):
         yield None
 
 
@@ -374,7 +374,7 @@ def lateral_view_restricted_without_its_own_columns() -> Iterator[Sources | None
 
 @mutant
 def lateral_view_of_the_new_state_only() -> Iterator[Sources | None]:
-    with rule(touched_rule, Generate, _plus_only):
+    with rule(affected_keys_rule, Generate, _plus_only):
         yield None
 
 
@@ -383,7 +383,7 @@ def limit_as_a_filter() -> Iterator[Sources | None]:
     def wrong(right: Any) -> Any:
         return lambda node, wanted, facts: touched(node.child, wanted, facts)
 
-    with rule(touched_rule, Limit, wrong):
+    with rule(affected_keys_rule, Limit, wrong):
         yield None
 
 
@@ -421,7 +421,7 @@ def conditions_of_subqueries_kept_for_changed_rows() -> Iterator[Sources | None]
 
         return inner
 
-    with rule(touched_rule, Filter, wrong):
+    with rule(affected_keys_rule, Filter, wrong):
         yield None
 
 
@@ -441,7 +441,7 @@ def signs_without_lost_rows() -> Iterator[Sources | None]:
 
         return inner
 
-    with rule(signed_rule, Scan, wrong):
+    with rule(delta_rule, Scan, wrong):
         yield None
 
 
@@ -459,7 +459,7 @@ def signs_of_a_join_with_one_state() -> Iterator[Sources | None]:
             return replace(node, state="new") if node.state == "old" else node
         return map_children(node, at_new)
 
-    with rule(signed_rule, Join, wrong):
+    with rule(delta_rule, Join, wrong):
         yield None
 
 
@@ -476,7 +476,7 @@ def signs_of_groups_without_the_old_ones() -> Iterator[Sources | None]:
     def wrong(node: Any, wanted: Any, facts: Any, values: Any) -> Signed:
         return tuple(part.children[1] for part in right(node, wanted, facts, values))
 
-    with replaced(signed_module, "_compared", wrong), rule(signed_rule, Aggregate, lambda _: wrong):
+    with replaced(signed_module, "_compared", wrong), rule(delta_rule, Aggregate, lambda _: wrong):
         yield None
 
 
@@ -489,7 +489,7 @@ def signs_of_the_first_part_of_a_union() -> Iterator[Sources | None]:
 
         return inner
 
-    with rule(signed_rule, UnionAll, wrong):
+    with rule(delta_rule, UnionAll, wrong):
         yield None
 
 
@@ -504,7 +504,7 @@ def signs_of_a_lateral_view_that_only_gains() -> Iterator[Sources | None]:
 
         return inner
 
-    with rule(signed_rule, Generate, wrong):
+    with rule(delta_rule, Generate, wrong):
         yield None
 
 
@@ -532,9 +532,9 @@ def values_confined_by_what_has_changed() -> Iterator[Sources | None]:
         unchanged = {name: replace(known, changed=False) for name, known in facts.upstreams.items()}
         return right(values, whole, Facts(unchanged))
 
-    right = signed_module.confined
+    right = signed_module.semi_join_reduced
     # Of the random tables none is much larger than another.
-    with replaced(signed_module, "confined", wrong), replaced(confined_module, "_LARGER", 0):
+    with replaced(signed_module, "semi_join_reduced", wrong), replaced(confined_module, "_LARGER", 0):
         yield None
 
 

@@ -13,17 +13,24 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dbt_arctic.planner.algebra import SIGN_OF_ROW, Node, State, scans
-from dbt_arctic.planner.columns import trimmed
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.gathered import gather
-from dbt_arctic.planner.met import with_met_scans
-from dbt_arctic.planner.plan import affected_sql, full_sql, guard_sql, plan_incremental, rows_sql, understand
-from dbt_arctic.planner.query import Query
+from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, Node, State, scans
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.render import Renderer, Sources
+from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
+from dbt_arctic.planner.delta.plan import (
+    affected_sql,
+    full_sql,
+    guard_sql,
+    plan_incremental,
+    rows_sql,
+    understand,
+)
+from dbt_arctic.planner.delta.shared_lookups import share_lookups
+from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged, inline
+from dbt_arctic.planner.delta.weighted_delta import NoDelta, signed
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.render import Renderer, Sources
-from dbt_arctic.planner.signed import NotSigned, signed
-from dbt_arctic.planner.staged import Collected, Staged, WithStaged, inline
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Schemas, Tables, literal
 
@@ -154,9 +161,9 @@ class Database:
         asked: dict[str, set[str]] = {}
         count = 0
         for scan in (scan for node in nodes if node is not None for scan in scans(node)):
-            if scan.met_by:
+            if scan.lookup_keys:
                 count += 1
-                keys = {f'SELECT "{column}" AS k FROM "{source}@keys"' for source, column in scan.met_by}
+                keys = {f'SELECT "{column}" AS k FROM "{source}@keys"' for source, column in scan.lookup_keys}
                 asked.setdefault(scan.source, set()).update(keys)
         for source, queries in asked.items():
             own = KEYS[source][0]
@@ -281,11 +288,11 @@ def compare_signed(database: Database, ready: Prepared, sources: Sources) -> str
     values = Collected()
     try:
         parts = signed(ready.query.node, names, ready.facts, values)
-    except NotSigned:
+    except NoDelta:
         return ""
-    gathering, gathered = gather(parts, ready.facts)
+    gathering, gathered = share_lookups(parts, ready.facts)
     made_of = {one.name: one.rows for one in values.found}
-    parts = tuple(with_met_scans(trimmed(part), ready.facts, made_of) for part in parts)
+    parts = tuple(with_lookup_keys(trimmed(part), ready.facts, made_of) for part in parts)
     database.keep_met(parts)
     if wrong := _added_to(database, ready, parts, names, Staged(tuple(values.found)), sources):
         return wrong

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dbt_arctic.refresh.plans import RefreshPlan
-from dbt_arctic.refresh.stages import Result, printed, stages_of
+from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.stages import Result, printed, stages_of
 
 FRAMES: dict[Result, str] = {
     "decision": "{text}",

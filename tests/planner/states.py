@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbt_arctic.planner.plan import understand
+from dbt_arctic.planner.auxiliary.auxiliary_view import Split, state_sql
+from dbt_arctic.planner.delta.plan import understand
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.split import Split, state_sql
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, to_duckdb
 from tests.planner.random_tables import SCHEMAS
 from tests.planner.summed import judge_sums

@@ -6,9 +6,15 @@ import random
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from dbt_arctic.planner.plan import guard_sql
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import (
+    Extreme,
+    Sums,
+    changes_sql,
+    extremes_of_left_sql,
+    plan_sums,
+)
+from dbt_arctic.planner.delta.plan import guard_sql
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.sums import Extreme, Sums, changes_sql, extremes_of_left_sql, plan_sums
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS

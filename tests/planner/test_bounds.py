@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.algebra import Project, Restrict, Scan
-from dbt_arctic.planner.bounds import fitting, is_ordered_as
-from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.algebra.operators import Project, Restrict, Scan
+from dbt_arctic.planner.algebra.scalars import column
+from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
 
 NUMBERS, TEXTS, DAYS = ("9", "10"), ("'10'", "'9'"), ("DATE '2026-01-01'", "DATE '2026-01-02'")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dbt_arctic.planner.dialect import to_sql
-from dbt_arctic.planner.parse import parse
-from dbt_arctic.planner.tidy import conjuncts
+from dbt_arctic.planner.algebra.rewrite import conjuncts
+from dbt_arctic.planner.frontend.parse import parse
+from dbt_arctic.planner.spark.dialect import to_sql
 
 
 def parts(condition: str) -> list[str]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra import Filter, Scan, State
-from dbt_arctic.planner.chain import Chain, Count, joined
-from dbt_arctic.planner.costs import costly_guards
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.plan import plan_incremental, understand
-from dbt_arctic.planner.scalars import column
+from dbt_arctic.planner.algebra.operators import Filter, Scan, State
+from dbt_arctic.planner.algebra.scalars import column
+from dbt_arctic.planner.delta.costs import costly_guards
+from dbt_arctic.planner.delta.join_order import Chain, Count, joined
+from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 TYPES = {
     "sales": [

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from dbt_arctic.cli.main import main
 from dbt_arctic.errors import PackageUnfit
-from dbt_arctic.planner.dialect import VerbatimSpark, verbatim
-from dbt_arctic.planner.parse import parse
+from dbt_arctic.planner.frontend.parse import parse
+from dbt_arctic.planner.spark.dialect import VerbatimSpark, verbatim
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import full_sql, understand
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import InDuckDB
 from tests.planner.random_tables import SCHEMAS

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
+from dbt_arctic.auto.advice import advise
+from dbt_arctic.auto.execute_table import require_incremental
+from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.plan import Full
+from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.moment import Clock
-from dbt_arctic.planner.parse import named, parse
-from dbt_arctic.planner.plan import Incremental, plan_incremental, understand
+from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.delta.plan import Incremental, plan_incremental, understand
+from dbt_arctic.planner.frontend.parse import named, parse
+from dbt_arctic.planner.frontend.point_in_time import Clock
+from dbt_arctic.planner.frontend.source_text import with_relations
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan, Reason
-from dbt_arctic.planner.split import split
-from dbt_arctic.planner.text import with_relations
-from dbt_arctic.refresh.auto_advice import advise
-from dbt_arctic.refresh.auto_run import require_incremental
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.plans import Full
-from dbt_arctic.refresh.reading import Reading
-from dbt_arctic.refresh.upstreams import Upstream, View
 from tests.planner.random_tables import KEYS
 from tests.planner.test_rules import SCHEMAS
 

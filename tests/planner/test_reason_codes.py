@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from dbt_arctic.planner import determined
-from dbt_arctic.refresh.edge import Choice
+from dbt_arctic.planner.properties import determinism
+from dbt_arctic.store.context import Choice
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ TELLS = {"Choice", "AutoResponse"}
 
 def raised() -> set[str]:
     """The codes in the calls of the source, as literals or by a local name, and those of a table."""
-    found = {code for code, _, _ in determined._CAUSES.values()}
+    found = {code for code, _, _ in determinism._CAUSES.values()}
     for path in (ROOT / "dbt_arctic").rglob("*.py"):
         found |= codes_in(ast.parse(path.read_text()))
     return found

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from dbt_arctic.planner.algebra import Scan
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.parse import parse
-from dbt_arctic.planner.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.algebra.operators import Scan
+from dbt_arctic.planner.delta.plan import Incremental, affected_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.frontend.parse import parse
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason
-from dbt_arctic.planner.unique import unique_keys
 from tests.planner.oracle import InDuckDB
 from tests.planner.random_tables import KEYS
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.planner.algebra import SIGN_OF_ROW
-from dbt_arctic.planner.gathered import SIDE
-from dbt_arctic.planner.identifiers import Identifiers
-from dbt_arctic.planner.signed import SIGN
-from dbt_arctic.planner.split import ONE
-from dbt_arctic.planner.state_columns import ROWS
+from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW
+from dbt_arctic.planner.auxiliary.auxiliary_view import ONE
+from dbt_arctic.planner.auxiliary.state_columns import ROWS
+from dbt_arctic.planner.delta.shared_lookups import SIDE
+from dbt_arctic.planner.delta.weighted_delta import SIGN
+from dbt_arctic.planner.spark.identifiers import Identifiers
 
 
 @pytest.mark.parametrize(

@@ -14,24 +14,24 @@ from typing import Any
 import duckdb
 import pytest
 
+from dbt_arctic.auto import aggregate_delta, execute_table
+from dbt_arctic.auto.fallbacks import fallbacks_of
+from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.plan import ByKeys, BySums, Full, RefreshPlan
+from dbt_arctic.auto.stages import printed, stages_of
+from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.sums import BELOW_ZERO, EXTREME_LEFT
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable, Layout
 from dbt_arctic.keyed.version import FINGERPRINT, Consumed, Version
-from dbt_arctic.planner.algebra import State
-from dbt_arctic.planner.plan import plan_incremental, understand
-from dbt_arctic.planner.split import split, state_sql
-from dbt_arctic.planner.sums import plan_sums
-from dbt_arctic.refresh import adding, auto_run
-from dbt_arctic.refresh.computed import Attempt, Written
+from dbt_arctic.planner.algebra.operators import State
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.auxiliary_view import split, state_sql
+from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.refresh.config import KeyedConfig
-from dbt_arctic.refresh.edge import Edge, Outcome
-from dbt_arctic.refresh.fallbacks import fallbacks_of
-from dbt_arctic.refresh.plans import ByKeys, BySums, Full, RefreshPlan
-from dbt_arctic.refresh.reading import Reading
-from dbt_arctic.refresh.stages import printed, stages_of
-from dbt_arctic.refresh.upstreams import Upstream
+from dbt_arctic.store.computed_write import Attempt, Written
+from dbt_arctic.store.context import Context, Outcome
 from tests.planner import sent, tpch_data
 from tests.planner.test_tpch import CHANGING, TIES, unlimited
 
@@ -49,7 +49,7 @@ class Recorder:
         self.differs = False
         self.count = 5
         self.errors: list[StatementError] = []
-        self.edge = Edge(NOTHING, self.run, NOTHING, self.query)
+        self.edge = Context(NOTHING, self.run, NOTHING, self.query)
 
     def run(self, step: str, sql: str, table: object = None) -> int:
         self.sent.append(sql)
@@ -77,7 +77,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
 
     def write_unless(
-        edge: Edge, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
+        edge: Context, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
     ) -> Written | None:
         change: Any = SimpleNamespace(history=list, columns=())
         if more["pointless"](change):
@@ -86,13 +86,15 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
         sql = statement(attempt)
         return Written(edge.run(purpose.step, sql, table), sql, attempt)
 
-    monkeypatch.setattr(auto_run, "write_unless", write_unless)
-    for module in (auto_run, adding):
+    monkeypatch.setattr(execute_table, "write_unless", write_unless)
+    for module in (execute_table, aggregate_delta):
         monkeypatch.setattr(module, "stored_rows", lambda catalog, table: STORED)
         monkeypatch.setattr(module, "logged_at", lambda *given: "several")
-    monkeypatch.setattr(adding, "consistent_pair", lambda *given: (None, SimpleNamespace(columns=())))
-    monkeypatch.setattr(adding, "version_of", lambda *given: Version(1, 2, 3))
-    monkeypatch.setattr(adding, "columns_of", lambda *given: {})
+    monkeypatch.setattr(
+        aggregate_delta, "consistent_pair", lambda *given: (None, SimpleNamespace(columns=()))
+    )
+    monkeypatch.setattr(aggregate_delta, "version_of", lambda *given: Version(1, 2, 3))
+    monkeypatch.setattr(aggregate_delta, "columns_of", lambda *given: {})
     return made
 
 
@@ -144,7 +146,7 @@ def table_of(plan: ByKeys | BySums) -> KeyedTable:
 
 def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
-    return auto_run.refresh_auto(recorder.edge, TARGET, table_of(plan), config, plan, -1)
+    return execute_table.refresh_auto(recorder.edge, TARGET, table_of(plan), config, plan, -1)
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)

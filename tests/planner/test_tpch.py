@@ -8,14 +8,21 @@ from collections import Counter
 import duckdb
 import pytest
 
-from dbt_arctic.planner.algebra import Join, scans, walk
-from dbt_arctic.planner.plan import affected_sql, guard_sql, plan_incremental, rows_sql, understand
-from dbt_arctic.planner.query import Query
+from dbt_arctic.planner.algebra.operators import Join, scans, walk
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.scalars import equalities
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, plan_sums
+from dbt_arctic.planner.auxiliary.auxiliary_view import (
+    Split,
+    beside,
+    outer_sql,
+    split,
+    state_sql,
+    with_state_sql,
+)
+from dbt_arctic.planner.delta.plan import affected_sql, guard_sql, plan_incremental, rows_sql, understand
+from dbt_arctic.planner.delta.weighted_delta import SIGN
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.scalars import equalities
-from dbt_arctic.planner.signed import SIGN
-from dbt_arctic.planner.split import Split, beside, outer_sql, split, state_sql, with_state_sql
-from dbt_arctic.planner.sums import changes_sql, plan_sums
 from tests.planner import tpch_data
 from tests.planner.oracle import to_duckdb
 

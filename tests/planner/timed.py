@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
-from dbt_arctic.planner.moment import DATE
-from dbt_arctic.planner.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.frontend.point_in_time import DATE
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import ATTEMPTS, Database, InDuckDB, Prepared, Verdict, at_old, compare, facts_of
 from tests.planner.random_queries import Case, draw

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import duckdb
 
-from dbt_arctic.planner.algebra import State
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.query import Schemas
+from dbt_arctic.planner.algebra.operators import State
+from dbt_arctic.planner.algebra.query import Schemas
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 QUERIES = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "tpch").glob("q*.sql"))}
 
@@ -119,7 +119,7 @@ def change(connection: duckdb.DuckDBPyConnection, seed: int) -> None:
             )
     orders = 'SELECT o_orderkey FROM "orders@keys" UNION ALL SELECT l_orderkey FROM "lineitem@keys"'
     for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-        for state, whole in (("met_new", table), ("met_old", f"{table}@old")):
+        for state, whole in (("lookup_new", table), ("lookup_old", f"{table}@old")):
             connection.execute(
                 f'CREATE OR REPLACE VIEW "{table}@{state}" AS '
                 f'SELECT * FROM "{whole}" WHERE {key} IN ({orders})'

@@ -19,13 +19,13 @@ from benchmarks.tpch.data import generate
 from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.report import last_line
+from dbt_arctic.auto import execute_table, nested_view
+from dbt_arctic.auto.plan import NotOver, OverState, RefreshPlan, Schema
+from dbt_arctic.auto.stages import Stage
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.session_cursor import SessionCursor
-from dbt_arctic.refresh import auto_inside, auto_run
-from dbt_arctic.refresh.edge import Outcome
-from dbt_arctic.refresh.plans import NotOver, OverState, RefreshPlan, Schema
-from dbt_arctic.refresh.stages import Stage
+from dbt_arctic.store.context import Outcome
 from tests.extent import extent
 from tests.planner import sent, tpch_data
 
@@ -45,7 +45,11 @@ class Sent:
     compared: dict[str, int] = field(default_factory=dict)
 
     def noted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        execute, stages_of, run_refresh = SessionCursor.execute, auto_run.stages_of, benchmark.run_refresh
+        execute, stages_of, run_refresh = (
+            SessionCursor.execute,
+            execute_table.stages_of,
+            benchmark.run_refresh,
+        )
 
         def noting(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
             self.ran.append(sql)
@@ -72,7 +76,7 @@ class Sent:
             return outcome
 
         monkeypatch.setattr(SessionCursor, "execute", noting)
-        monkeypatch.setattr(auto_run, "stages_of", staged)
+        monkeypatch.setattr(execute_table, "stages_of", staged)
         monkeypatch.setattr(benchmark, "run_refresh", run)
 
     def _compare(self, model: str, planned: Sequence[RefreshPlan]) -> None:
@@ -101,7 +105,7 @@ def test_every_query_of_tpch_is_incremental_and_right(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # What large tables get is tried on small ones.
-    monkeypatch.setattr(auto_inside, "WORTH_ROWS", 1)
+    monkeypatch.setattr(nested_view, "WORTH_ROWS", 1)
     statements = Sent()
     statements.noted(monkeypatch)
     generate(tmp_path, 0.01)

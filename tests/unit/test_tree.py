@@ -98,3 +98,23 @@ def test_links_between_documents_lead_somewhere() -> None:
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert broken == []
+
+
+def test_a_docstring_begins_with_a_summary() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in (ROOT / "dbt_arctic").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and (ast.get_docstring(node) or "").startswith(":")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("page", ["explanation/architecture.md", "reference/glossary.md"])
+def test_the_modules_that_a_page_names_are_there(page: str) -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", (ROOT / "docs" / page).read_text())
+    ours = {path.name for path in (ROOT / "dbt_arctic").iterdir()}
+    inside = [name for name in named if name.split("/")[0] in ours]
+    assert len(inside) > 20
+    assert [name for name in inside if not (ROOT / "dbt_arctic" / name).exists()] == []

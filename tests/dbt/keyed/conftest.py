@@ -17,14 +17,14 @@ import yaml
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
+from dbt_arctic.auto import plan_model
 from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import auto_model
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.state import load_keyed
 
 SETTINGS = {"master": "local[2]", "driver_memory": "2g"}
 SPARK_CONF = {
@@ -163,7 +163,7 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     Tests that are not about that do without.
     """
     if not getattr(request.module, "BY_HISTORY", False):
-        monkeypatch.setattr(auto_model, "timings", lambda history: [])
+        monkeypatch.setattr(plan_model, "timings", lambda history: [])
 
 
 @pytest.fixture(scope="session")

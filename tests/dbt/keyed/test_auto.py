@@ -11,11 +11,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from dbt_arctic.adapter import meaning
+from dbt_arctic.adapter import result_inputs
+from dbt_arctic.auto import execute_table, expected_requests, shared_reads
+from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.cli.main import main
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import auto_run, foreseen, sharing
-from dbt_arctic.refresh.upstreams import Upstream
 from tests.dbt.keyed.conftest import Shop
 from tests.planner import sent
 
@@ -122,12 +122,12 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
     found: dict[str, Any] = {}
 
     def noting(catalog: Any, alongside: Any, target: Name, upstream: Upstream, *more: Any) -> Any:
-        told = foreseen.foreseen(catalog, alongside, target, upstream, *more)
+        told = expected_requests.foreseen(catalog, alongside, target, upstream, *more)
         found[target.identifier] = told and sorted(told[0])
         return told
 
-    monkeypatch.setattr(foreseen, "WORTH_BYTES", 0)
-    monkeypatch.setattr(sharing, "foreseen", noting)
+    monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
+    monkeypatch.setattr(shared_reads, "foreseen", noting)
     shop.model("named", "select * from {{ ref('orders') }}")
     shop.model("viewed", BY_CUSTOMER.replace("ref('orders')", "ref('named')"))
     layered(shop)
@@ -146,7 +146,7 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
 def test_nothing_changed_nothing_runs(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the time either, where a model asks for it: the day on which dbt was started."""
     day = datetime(2026, 11, 21, 23, 50)
-    monkeypatch.setattr(meaning, "get_invocation_started_at", lambda: day)
+    monkeypatch.setattr(result_inputs, "get_invocation_started_at", lambda: day)
     shop.model("until_today", UNTIL_TODAY)
     layered(shop)
     assert shop.rows("until_today") == sorted(((n, n) for n in range(1, 21)), key=repr)
@@ -209,7 +209,7 @@ def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: p
     assert rows_of_keys["result"] == "difference"
     assert told["top"]["falls_back_if"] == ["a statement fails"]
     # What several models of a run read is read once, so each would have another text.
-    monkeypatch.setattr(auto_run, "with_shared_rows", lambda edge, target, plan: plan)
+    monkeypatch.setattr(execute_table, "with_shared_rows", lambda edge, target, plan: plan)
     done = shop.dbt("run", "--threads", "1", "--select", *names)
     shown = [stage for entry in done.results for stage in sent.of_json(told[entry.node.name])]
     assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes"}

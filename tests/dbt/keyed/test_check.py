@@ -15,7 +15,7 @@ from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
 from dbt_arctic.cli.main import main
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.state import load_keyed
 from tests.dbt.keyed.conftest import Shop
 from tests.dbt.keyed.test_auto import layered
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.state import find_keyed
+from dbt_arctic.store.state import find_keyed
 from tests.dbt.keyed.conftest import Shop
 from tests.extent import first
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine.session import SessionConnection
-from dbt_arctic.refresh import lease
+from dbt_arctic.store import lease
 from tests.dbt.keyed.conftest import Shop, opened_shop
 
 ORDERS = """

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from dbt_arctic.auto.auxiliary_tables import find_state
+from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.plans import RefreshPlan
-from dbt_arctic.refresh.state_tables import find_state
 from tests.spark.keyed.conftest import Orders
 
 

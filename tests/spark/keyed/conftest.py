@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto import plan_model
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.major import CompactionResult, compact_major
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
@@ -26,14 +27,13 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Version
-from dbt_arctic.refresh import auto_model
 from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.consumption import last_read
-from dbt_arctic.refresh.edge import Edge, Outcome
 from dbt_arctic.refresh.pull import Pull, plan_pull
-from dbt_arctic.refresh.state import current_version, load_change, load_keyed
 from dbt_arctic.refresh.upsert import pull_upsert, upsert
+from dbt_arctic.store.consumption import last_read
+from dbt_arctic.store.context import Context, Outcome
+from dbt_arctic.store.state import current_version, load_change, load_keyed
 from tests.extent import extent
 from tests.spark.keyed.trouble import MOST, Attempt
 
@@ -138,7 +138,7 @@ class Session:
         self.schema = schema
         self.statements = Statements(self.connection)
         self.catalog = EmbeddedCatalog("lake", warehouse)
-        self.edge = Edge(
+        self.edge = Context(
             catalog=self.catalog,
             run=self.statements,
             query_schema=self.connection.query_schema,
@@ -383,7 +383,7 @@ def whatever_it_takes(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     Tests that are not about that do without.
     """
     if not getattr(request.module, "BY_HISTORY", False):
-        monkeypatch.setattr(auto_model, "timings", lambda history: [])
+        monkeypatch.setattr(plan_model, "timings", lambda history: [])
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto import fast_path
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.errors import SparkEnded
-from dbt_arctic.planner import costs
-from dbt_arctic.refresh import small
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.planner.delta import costs
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
 from tests.extent import first
 from tests.spark.keyed.auto import Model
@@ -154,13 +154,13 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
     assert refresh() == {"doubled": ("FULL (build)", 0), "means": ("FULL (build)", 0)}
     orders.upsert([{"id": 1, "amount": 5}])
     assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 1), "means": ("INCREMENTAL (sums)", 3)}
-    once = small.planned_once(edge.cores, 1, 20)
-    assert asked == [small.CONF, once, small.CONF]
-    monkeypatch.setattr(small, "ROWS", 21)  # 20 in the base and 2 changes: the base is not all
+    once = fast_path.planned_once(edge.cores, 1, 20)
+    assert asked == [fast_path.CONF, once, fast_path.CONF]
+    monkeypatch.setattr(fast_path, "ROWS", 21)  # 20 in the base and 2 changes: the base is not all
     orders.upsert([{"id": 2, "amount": 5}])
     assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 0), "means": ("INCREMENTAL (sums)", 2)}
-    assert asked == [once, small.CONF]
-    monkeypatch.setattr(small, "CHANGES", 0)
+    assert asked == [once, fast_path.CONF]
+    monkeypatch.setattr(fast_path, "CHANGES", 0)
     orders.upsert([{"id": 2, "amount": 6}])
     assert refresh()["means"] == ("INCREMENTAL (sums)", 1)
 

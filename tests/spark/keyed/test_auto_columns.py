@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.names import quote_all
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from tests.extent import extent
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.refresh import auto_run
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
+from dbt_arctic.auto import execute_table
+from dbt_arctic.auto.auxiliary_tables import find_state
+from dbt_arctic.auto.plan import BySums, RefreshPlan
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.stages import Stage
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.edge import Outcome
-from dbt_arctic.refresh.plans import BySums, RefreshPlan
-from dbt_arctic.refresh.stages import Stage
-from dbt_arctic.refresh.state import load_keyed
-from dbt_arctic.refresh.state_tables import find_state
+from dbt_arctic.store.context import Outcome
+from dbt_arctic.store.state import load_keyed
 from tests.extent import extent
 from tests.spark.keyed.conftest import Orders
 
@@ -27,13 +27,13 @@ BY_HISTORY = True
 def tries_of_sums(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each refresh that goes on from stored sums."""
     tries: list[None] = []
-    right = auto_run.stages_of
+    right = execute_table.stages_of
 
     def stages_of(plan: RefreshPlan) -> list[Stage]:
         tries.extend([None] * isinstance(plan, BySums))
         return right(plan)
 
-    monkeypatch.setattr(auto_run, "stages_of", stages_of)
+    monkeypatch.setattr(execute_table, "stages_of", stages_of)
     return tries
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto import aggregate_delta, stages
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.keyed.read import merge_on_read
-from dbt_arctic.refresh import adding, stages
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.refresh.state import current_version, load_keyed
+from dbt_arctic.store.state import current_version, load_keyed
 from tests.extent import extent, first
 
 ROUNDS = extent(2, 5)
@@ -80,7 +80,7 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
     shop: Any, monkeypatch: pytest.MonkeyPatch, asked: list[None], looked_up: bool
 ) -> None:
     """Whether all stored groups are read, or those that changes touch, as of a large state."""
-    monkeypatch.setattr(adding, "_has_many_groups", lambda stored, changed: looked_up)
+    monkeypatch.setattr(aggregate_delta, "_has_many_groups", lambda stored, changed: looked_up)
     chance = random.Random(11)
     groups, values = shop.table("groups"), shop.table("values")
     for table in (groups, values):
@@ -138,12 +138,12 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
     edge, model = values.session.edge, values.name.sibling("reached")
     config = automatic("reached", "part")
     sql = f"SELECT id % 2 AS part, max(amount) AS high FROM {values.name.sql} GROUP BY id % 2"
-    right = adding.left_groups
+    right = aggregate_delta.left_groups
 
     def one_of_two(*given: Any, **more: Any) -> str:
         return f"SELECT * FROM (\n{right(*given, **more)}\n) WHERE key_0 = 0"
 
-    monkeypatch.setattr(adding, "left_groups", one_of_two)
+    monkeypatch.setattr(aggregate_delta, "left_groups", one_of_two)
     for _ in range(2):
         plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
         outcome = run_refresh(edge, model, config, plan, owner="model.test")
@@ -175,13 +175,13 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     values.delete([{"id": 9}])
     assert refreshed(reads=False) == "INCREMENTAL (sums)"
     assert images_of(edge, model) == [(1, 9, 5)]
-    right, compactions = adding.left_groups, []
+    right, compactions = aggregate_delta.left_groups, []
 
     def left_groups(*given: Any, **more: Any) -> str:
         compactions.append(compact_major(edge, model, trim_grace_seconds=0))
         return right(*given, **more)
 
-    monkeypatch.setattr(adding, "left_groups", left_groups)
+    monkeypatch.setattr(aggregate_delta, "left_groups", left_groups)
     values.delete([{"id": 7}])
     assert refreshed(reads=True) == "INCREMENTAL (sums)"
     assert images_of(edge, model) == [(1, 7, 4)]

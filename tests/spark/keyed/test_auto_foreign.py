@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.engine.tuned import tuned
+from dbt_arctic.auto import select_list_subqueries
+from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.differences import differing_rows
 from dbt_arctic.maintenance.erase import erase
 from dbt_arctic.maintenance.erase_plan import plan_by_values
-from dbt_arctic.refresh import select_lists
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
-from dbt_arctic.refresh.plans import RefreshPlan
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders
 
@@ -367,7 +367,9 @@ def test_a_subquery_in_a_select_list_over_two_states(orders: Orders) -> None:
 
     def followed() -> list[str]:
         choices = [model.refresh().split(" (")[0] for model in models]
-        with session.edge.tuned(select_lists.CONF):  # over a keyed table, Spark fails on the query, too
+        with session.edge.tuned(
+            select_list_subqueries.CONF
+        ):  # over a keyed table, Spark fails on the query, too
             assert [model.rows() for model in models] == [model.rows(model.sql) for model in models]
         return choices
 

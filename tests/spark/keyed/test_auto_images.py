@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.compaction.major import compact_major
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.edge import Outcome
-from dbt_arctic.refresh.state import load_change, load_keyed
+from dbt_arctic.store.context import Outcome
+from dbt_arctic.store.state import load_change, load_keyed
 from tests.extent import extent
 from tests.spark.keyed.conftest import Orders
 

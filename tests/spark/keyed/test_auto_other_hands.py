@@ -12,9 +12,9 @@ from dbt_arctic.keyed.version import FINGERPRINT
 from dbt_arctic.maintenance.erase import erase
 from dbt_arctic.maintenance.erase_plan import plan_by_values
 from dbt_arctic.maintenance.rollback import roll_back
-from dbt_arctic.planner.modification import parse_modification
-from dbt_arctic.refresh.modify import modify
-from dbt_arctic.refresh.state import current_version, load_change, load_keyed
+from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.parse_dml import parse_modification
+from dbt_arctic.store.state import current_version, load_change, load_keyed
 from tests.extent import first
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders

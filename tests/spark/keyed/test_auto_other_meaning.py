@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.errors import DuplicateKey
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from tests.extent import first
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders

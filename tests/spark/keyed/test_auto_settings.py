@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.plan import RefreshPlan
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.plans import RefreshPlan
-from dbt_arctic.refresh.state import load_keyed
+from dbt_arctic.store.state import load_keyed
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Session
 

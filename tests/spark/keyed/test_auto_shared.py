@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto import expected_requests
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import foreseen
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.edge import Alongside
-from dbt_arctic.refresh.shared_rows import SharedRows
+from dbt_arctic.store.context import Alongside
+from dbt_arctic.store.row_cache import SharedRows
 from tests.extent import extent
 from tests.spark.keyed.conftest import Orders
 
@@ -146,14 +146,14 @@ def test_what_several_models_read_is_read_once_and_they_are_their_queries(made: 
 @pytest.fixture
 def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """The same, where each refresh is told which models are refreshed with it."""
-    monkeypatch.setattr(foreseen, "WORTH_BYTES", 0)
+    monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
     made.edge = replace(
         made.edge, alongside=Alongside(lambda of: [made.name(model) for model in made.models])
     )
     return made
 
 
-@pytest.mark.long  # tests/planner/test_shared.py has it for random models
+@pytest.mark.long  # tests/planner/test_shared_reads.py has it for random models
 def test_what_others_will_ask_for_is_kept_and_right_in_any_order_and_after_a_model_fell_behind(
     together: Shop,
 ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.consumption import Consumption
-from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
 from dbt_arctic.refresh.overwrite import overwrite
+from dbt_arctic.store.consumption import Consumption
 from tests.spark.keyed.auto import Model
 from tests.spark.keyed.conftest import Orders, Row
 

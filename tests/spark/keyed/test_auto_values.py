@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto import plan_table
+from dbt_arctic.auto.common_values import known_values
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.compaction.major import compact_major
-from dbt_arctic.refresh import auto
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.edge import Outcome
-from dbt_arctic.refresh.state import load_change, load_keyed
-from dbt_arctic.refresh.values import known_values
+from dbt_arctic.store.context import Outcome
+from dbt_arctic.store.state import load_change, load_keyed
 from tests.extent import first
 from tests.spark.keyed.conftest import Orders, Row
 
@@ -83,7 +83,7 @@ class Shop:
 
 @pytest.fixture
 def compared(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    monkeypatch.setattr(auto, "WORTH_ROWS", 1)
+    monkeypatch.setattr(plan_table, "WORTH_ROWS", 1)
     return Shop(shop)
 
 
@@ -128,7 +128,7 @@ def test_a_value_that_may_have_changed_is_computed(compared: Shop) -> None:
 
 
 def test_small_tables_are_not_asked(compared: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "WORTH_ROWS", 61)
+    monkeypatch.setattr(plan_table, "WORTH_ROWS", 61)
     compared.refresh("decimal")
     compared.change()
     compared.refresh("decimal")

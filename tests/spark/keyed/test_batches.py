@@ -8,7 +8,7 @@ import pytest
 
 from dbt_arctic.errors import DuplicateKey, NullKey
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.interval import Interval
+from dbt_arctic.refresh.event_time import Interval
 from dbt_arctic.refresh.microbatch import replace_keys
 
 TYPES = {"id": "bigint", "day": "date", "amount": "bigint"}

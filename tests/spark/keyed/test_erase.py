@@ -11,6 +11,8 @@ import pytest
 from pyiceberg.avro.file import AvroFile
 
 from dbt_arctic.adapter.operator import size_of
+from dbt_arctic.auto.auxiliary_tables import find_state
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.manifests import _BytesInput
 from dbt_arctic.errors import ConfigError, VersionUnavailable
@@ -19,9 +21,7 @@ from dbt_arctic.maintenance.erase_plan import plan_by_condition, plan_by_values
 from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
-from dbt_arctic.refresh.auto_model import plan_refresh, run_refresh
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.state_tables import find_state
 from tests.extent import extent, first
 from tests.spark.keyed.auto import Model
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConcurrentRun, SchemaChanged
-from dbt_arctic.planner.modification import parse_modification
-from dbt_arctic.refresh.modify import modify
+from dbt_arctic.refresh.dml import modify
+from dbt_arctic.refresh.parse_dml import parse_modification
 
 ADDRESS = "struct<city: string, zip: string>"
 TYPES = {

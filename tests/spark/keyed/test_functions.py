@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.keyed.comparison import sort_of_type
-from dbt_arctic.planner.determined import check_determined
-from dbt_arctic.planner.facts import Facts, UpstreamFacts
-from dbt_arctic.planner.functions import kind_of
-from dbt_arctic.planner.plan import full_sql, understand
+from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.planner.types import NAMED, sorts
+from dbt_arctic.planner.spark.functions import kind_of
+from dbt_arctic.planner.typing.numeric_types import NAMED, sorts
 from tests.extent import extent, first
 from tests.planner.oracle import InDuckDB
 

@@ -30,9 +30,9 @@ from dbt_arctic.maintenance.savepoint import drop_savepoint, make_savepoint
 from dbt_arctic.maintenance.timeline import history
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.maintenance.versions import list_savepoints, rows_at, rows_at_time
-from dbt_arctic.refresh import computed
 from dbt_arctic.refresh.pull import plan_changes
-from dbt_arctic.refresh.state import load_change
+from dbt_arctic.store import computed_write
+from dbt_arctic.store.state import load_change
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(4)]
@@ -273,7 +273,7 @@ def test_a_rollback_yields_to_whoever_commits_first(
     roll_back(session.edge, orders.name, built)
     assert orders.rows() == ROWS, "it was computed again, with what came in between"
     left[0] = 1
-    monkeypatch.setattr(computed, "ATTEMPTS", 1)
+    monkeypatch.setattr(computed_write, "ATTEMPTS", 1)
     with pytest.raises(ConcurrentRun):
         roll_back(session.edge, orders.name, built)
     session.statements.before = None

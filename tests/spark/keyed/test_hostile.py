@@ -17,8 +17,8 @@ from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
 from dbt_arctic.maintenance.verify import verify_schema
 from dbt_arctic.refresh.build import build_generation, drop_keyed
+from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.docs import describe
 
 EVIL = "`; DROP TABLE x; -- ' \" \\ ${env:HOME} {{ 1 }} /* %s ü😀"
 COMMENT = f"{EVIL}\n\x00012\r\t$$ */ '\\''"

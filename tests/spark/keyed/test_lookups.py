@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.catalog.api import PlacedFile
-from dbt_arctic.refresh.state import head, load_base, load_change
+from dbt_arctic.store.state import head, load_base, load_change
 from tests.extent import first
 from tests.spark.keyed.test_costs import executions
 

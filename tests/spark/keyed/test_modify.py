@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.errors import ConfigError, ConstraintBroken, DuplicateKey, NoSequence, NullKey, StatementError
-from dbt_arctic.planner.modification import parse_modification
-from dbt_arctic.refresh.modify import Modified, explain, modify
+from dbt_arctic.refresh.dml import Modified, explain, modify
+from dbt_arctic.refresh.parse_dml import parse_modification
 from tests.extent import extent, in_turn
 
 TYPES = {"id": "bigint", "status": "string", "amount": "int"}

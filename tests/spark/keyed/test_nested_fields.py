@@ -14,8 +14,8 @@ from dbt_arctic.keyed.create import publish_view
 from dbt_arctic.keyed.read import merge_on_read
 from dbt_arctic.maintenance.finding import Finding
 from dbt_arctic.maintenance.view_checks import check_columns
-from dbt_arctic.refresh.side_columns import takes_rows
-from dbt_arctic.refresh.state import columns_of
+from dbt_arctic.store.side_columns import takes_rows
+from dbt_arctic.store.state import columns_of
 
 Row = dict[str, Any]
 OLD = {"id": "bigint", "s": "struct<a:int,gone:int>", "l": "array<struct<`x y`:struct<b:int>>>"}

@@ -9,9 +9,9 @@ import pytest
 
 from dbt_arctic.errors import DuplicateKey
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.overwrite import overwrite
 from dbt_arctic.refresh.upsert import upsert
+from dbt_arctic.store.consumption import Consumption
 from tests.extent import in_turn
 
 TYPES = {"id": "bigint", "day": "date", "amount": "int"}

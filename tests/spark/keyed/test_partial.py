@@ -12,8 +12,8 @@ import pytest
 from dbt_arctic.errors import ConfigError, ConstraintBroken, SchemaChanged
 from dbt_arctic.keyed.checks import Check
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.consumption import Consumption
 from dbt_arctic.refresh.upsert import computed_upsert
+from dbt_arctic.store.consumption import Consumption
 from tests.extent import extent, in_turn
 
 TYPES = {"id": "bigint", "amount": "int", "note": "string"}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.errors import ConcurrentRun, ConfigError, VersionUnavailable
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed, Version
 from dbt_arctic.refresh.pull import Pull, plan_changes, plan_pull
-from dbt_arctic.refresh.state import load_change
-from dbt_arctic.refresh.upstreams import Upstream, look_at
+from dbt_arctic.store.state import load_change
 from tests.extent import first, in_turn
 
 Row = dict[str, Any]

@@ -18,7 +18,7 @@ from dbt_arctic.keyed.table import MARKER_TXN, TXN
 from dbt_arctic.maintenance.layout_checks import check_layout, check_properties
 from dbt_arctic.maintenance.log_checks import check_markers
 from dbt_arctic.maintenance.versions import rows_at
-from dbt_arctic.refresh.state import head, load_base, load_change
+from dbt_arctic.store.state import head, load_base, load_change
 from tests.spark.keyed.test_in_place import exchanges, executed
 from tests.spark.keyed.trouble import amounts
 

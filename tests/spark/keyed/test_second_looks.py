@@ -23,9 +23,9 @@ from dbt_arctic.maintenance.leftovers import Retention, find_leftovers
 from dbt_arctic.maintenance.release import release
 from dbt_arctic.maintenance.restore import restore, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
-from dbt_arctic.refresh import computed
-from dbt_arctic.refresh.branches import publish
-from dbt_arctic.refresh.state import head, load_change
+from dbt_arctic.store import computed_write
+from dbt_arctic.store.branches import publish
+from dbt_arctic.store.state import head, load_change
 
 ROWS = [{"id": number, "amount": number} for number in range(4)]
 NEW = [{"id": 1, "amount": 100}, {"id": 20, "amount": 20}]
@@ -106,8 +106,8 @@ def test_a_build_looks_again_after_it_has_replayed(
     """A computed write that takes its lease for over, while it replays what landed before."""
     first = orders.version.token
     orders.upsert([{"id": 1, "amount": 10}])
-    monkeypatch.setattr(computed, "refuse_beside_build", lambda *of: None)
-    monkeypatch.setattr(computed, "_require_no_switch", lambda *of: None)
+    monkeypatch.setattr(computed_write, "refuse_beside_build", lambda *of: None)
+    monkeypatch.setattr(computed_write, "_require_no_switch", lambda *of: None)
     session = shop.session()
 
     def land() -> None:

@@ -11,7 +11,7 @@ import pytest
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.compact import NothingToTrim
 from dbt_arctic.keyed.table import PROPERTY_TOMBSTONES
-from dbt_arctic.refresh.state import load_base, load_change, load_keyed
+from dbt_arctic.store.state import load_base, load_change, load_keyed
 
 Row = dict[str, Any]
 TYPES = {"id": "bigint", "seq": "int", "amount": "int"}

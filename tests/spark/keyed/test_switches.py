@@ -15,10 +15,10 @@ from dbt_arctic.errors import ArcticError, ConcurrentRun, ConstraintBroken
 from dbt_arctic.maintenance.restore import restore, undo_full_refresh
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.savepoint import make_savepoint
-from dbt_arctic.refresh import computed, lease
 from dbt_arctic.refresh.build import begin, build_generation
+from dbt_arctic.refresh.comments import describe
 from dbt_arctic.refresh.config import parse_config
-from dbt_arctic.refresh.docs import describe
+from dbt_arctic.store import computed_write, lease
 from tests.extent import first
 
 Row = dict[str, Any]
@@ -401,7 +401,7 @@ def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itse
 ) -> None:
     first = orders.version.token
     orders.upsert([{"id": 1, "amount": 10}])
-    monkeypatch.setattr(computed, "refuse_beside_build", lambda *of: None)
+    monkeypatch.setattr(computed_write, "refuse_beside_build", lambda *of: None)
     session = shop.session()
     at(session, "fill_base", lambda: roll_back(shop.main.edge, orders.name, first))
     with pytest.raises(ConcurrentRun, match="cannot carry over"):

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.engine.tuned import tuned
-from dbt_arctic.refresh.affected import kept_rows
-from dbt_arctic.refresh.shared_rows import SharedRows
-from dbt_arctic.refresh.views import ANALYSED, make_view
+from dbt_arctic.auto.affected_keys import kept_rows
+from dbt_arctic.auto.temporary_views import ANALYSED, make_view
+from dbt_arctic.engine.session_settings import tuned
+from dbt_arctic.store.row_cache import SharedRows
 from tests.spark.keyed.conftest import Orders
 
 
@@ -38,7 +38,9 @@ def test_views_of_a_refresh_keep_what_their_text_meant(orders: Orders) -> None:
         assert sorted(orders.session.query(f"SELECT * FROM `{kept}`")) == [(3,), (4,)]
     shared = SharedRows()
     for _ in range(2):
-        relation = shared.kept("rows", ["id"], {}, lambda columns, met_by: rows, partial(make_view, edge))
+        relation = shared.kept(
+            "rows", ["id"], {}, lambda columns, lookup_keys: rows, partial(make_view, edge)
+        )
     assert relation is not None
     assert keeps_its_meaning(orders, relation.rpartition(".")[2].strip("`"), of_all=True)
     assert sorted(orders.session.query(f"SELECT * FROM {relation}")) == [(3,), (4,)]

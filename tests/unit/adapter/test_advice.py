@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from dbt_arctic.adapter.advice import advice_for, model_line, told
+from dbt_arctic.auto import inputs
+from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh import reading
-from dbt_arctic.refresh.upstreams import Upstream, View
 
 FILE = """
 
@@ -90,7 +90,7 @@ def test_a_cause_is_told_of_the_text_that_has_it(
         T: Upstream(T, (("id", "int"),), ("id",), Consumed("id", "1"), {}, True),
         V: View(V, (("id", "int"), ("dice", "double"))[: 1 + ("dice" in view)], view, T),
     }
-    monkeypatch.setattr(reading, "look_at", lambda catalog, name, *more: there[name])
+    monkeypatch.setattr(inputs, "look_at", lambda catalog, name, *more: there[name])
     model = {
         "name": "diced",
         "compiled_code": f"\nselect v.id,\n  {expression} as dice\nfrom lake.shop.v as v",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.adapter.credentials import ArcticCredentials
-from dbt_arctic.adapter.meaning import settings_of_meaning, statements_of_session, time_of_invocation
-from dbt_arctic.refresh.reading import unsupported_setting
+from dbt_arctic.adapter.result_inputs import settings_of_meaning, statements_of_session, time_of_invocation
+from dbt_arctic.auto.inputs import unsupported_setting
 
 
 def told(**conf: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types
 
-from dbt_arctic.adapter.shown import table_value
+from dbt_arctic.adapter.show import table_value
 from dbt_arctic.engine.readable import is_readable
 from dbt_arctic.keyed.data_type import parse_type
 

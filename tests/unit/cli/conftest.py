@@ -17,7 +17,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.keyed.table import Column, Generation, KeyedTable
 from dbt_arctic.maintenance.expire_plan import Hold
-from dbt_arctic.maintenance.look import Seen
+from dbt_arctic.maintenance.overview import Seen
 from dbt_arctic.maintenance.report import Held, Past, Refreshed, Report, Writes
 
 NOW = 1_800_000_000_000

@@ -8,8 +8,8 @@ from statistics import median
 import pytest
 
 from dbt_arctic.compaction.experience import Experience
-from dbt_arctic.compaction.kept import DEFAULT_S, longest_history
 from dbt_arctic.compaction.plan import Operation
+from dbt_arctic.compaction.retention import DEFAULT_S, longest_history
 from dbt_arctic.compaction.run import Done
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name

@@ -19,7 +19,7 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.restore import restore
 from dbt_arctic.maintenance.timeline import timeline
 from dbt_arctic.maintenance.versions import as_time, resolve, rows_at_time, version_at
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 from tests.unit.maintenance.conftest import Orders
 
 
@@ -199,9 +199,9 @@ def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders)
         catalog.view = replace(orders.view, properties=table.to_properties())
         return -1
 
-    edge = Edge(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
+    edge = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
     assert restore(edge, orders.table.name) == orders.table
     assert restore(edge, orders.table.name, 2).generation.number == 2
     assert ran == ["publish_view", "publish_view"]
     with pytest.raises(DamagedKeyedTable, match="no generation of"):
-        restore(Edge(Catalog(), run, list, list), orders.table.name)  # type: ignore[arg-type]
+        restore(Context(Catalog(), run, list, list), orders.table.name)  # type: ignore[arg-type]

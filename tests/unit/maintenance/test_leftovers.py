@@ -16,9 +16,9 @@ from dbt_arctic.maintenance import clean as cleaning
 from dbt_arctic.maintenance import drop
 from dbt_arctic.maintenance.inventory import Inventory
 from dbt_arctic.maintenance.leftovers import Leftovers, Retention, find_leftovers
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.lease import Lease
-from dbt_arctic.refresh.process import this_process
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.lease import Lease
+from dbt_arctic.store.process import this_process
 from tests.unit.maintenance.conftest import Orders, state
 
 DAY = 24 * 3600 * 1000
@@ -96,7 +96,7 @@ def test_a_build_at_work_is_kept_and_one_whose_process_has_ended_goes_at_once(
     old = orders.inventory(*shown, side("base", OLD, **leased), side("change", OLD, **cut_off))
     young = orders.inventory(*shown, side("base", YOUNG, **leased))
     assert found(young) == {"orders__base_4": "generation"}, "nobody of this process is at work on it"
-    monkeypatch.setattr("dbt_arctic.refresh.lease._held", {"base-4"})
+    monkeypatch.setattr("dbt_arctic.store.lease._held", {"base-4"})
     kept = dict.fromkeys(["orders__base_4", "orders__change_4"], "kept: young")
     assert found(old) == kept, "however old"
     (first, _) = find_leftovers(old, NOW, Retention()).kept
@@ -165,7 +165,7 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     assert len(removals) == 3
     ran, told = Ran(), []
     there = SimpleNamespace(load_table=lambda schema, name: state(name))
-    edge = Edge(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
+    edge = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
     forgotten = Orders(generation=2).inventory(*orders.sides(1, 2))
     looks = iter([after, forgotten, after])  # at the last look, somebody shows it again

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from dbt_arctic.auto.timings import note
 from dbt_arctic.catalog.api import RelationEntry, TableState, ViewState
 from dbt_arctic.compaction.settings import CompactionSettings
 from dbt_arctic.errors import CatalogUnavailable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.operations import Record
 from dbt_arctic.maintenance.report import Refreshed, Report, gather
-from dbt_arctic.refresh.edge import Edge
-from dbt_arctic.refresh.timings import note
+from dbt_arctic.store.context import Context
 from tests.unit.compaction.conftest import MINUTE, NOW, Log, Orders
 
 ORDERS, EVENTS = Name("lake", "shop", "orders"), Name("lake", "shop", "events")
@@ -65,7 +65,7 @@ def record(minutes_ago: float, table: Name = ORDERS, seconds: float = 20.0) -> R
 
 
 def gathered(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: Any) -> Report:
-    edge = Edge(
+    edge = Context(
         catalog=catalog,  # type: ignore[arg-type]
         run=lambda step, sql, table=None: pytest.fail("a report runs no statement"),
         query_schema=lambda sql: pytest.fail("a report runs no statement"),

@@ -11,7 +11,7 @@ from dbt_arctic.compaction.plan import Operation
 from dbt_arctic.compaction.run import Done
 from dbt_arctic.errors import CommitConflict
 from dbt_arctic.maintenance.upkeep import experience_of, record_and_keep
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.context import Context
 from tests.unit.compaction.conftest import NOW, Orders
 from tests.unit.maintenance.test_report import ORDERS, Catalog, record
 
@@ -45,7 +45,7 @@ def test_what_cannot_be_written_down_was_done_all_the_same(orders: Orders) -> No
         raise CommitConflict("no right to write")
 
     catalog = Catalog(orders)
-    edge = Edge(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
+    edge = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
     done = [Done(Operation("major", ORDERS, "due", 2.0, 1.0), "compacted", began_ms=NOW, seconds=3.0)]
     record_and_keep(edge, ORDERS, done, Experience(), 60, told.append)
     assert len(told) == 1
@@ -65,7 +65,7 @@ def test_what_was_done_is_written_down_even_where_nothing_can_be_put_in_order(
         return 1
 
     catalog = Catalog(orders)
-    edge = Edge(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
+    edge = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
     monkeypatch.setattr("dbt_arctic.maintenance.upkeep.MOST_FILES", 1)
     operation = Operation("major", ORDERS, "due", 2.0, 1.0)
     done = [Done(operation, "compacted", began_ms=NOW, seconds=3.0)]

@@ -16,7 +16,7 @@ from dbt_arctic.catalog.api import (
 )
 from dbt_arctic.errors import ConfigError, UnknownRelation
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh import clone, swaps
+from dbt_arctic.refresh import clone, replacement
 
 CONSUMED = '{"lake.prod.orders": ["an-id", "7"]}'
 
@@ -110,8 +110,8 @@ def test_a_pull_from_elsewhere_than_the_source_pulled_is_refused() -> None:
 
 def test_what_an_interrupted_swap_left_stands_for_a_name_that_is_free() -> None:
     catalog = Catalog({("ci", "orders__arctic_new_1"): 1}, {("ci", "orders__arctic_old_2"): {}})
-    assert swaps.standing(catalog, name("ci")) == name("ci", "orders__arctic_new_1")
+    assert replacement.standing(catalog, name("ci")) == name("ci", "orders__arctic_new_1")
     catalog.views["ci", "orders"] = cloned_from("prod")
-    assert swaps.standing(catalog, name("ci")) == name("ci")
-    assert swaps.kind_of(catalog, name("ci")) == "clone"
-    assert swaps.standing(catalog, name("ci", "other")) == name("ci", "other")
+    assert replacement.standing(catalog, name("ci")) == name("ci")
+    assert replacement.kind_of(catalog, name("ci")) == "clone"
+    assert replacement.standing(catalog, name("ci", "other")) == name("ci", "other")

@@ -9,8 +9,8 @@ import pytest
 from dbt_arctic.errors import SchemaChanged
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import Column
-from dbt_arctic.refresh.edge import Edge
 from dbt_arctic.refresh.plain_columns import evolve_plain
+from dbt_arctic.store.context import Context
 
 TABLE = (Column("id", "bigint"), Column("n", "int"), Column("untyped", "void"))
 MODES = ("ignore", "append_new_columns", "sync_all_columns")
@@ -31,7 +31,7 @@ def evolve(mode: str, **types: str) -> list[str]:
     recorded = _Recorded()
     produced = tuple(Column(name, type_) for name, type_ in types.items())
     try:
-        evolve_plain(cast(Edge, recorded), Name("lake", "dev", "orders"), "orders", mode, TABLE, produced)
+        evolve_plain(cast(Context, recorded), Name("lake", "dev", "orders"), "orders", mode, TABLE, produced)
     except SchemaChanged:
         assert recorded.steps == []
         raise
@@ -54,7 +54,7 @@ def test_a_collation_is_no_other_type() -> None:
     produced = (Column("id", "bigint"), Column("name", "string collate UTF8_LCASE"))
     recorded = _Recorded()
     for mode in MODES:
-        evolve_plain(cast(Edge, recorded), Name("lake", "dev", "t"), "t", mode, table, produced)
+        evolve_plain(cast(Context, recorded), Name("lake", "dev", "t"), "t", mode, table, produced)
     assert recorded.steps == []
 
 

@@ -11,8 +11,8 @@ import pytest
 from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState
 from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
 from dbt_arctic.keyed.names import Name
-from dbt_arctic.refresh.branches import ATTEMPTS, publish
-from dbt_arctic.refresh.edge import Edge
+from dbt_arctic.store.branches import ATTEMPTS, publish
+from dbt_arctic.store.context import Context
 
 TARGET = Name("lake", "shop", "orders__base_1")
 
@@ -62,7 +62,7 @@ def publish_with(
     *answers: ArcticError | None, catalog: Catalog | None = None, columns: Sequence[CatalogColumn] = ()
 ) -> tuple[bool, int]:
     run = Answers(list(answers))
-    edge = Edge(catalog or Catalog(), run, lambda sql: [], lambda sql: [])  # type: ignore[arg-type] # a part of one
+    edge = Context(catalog or Catalog(), run, lambda sql: [], lambda sql: [])  # type: ignore[arg-type] # a part of one
     return publish(edge, TARGET, "b", None, 1, columns), len(run.asked)
 
 

@@ -1,0 +1,1 @@
+"""Automatic models: from what changed upstream to one incremental refresh."""

@@ -1,0 +1,126 @@
+"""What in a query prevents incremental refreshes, whatever changes. Reported before the model runs.
+
+Looks at the query only, not at what has changed. It knows nothing of dbt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dbt_arctic.auto.inputs import Reading, understood
+from dbt_arctic.planner.algebra.operators import scans
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.delta.plan import Guard, plan_incremental
+from dbt_arctic.planner.frontend.point_in_time import DATE, Clock
+from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.properties.nondeterministic_columns import Undetermined, undetermined
+from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.refresh.config import KeyedConfig
+
+_ONE_DAY, _NEXT_DAY = (Clock(day, f"{day} 00:00:00Z") for day in ("2000-01-01", "2000-01-02"))
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A reason for which refreshes of a model are, or may be, full.
+
+    :param always: whether each refresh is a full one; else those before which a value has changed.
+    """
+
+    reason: Reason
+    always: bool
+
+
+def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
+    """List what in a query prevents incremental refreshes.
+
+    :param reading: what the query reads; versions do not matter.
+    """
+    if reading.reason is not None:
+        # An upstream may be built by the time that the model is run.
+        return [] if reading.is_missing else [Advice(reading.reason, True)]
+    if not reading.upstreams:
+        return []
+    reading = replace(reading, now=_NEXT_DAY, last=_ONE_DAY)
+    try:
+        query = understood(reading, None)
+        if not _has_state(query, reading, config):
+            reason = _in_the_way(query, reading, config)
+            if reason is not None:
+                return [Advice(reason, True)]
+        return [Advice(_of_guard(guard), False) for guard in _guards(query, reading, config)]
+    except CannotPlan as error:
+        # A date is the same all day.
+        return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
+
+
+def left_open(reading: Reading, columns: Sequence[str]) -> Undetermined | None:
+    """What two runs of a query over the same rows may have otherwise, accepted or not.
+
+    :param reading: at the time of both runs, as far as it is known. :param columns: the result's, as stored.
+    :returns: ``None`` where the query is not understood.
+    """
+    if reading.tree is None:
+        return None
+    facts = _facts(reading, [])
+    for names in (columns, None):
+        try:
+            return undetermined(understood(reading, names), facts)
+        except CannotPlan as error:
+            if error.reason.code != "not-resolved":
+                return None
+    return None
+
+
+def _facts(reading: Reading, changed: Sequence[str]) -> Facts:
+    return Facts({name: UpstreamFacts(name in changed, one.key) for name, one in reading.upstreams.items()})
+
+
+def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
+    """Whether it is a query over a state that is kept for it."""
+    everything = _facts(reading, list(reading.upstreams))
+    check_determined(query.node, query.types, everything, config.accept)
+    keys = {name: one.key for name, one in reading.upstreams.items()}
+    return split(query, config.unique_key, keys) is not None
+
+
+def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason | None:
+    """Why no change of any single upstream can be followed; ``None`` where one can."""
+    found: Reason | None = None
+    for name in reading.upstreams:
+        facts = _facts(reading, [name])
+        try:
+            if plan_sums(query, config.unique_key, facts, config.accept) is None:
+                plan_incremental(query, config.unique_key, facts, config.accept)
+        except CannotPlan as error:
+            found = found or error.reason
+        else:
+            return None
+    return found
+
+
+def _guards(query: Query, reading: Reading, config: KeyedConfig) -> tuple[Guard, ...]:
+    facts = _facts(reading, list(reading.upstreams))
+    sums = plan_sums(query, config.unique_key, facts, config.accept)
+    if sums is not None:
+        return tuple(sums.guards)
+    try:
+        return plan_incremental(query, config.unique_key, facts, config.accept).guards
+    except CannotPlan:
+        # Too much at once; each upstream by itself can be followed.
+        return ()
+
+
+def _of_guard(guard: Guard) -> Reason:
+    read = sorted({scan.source.rsplit(".", 1)[-1] for scan in scans(guard.new)})
+    return Reason(
+        "guard",
+        f"all rows depend on {guard.what} over {', '.join(read)}: where that changes, everything is computed",
+        guard.fix,
+        int(guard.line),
+        guard.line.view,
+    )

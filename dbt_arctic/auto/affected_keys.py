@@ -1,0 +1,77 @@
+"""Computes the affected keys of a refresh, and other values that several of its statements read, once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from dbt_arctic.auto.stages import Staged
+from dbt_arctic.auto.temporary_views import make_view
+from dbt_arctic.keyed.names import is_as_stored, literal, quote
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.store.context import Context
+
+RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
+"""Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
+
+
+@contextmanager
+def kept_rows(edge: Context, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
+    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed.
+
+    Keys are computed by the first query that reads them, which asks between which bounds they lie. Rows are
+    computed at once: how a statement joins them depends on how many they are.
+    """
+    name = f"arctic_{what}_{secrets.token_hex(6)}"
+    when = "LAZY " if what == "keys" else ""
+    if what == "keys" and edge.cores:
+        # A statement that reads them five times starts five times as many tasks, which take longer to start
+        # than to read them.
+        sql = f"SELECT /*+ COALESCE({2 * edge.cores}) */ *\nFROM (\n{sql}\n)"
+    make_view(edge, f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
+    try:
+        yield name
+    finally:
+        edge.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
+
+
+@contextmanager
+def staged_values(edge: Context, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
+    """Keys or other values, and between which of them they lie."""
+    with kept_rows(edge, table, sql, "keys") as name:
+        yield counted(edge, quote(name), columns)
+
+
+def counted(edge: Context, relation: str, columns: Sequence[str]) -> Staged:
+    """How many values there are, and between which of them they lie: one query.
+
+    :param relation: what stands for them in a FROM clause.
+    """
+    named = [quote(one) for one in columns]
+    # As text: Python knows no year 0 or 10000, which a table may have for "always".
+    asked = (
+        f"CAST(min({one}) AS STRING), CAST(max({one}) AS STRING), count({one}), typeof(min({one}))"
+        for one in named
+    )
+    found = edge.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {relation}")[0]
+    count = int(found[0])
+    ranges = {}
+    for place, column in enumerate(columns):
+        low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
+        is_known = count and present == count and type_ in RANGED
+        if is_known and not _is_beyond(type_, low, high) and is_as_stored(low + high):
+            ranges[column] = (_literal(low, type_), _literal(high, type_))
+    return Staged(relation, count, ranges)
+
+
+def _is_beyond(type_: str, *values: str) -> bool:
+    """Whether some are days that are not written with four digits for the year, as others are."""
+    return type_ == "date" and any(len(value) != len("2024-01-31") for value in values)
+
+
+def _literal(value: str, type_: str) -> str:
+    if type_ == "date":
+        return f"DATE {literal(value)}"
+    return literal(value) if type_ == "string" else str(int(value))

@@ -1,0 +1,314 @@
+"""Auxiliary views: a keyed table beside the model, refreshed right before it.
+
+The state is an automatic model like any other, with a query of the planner's; so is the model, over its
+state. Each has its own commit with what it consumed, so a run that ends in between is finished by the next.
+A state that is lost, or cannot be kept, costs time: then the model is refreshed as if there was none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from dbt_arctic.auto.auxiliary_tables import state_name
+from dbt_arctic.auto.group_counts import may_be_many
+from dbt_arctic.auto.inputs import Reading, understood
+from dbt_arctic.auto.nested_view import (
+    are_together,
+    as_of,
+    consumed_by,
+    inside_of,
+    is_refreshed,
+)
+from dbt_arctic.auto.plan import (
+    OTHER_COLUMNS,
+    OTHER_STATE,
+    NotOver,
+    OverState,
+    RefreshPlan,
+    Schema,
+    StatePlan,
+    Terms,
+)
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.errors import SparkEnded, StatementError
+from dbt_arctic.keyed.layout import is_bucketable
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.schema_difference import same_columns
+from dbt_arctic.planner.algebra.columns import expressions
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.auxiliary_view import (
+    NoState,
+    Split,
+    outer_sql,
+    split,
+    state_sql,
+    without_spare,
+)
+from dbt_arctic.planner.frontend.point_in_time import AsCalled
+from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.typing.stored_types import may_change_types
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.store.state import find_keyed, load_keyed
+
+_LOOKS = 2
+"""A state that another run refreshes while a query over it is planned is looked at once more."""
+
+
+class Plan(Protocol):
+    """How a model without a state is planned."""
+
+    def __call__(
+        self,
+        catalog: CatalogReader,
+        name: Name,
+        config: KeyedConfig,
+        sql: str,
+        schema: Schema | None,
+        terms: Terms,
+        *,
+        rebuild: bool = ...,
+        of_state: bool = ...,
+        made_of: str = ...,
+    ) -> RefreshPlan: ...
+
+
+def plan_state(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    schema: Schema | None,
+    reading: Reading,
+    plan: Plan,
+    over: Plan,
+    terms: Terms,
+    build: RefreshPlan | None = None,
+    *,
+    inside: bool | None = None,
+    elsewhere: Callable[[Schema], RefreshPlan] | None = None,
+) -> OverState | None:
+    """The plan of a model over its state; ``None`` where it has none, and gets none.
+
+    :param reading: what the query reads.
+    :param plan: how the state is planned, and a model that reads nothing else; ``over``: one that does.
+    :param build: how the model would be built without a state, where it is to be built.
+    :param inside: whether the state is one further inside the query; ``None``: either.
+    :param elsewhere: the plan where the state turns out to have too many rows.
+    """
+    if reading.reason is not None:
+        return None
+    kept = state_name(name)
+    table, there = find_keyed(catalog, name), find_keyed(catalog, kept)
+    stored = None if table is None else table.visible.column_names
+    own_columns = None if schema is None else schema(sql)
+    columns = stored if own_columns is None else [one.name for one in own_columns]
+    try:
+        query, facts = as_called(reading, columns)
+    except CannotPlan:
+        return None
+    made = None
+    if inside is not False:
+        made = inside_of(query, facts, reading, config, None if build else there)
+    hides = build is None and table is not None and bool(table.hidden)
+    if made is None and not inside and not hides:
+        made = _split(query, facts, reading, config, hides=False)
+    if made is None or may_change_types(made.state):
+        return None
+    # A loss of what nobody reads would end its refreshes late.
+    made = without_spare(made)
+    names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
+    text = state_sql(made, names)
+    if build is not None and schema is not None:
+        columns_of_state = columns_if_taken(schema, text)
+        if columns_of_state is None:
+            return None
+        types = {column.name: column.type for column in columns_of_state}
+        # A table has its buckets by a column of its key.
+        if not any(is_bucketable(types[name]) for name in made.key):
+            return None
+        if not _gives(own_columns, schema, text, made, types, names):
+            return None
+        if made.around is not None:
+            own_sql = outer_sql(made, kept.sql, types, names)
+            if not is_refreshed(own_sql, kept, types, made, reading, config):
+                return None
+    buckets = config.buckets
+    if made.is_small:
+        # One that is there has grown into its buckets.
+        begins_small = there is None and not may_be_many(catalog, reading, made.state)
+        buckets = 1 if begins_small else None
+    own = KeyedConfig(
+        model=config.model,
+        unique_key=made.key,
+        buckets=buckets,
+        auto=config.auto,
+        accept=config.accept,
+        full_refresh_above=config.full_refresh_above,
+        lease_timeout_s=config.lease_timeout_s,
+        # The query over it would look up in the state what its rows were.
+        before_images=True if made.around is not None else None,
+    )
+    # Other SQL, or an older version of ours, may have kept it by other columns.
+    builds = build is not None or (there is not None and there.key != made.key)
+    found = plan(catalog, kept, own, text, schema, terms, rebuild=builds)
+    plans = over if made.around is not None else plan
+    # What can be planned only once the state is refreshed, or has turned out to be of no use.
+    query_over = _QueryOver(catalog, name, config, sql, kept, made, names, terms, plans, build is not None)
+    state = StatePlan(
+        kept,
+        own,
+        made,
+        found,
+        reading,
+        names,
+        over=query_over.plan,
+        without=query_over.without,
+        elsewhere=query_over.without if elsewhere is None else elsewhere,
+    )
+    if build is not None:
+        common = {**build.common, "hidden": None}
+        return OverState(**common, state=state, does="build", first=found)
+    common = {**found.common, "model": config.model, "sql": sql, "expected": {}, "consumed": {}}
+    shown = OverState(**common, state=state, does=found.action, first=found)
+    if table is not None and own_columns is not None:
+        produced = [(column.name, column.type) for column in own_columns]
+        if not same_columns(table.visible.columns, produced):
+            return replace(shown, does="full", reason=OTHER_COLUMNS)
+    if found.action == "nothing":
+        # The model may have another query over it by now, or a run that ended in between has refreshed the
+        # state only.
+        outer = query_over.plan(None)
+        if isinstance(outer, NotOver):
+            return None
+        small = outer.reason is not None and outer.reason.code == "small"
+        does, reason = ("incremental", None) if small else (outer.action, outer.reason)
+        if state.is_inside:
+            common = {**outer.common, "reason": reason, "sql": sql, "hidden": None}
+            return OverState(**common, state=state, does=does, first=outer)
+        return replace(shown, does=does, reason=reason, first=outer)
+    return replace(shown, does="full", reason=OTHER_STATE) if found.action == "build" else shown
+
+
+@dataclass(frozen=True)
+class _QueryOver:
+    """The query over a state, planned when the state is as it is to be read.
+
+    :param plans: how it is planned. :param rebuild: whether the model is built anew.
+    """
+
+    catalog: CatalogReader
+    name: Name
+    config: KeyedConfig
+    sql: str
+    state: Name
+    split: Split
+    names: Mapping[str, str]
+    terms: Terms
+    plans: Plan
+    rebuild: bool
+
+    def plan(self, schema: Schema | None) -> RefreshPlan | NotOver:
+        """Its plan by the state's newest commit. What both read is read at one version."""
+        table = load_keyed(self.catalog, self.state)
+        try:
+            sql = outer_sql(self.split, self.state.sql, table.types, self.names)
+        except NoState as error:
+            return NotOver(str(error), drops=True)
+        is_inside = self.split.around is not None
+        for _ in range(_LOOKS):
+            versions = consumed_by(self.catalog, table) if is_inside else {}
+            until = as_of(versions, self.state, self.terms.until) if is_inside else Terms.until
+            terms = replace(self.terms, until=until)
+            found = self.plans(
+                self.catalog, self.name, self.config, sql, schema, terms, rebuild=self.rebuild, of_state=True
+            )
+            if not is_inside:
+                return found
+            if consumed_by(self.catalog, table) == versions and are_together(found, versions):
+                return found
+        return NotOver()
+
+    def without(self, schema: Schema) -> RefreshPlan:
+        """The plan of the model as if it had no state."""
+        return self.plans(
+            self.catalog, self.name, self.config, self.sql, schema, self.terms, rebuild=self.rebuild
+        )
+
+
+def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) -> Split | None:
+    """A model's query as a state that is to stand beside the model, and a query over it; ``None`` where that
+    would be of no use.
+
+    :param columns: the names of the query's columns; the SQL alone tells no case.
+    """
+    try:
+        query, facts = as_called(reading, columns)
+    except CannotPlan:
+        return None
+    return _split(query, facts, reading, config, hides=True)
+
+
+def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *, hides: bool) -> Split | None:
+    """Split a query, and choose whether its auxiliary view pays.
+
+    :param hides: whether the state is to stand beside the model: then one that is a state itself may hide
+    what its extremes need besides.
+    """
+    try:
+        check_determined(query.node, query.types, facts, config.accept)
+        itself = plan_sums(query, config.unique_key, facts, config.accept)
+        if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
+            return None  # it is a state itself
+        made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
+    except CannotPlan:
+        return None
+    if made is None or may_change_types(made.state):
+        return None
+    if any(part.find(Moment) for node in made.above for part in expressions(node)):
+        return None  # time would change the model though its state stays as it is
+    return made
+
+
+def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, Facts]:
+    """A query as it is run at any time, whatever has changed. It asks for the time itself.
+
+    :param columns: their names, where they are known.
+    :raises CannotPlan: with the reason.
+    """
+    same_time = AsCalled()
+    query = understood(replace(reading, now=same_time, last=same_time), columns)
+    return query, Facts({key: UpstreamFacts(True, one.key) for key, one in reading.upstreams.items()})
+
+
+def _gives(
+    own: list[ColumnInfo] | None,
+    schema: Schema,
+    text: str,
+    made: Split,
+    types: Mapping[str, str],
+    names: Mapping[str, str],
+) -> bool:
+    """Whether the query over a state has the columns and types of the model's ``own``, and Spark takes it."""
+    try:
+        return columns_if_taken(schema, outer_sql(made, f"(\n{text}\n)", types, names)) == own
+    except NoState:
+        return False
+
+
+def columns_if_taken(schema: Schema, sql: str) -> list[ColumnInfo] | None:
+    """The columns of a query that nobody wrote; ``None`` where Spark does not take it: that is no reason for
+    a model to fail.
+    """
+    try:
+        return schema(sql)
+    except SparkEnded:
+        raise
+    except StatementError:
+        return None

@@ -1,0 +1,324 @@
+"""Carries out the refresh of one table: the stages of its plan, one commit with the consumed versions.
+
+What is run, in which order, and what follows when something else turns out, is in ``stages`` and
+``fallbacks``; nothing is planned here. Whatever the plan is, the result is that of the model's SQL over the
+consumed versions. Only rows that differ are written, so that models downstream see what really changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+
+from dbt_arctic.auto import fast_path
+from dbt_arctic.auto.affected_keys import kept_rows, staged_values
+from dbt_arctic.auto.aggregate_delta import groups_touched, stored_name
+from dbt_arctic.auto.common_values import literal_of, note_values
+from dbt_arctic.auto.fallbacks import fallbacks_of
+from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
+from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in, will_request
+from dbt_arctic.auto.shared_reads import with_shared_rows
+from dbt_arctic.auto.stages import KEYS, Found, Stage, Staged, stages_of
+from dbt_arctic.auto.timings import Strategy, note
+from dbt_arctic.catalog.api import Snapshot
+from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
+from dbt_arctic.keyed import write
+from dbt_arctic.keyed.diff import difference_from
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_RUN, is_written_to
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.read import Logged
+from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.keyed.version import FINGERPRINT
+from dbt_arctic.planner.delta.bounds import is_ordered_as
+from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.store.change_log import logged_at
+from dbt_arctic.store.computed_write import Attempt, Purpose, write_unless
+from dbt_arctic.store.consumption import Consumption
+from dbt_arctic.store.context import Choice, Context, Outcome
+from dbt_arctic.store.row_counts import changes_among
+from dbt_arctic.store.state import stored_rows
+
+_Difference = Callable[[Attempt], str]
+"""SQL of the rows to write, by the version that an attempt adds to."""
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is refreshed."""
+
+    edge: Context
+    name: Name
+    table: KeyedTable
+    config: KeyedConfig
+
+    @property
+    def keeps_images(self) -> bool:
+        """Not with a sequence: what a late older row was before depends on who reads it when."""
+        return bool(self.config.before_images) and not self.table.sequence_by
+
+    def stored(self) -> int:
+        return stored_rows(self.edge.catalog, self.table)
+
+    def logged(self, attempt: Attempt) -> Logged:
+        return logged_at(self.edge.catalog, self.table, attempt.change, attempt.pinned.change_snapshot)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What the stages came to, to be written in one commit.
+
+    :param values: literals of values that all rows share, by their names.
+    """
+
+    plan: RefreshPlan
+    difference: _Difference
+    choice: Choice
+    values: Mapping[str, str] = field(default_factory=dict)
+    images: bool = False
+
+
+def refresh_auto(
+    edge: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int
+) -> Outcome:
+    """Run the plan of a table that is there.
+
+    :param rows: that its own statements may come by, -1 where that is not known. Of the user's query that is
+        not known: a join without a condition makes many rows of few.
+    :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
+    """
+    if isinstance(plan, Nothing):
+        choice = Choice("skip", "unchanged", how="no upstream change")
+        return Outcome(str(choice), 0, "", choice)
+    target = _Target(edge, name, table, config)
+    plan = replace(plan, began_ms=edge.now_ms())
+    if isinstance(plan, IncrementalPlan):
+        with fast_path.over(edge, rows):
+            ended = _incrementally(target, plan)
+        return ended if isinstance(ended, Outcome) else _full(target, ended)
+    assert isinstance(plan, Full)
+    is_small = plan.reason is not None and plan.reason.code == "small"
+    with fast_path.over(edge, rows) if is_small else nullcontext():
+        return _full(target, plan)
+
+
+def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
+    """The outcome of a plan or of what follows it; a full refresh that has to take their place."""
+    following: RefreshPlan = plan
+    while isinstance(following, IncrementalPlan):
+        try:
+            ended = _attempt(target, following)
+        except SparkEnded:
+            raise  # a new session has not what hooks and headers have set
+        except StatementError as error:
+            following = next(one.plan(error) for one in fallbacks_of(following) if one.holds(error))
+            continue
+        if isinstance(ended, Outcome):
+            return ended
+        following = following.full(ended)
+    assert isinstance(following, Full)
+    return following
+
+
+def _attempt(target: _Target, plan: IncrementalPlan) -> Outcome | Reason:
+    """The outcome; or why a full refresh has to follow, and nothing was written."""
+    shared = with_shared_rows(target.edge, target.name, plan)
+    with _settings(target, plan), ExitStack() as kept:
+        computed = _walk(target, shared, kept)
+        return computed if isinstance(computed, Reason) else _write(target, computed)
+
+
+def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[None]:
+    if not isinstance(plan, BySums):
+        return nullcontext()
+    read = [plan.whole_rows, target.stored()]
+    return fast_path.changes(target.edge, plan.changed_rows, -1 if min(read) < 0 else sum(read))
+
+
+def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed | Reason:
+    """Run the stages up to the one that writes.
+
+    :param kept: holds what is kept in memory until that is written.
+    """
+    edge, table, found = target.edge, target.table, Found()
+    stages = stages_of(plan)
+    choice = Choice("incremental", how="sums") if isinstance(plan, BySums) else Choice("incremental", keys=0)
+    computed = _Computed(plan, _nothing(table), choice)
+    for stage in stages:
+        if stage.reads and found.staged[stage.reads].count == 0:
+            continue
+        if stage.result == "extremes":
+            continue  # asked for while the changes are added, once it is known which groups have lost one
+        sql = stage.sql(found)
+        match stage.result:
+            case "decision":
+                found = found.also(stage.name, Staged("", int(bool(edge.query(sql)[0][0])), {}))
+            case "keys":
+                values = kept.enter_context(staged_values(edge, table, sql, stage.columns))
+                found = found.also(stage.name, values)
+            case "log":
+                assert stage.known is not None
+                found = found.also(stage.name, stage.known)
+            case "rows":
+                rows = quote(kept.enter_context(kept_rows(edge, table, sql, "rows")))
+                found = found.also(stage.name, Staged(rows, -1, {}))
+            case "value":
+                assert stage.value is not None
+                literal = literal_of(edge.query(sql))
+                more = {} if literal is None else {stage.value.name: literal}
+                computed = replace(computed, values={**computed.values, **more})
+            case "changes":
+                assert isinstance(plan, BySums)
+                computed = _added(target, plan, sql, _extremes(stages), kept)
+            case "difference":
+                assert isinstance(plan, ByKeys)
+                computed = _compared(target, plan, sql, found.staged[KEYS])
+        reason = stage.decision and stage.decision.reason(found.staged[stage.name], target.stored)
+        if reason:
+            return reason
+    return computed
+
+
+def _extremes(stages: Sequence[Stage]) -> Stage | None:
+    return next((one for one in stages if one.result == "extremes"), None)
+
+
+def _added(target: _Target, plan: BySums, changes: str, extremes: Stage | None, kept: ExitStack) -> _Computed:
+    """Add what changed to the stored sums: one statement over the changes and these."""
+    images = target.keeps_images
+    adding = kept.enter_context(
+        groups_touched(target.edge, target.table, plan, changes, extremes, images=images)
+    )
+    plan = plan if adding.has_lost else replace(plan, extremes_asked="")
+    return _Computed(plan, adding.difference, Choice("incremental", how="sums"), images=images)
+
+
+def _compared(target: _Target, plan: ByKeys, rows: str, keys: Staged) -> _Computed:
+    """Compare the rows of the affected keys with the stored ones."""
+    incremental, table = plan.incremental, target.table
+    stored = {f"key_{place}": stored_name(table, column) for place, column in enumerate(incremental.key)}
+    selected = ", ".join(f"{key} AS {quote(column)}" for key, column in stored.items())
+    affected = f"SELECT {selected} FROM {keys.relation}"
+    between = tuple(
+        f"{quote(column)} BETWEEN {keys.ranges[key][0]} AND {keys.ranges[key][1]}"
+        for key, column in stored.items()
+        if key in keys.ranges and is_ordered_as(keys.ranges[key], table.types[column])
+    )
+    images = target.keeps_images
+
+    def difference(attempt: Attempt) -> str:
+        return difference_from(
+            table,
+            rows,
+            attempt.pinned,
+            attempt.known,
+            affected,
+            between,
+            logged=target.logged(attempt),
+            images=images,
+            unique=incremental.unique,
+        )
+
+    return _Computed(plan, difference, Choice("incremental", keys=keys.count), images=images)
+
+
+def require_incremental(plan: RefreshPlan, config: KeyedConfig) -> None:
+    """Refuse a full refresh where the model asks for an incremental one.
+
+    :raises ConfigError: the model asks for an incremental refresh or an error.
+    """
+    if config.auto == "strict" and plan.action in ("full", "build"):
+        assert plan.reason is not None
+        at = f" ({plan.reason.place})" if plan.reason.place else ""
+        raise ConfigError(
+            f"this refresh would be a full one ({plan.reason.code})",
+            where=config.model,
+            why=f"{plan.reason.what}{at}",
+            fix=f"{plan.reason.fix or 'remove auto: strict'}, or once: "
+            f"dbt run --full-refresh --select {config.model}",
+        )
+
+
+def _full(target: _Target, plan: Full) -> Outcome:
+    """The whole query, compared with the whole table."""
+    require_incremental(plan, target.config)
+    assert plan.reason is not None
+    reason = plan.reason.code
+    # Where most rows may have changed, two states are compared as fast as their images are read.
+    images = reason == "small" and target.keeps_images
+    (stage,) = stages_of(plan)
+    rows = stage.sql(Found())
+
+    def difference(attempt: Attempt) -> str:
+        return difference_from(
+            target.table, rows, attempt.pinned, attempt.known, logged=target.logged(attempt), images=images
+        )
+
+    written = _write(target, _Computed(plan, difference, Choice("full", reason), images=images))
+    assert isinstance(written, Outcome)
+    return written
+
+
+def _nothing(table: KeyedTable) -> _Difference:
+    def difference(attempt: Attempt) -> str:
+        columns = ", ".join(
+            f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in table.columns
+        )
+        return f"SELECT {columns}, 'U' AS {quote(ACTION)}, 1L AS {quote(write.ROWS_OF_KEY)}\nWHERE false"
+
+    return difference
+
+
+def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
+    """One commit: the difference, and what it was computed from. A reason where an incremental refresh has
+    become pointless, and nothing was committed.
+    """
+    edge, name, table, config = target.edge, target.name, target.table, target.config
+    plan, choice, images = computed.plan, computed.choice, computed.images
+    consumption = Consumption(plan.expected, plan.consumed, forgets=True)
+    strategy: Strategy = "incremental" if isinstance(plan, IncrementalPlan) else "full"
+    reason = choice.reason or (plan.extremes_asked if isinstance(plan, IncrementalPlan) else "")
+    timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
+    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
+    if isinstance(plan, IncrementalPlan):
+        properties |= note_values({**plan.values, **computed.values})
+    if images:
+        properties[PROPERTY_IMAGES] = "true"
+
+    def statement(attempt: Attempt) -> str:
+        asked = _asked(name, plan, config, attempt.change.history())
+        batch = write.Batch(
+            model=config.model,
+            sql=computed.difference(attempt),
+            key=table.key,
+            columns=table.column_names,
+            model_columns=(*table.column_names, ACTION),
+            checks=config.checks,
+            images=images,
+            counted=True,
+        )
+        return write.insert_into_change(table, batch, attempt.txn, {**properties, **asked}, attempt.branch)
+
+    written = write_unless(
+        edge,
+        table,
+        Purpose("refresh", config.model, "run the model again", pulls=True),
+        statement,
+        check=lambda change: consumption.check(change, config.model, name),
+        pointless=lambda change: strategy == "incremental" and is_written_to(change.history()),
+    )
+    if written is None:
+        return Reason("written-to", "something else has written to it during its refresh")
+    rows = changes_among(edge, table, written.rows, written.attempt.txn) if images else written.rows
+    told = f", {rows} rows" if rows >= 0 else ""
+    return Outcome(f"{choice}{told}", rows, written.sql, choice)
+
+
+def _asked(name: Name, plan: RefreshPlan, config: KeyedConfig, history: Sequence[Snapshot]) -> dict[str, str]:
+    """What the commit says of what was asked of upstreams."""
+    if isinstance(plan, IncrementalPlan):
+        return record_requests(recorded_by(plan.nodes, plan.reading), recorded_in(history, name.catalog))
+    if plan.expected.get(FINGERPRINT) == plan.consumed[FINGERPRINT]:
+        return {}
+    return record_requests(will_request(plan.reading, config))

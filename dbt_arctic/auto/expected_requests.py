@@ -1,0 +1,113 @@
+"""Which states of an upstream the other models of an invocation will read.
+
+To read a table costs nearly the same whichever rows and columns of it are kept. So before it is read, it is
+looked up what the others asked for last time: their commits say it (``asked.py``). That takes a look at the
+metadata of each, and no job. A model that turns out to ask for something else has it kept anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from dbt_arctic.auto.auxiliary_tables import state_name
+from dbt_arctic.auto.inputs import facts_of
+from dbt_arctic.auto.requested_states import RecordedRequests, recorded_in
+from dbt_arctic.auto.upstreams import Upstream, look_at
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.delta.lookup_keys import are_few
+from dbt_arctic.store.context import Alongside
+from dbt_arctic.store.state import find_keyed
+
+WORTH_BYTES = 64 << 20
+"""To read a smaller table takes no longer than to look at the metadata of many models."""
+_READERS = 64
+"""So many are looked at."""
+
+Foresight = tuple[list[str], list[tuple[Upstream, str]]]
+"""Columns, and key columns of upstreams whose changed keys meet rows."""
+
+
+def expected_requests(
+    catalog: CatalogReader,
+    alongside: Alongside,
+    target: Name,
+    upstream: Upstream,
+    last: Consumed | None,
+    known: Mapping[str, tuple[Consumed | None, Upstream]],
+) -> Foresight | None:
+    """What others will ask for of an upstream. ``None`` where nobody will, as far as is known.
+
+    :param target: the table whose refresh asks, which is none of the others.
+    :param last: the version of ``upstream`` that it consumed last: only who has consumed the same needs the
+        same rows.
+    :param known: upstreams that were looked at, by full name, with what was consumed of them.
+    """
+    if upstream.rows * upstream.row_bytes < WORTH_BYTES:
+        return None
+    columns: dict[str, None] = {}
+    lookup_keys: dict[tuple[Name, str], tuple[Upstream, str]] = {}
+    looked = dict(known)
+    is_read = False
+    for reader in alongside.readers(upstream.name)[:_READERS]:
+        for name in (reader, state_name(reader)):
+            if name == target:
+                continue
+            consumed, told = _said_by(catalog, name)
+            asked = told.get(upstream.name)
+            if asked is None or consumed.get(upstream.name.dotted) != last:
+                continue
+            is_read = True
+            columns.update(dict.fromkeys(asked.columns))
+            for other, column in asked.lookup_keys:
+                met = _looked_at(catalog, alongside.until, other, consumed.get(other.dotted), looked)
+                if met is not None and met.changed and met.logged and column in met.key:
+                    lookup_keys[other, column] = (met, column)
+    if not is_read:
+        return None
+    few: list[tuple[Upstream, str]] = []
+    for one in lookup_keys.values():
+        if _are_few(upstream, [one]) and _are_few(upstream, [*few, one]):
+            few.append(one)
+    there = {name for name, _ in upstream.columns}
+    return [name for name in columns if name in there], few
+
+
+def _are_few(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> bool:
+    return are_few(facts_of(upstream), [(facts_of(one), column) for one, column in keys])
+
+
+def _said_by(
+    catalog: CatalogReader, name: Name
+) -> tuple[Mapping[str, Consumed], Mapping[Name, RecordedRequests]]:
+    table = find_keyed(catalog, name)
+    # It may be just being dropped; what is wrong with it, its own refresh says.
+    change = None if table is None else catalog.load_table(table.change.schema, table.change.identifier)
+    if change is None:
+        return {}, {}
+    history = change.history()
+    return consumed_versions(history), recorded_in(history, name.catalog)
+
+
+def _looked_at(
+    catalog: CatalogReader,
+    until: Callable[[Name], Consumed | None],
+    name: Name,
+    last: Consumed | None,
+    looked: dict[str, tuple[Consumed | None, Upstream]],
+) -> Upstream | None:
+    if last is None:
+        return None
+    found = looked.get(name.dotted)
+    if found is None or found[0] != last:
+        try:
+            upstream = look_at(catalog, name, last, until(name))
+        except VersionUnavailable:
+            return None  # the refresh that reads it says so
+        if not isinstance(upstream, Upstream):
+            return None
+        found = looked[name.dotted] = (last, upstream)
+    return found[1]

@@ -1,0 +1,153 @@
+"""Automatic models whose own table stores their auxiliary columns, hidden from readers.
+
+One statement then does what takes two with a state in a table of its own. Other SQL may ask for other hidden
+columns. Those that are there stay until the model is built anew: where they suffice they are used, else they
+are NULL, and the model is refreshed by keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, split_beside
+from dbt_arctic.auto.group_counts import may_be_many
+from dbt_arctic.auto.inputs import Reading, read
+from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan, Schema, Terms
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.schema_difference import same_columns
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
+from dbt_arctic.planner.auxiliary.auxiliary_view import NoState, Split, beside, state_sql, with_state_sql
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.refresh.config import KeyedConfig
+
+
+def build_beside(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    schema: Schema | None,
+    reading: Reading,
+    plan: Plan,
+    terms: Terms,
+) -> RefreshPlan | None:
+    """How a model is built that is to be its own state; ``None`` where it cannot be.
+
+    :param reading: what the query reads.
+    """
+    if reading.reason is not None or schema is None:
+        return None
+    own = schema(sql)
+    made = split_beside(reading, config, [column.name for column in own])
+    stored = None if made is None else beside(made)
+    if made is None or stored is None:
+        return None
+    names = _names(reading)
+    of_state = columns_if_taken(schema, state_sql(made, names))
+    if of_state is None:
+        return None
+    types = {column.name: column.type for column in of_state}
+    try:
+        text = with_state_sql(made, names, stored, types)
+    except NoState:
+        return None
+    hidden = tuple(column for column, shown in stored.items() if column == shown)
+    produced = columns_if_taken(schema, text)
+    if produced is None or [column for column in produced if column.name not in hidden] != own:
+        return None
+    try:
+        shown = read(catalog, name, text, {}, terms.until)
+        query, facts = as_called(shown, [column.name for column in produced])
+        if plan_sums(query, config.unique_key, facts, config.accept) is None:
+            return None
+    except CannotPlan:
+        return None
+    found = plan(catalog, name, config, text, schema, terms, rebuild=True, made_of=sql)
+    is_small = not may_be_many(catalog, reading, made.state)
+
+    def without(schema: Schema) -> RefreshPlan:
+        return plan(catalog, name, config, sql, schema, terms, rebuild=True)
+
+    return replace(found, hidden=HiddenColumns(hidden, without, is_small))
+
+
+def plan_beside(
+    catalog: CatalogReader,
+    name: Name,
+    config: KeyedConfig,
+    sql: str,
+    schema: Schema | None,
+    table: KeyedTable,
+    plan: Plan,
+    terms: Terms,
+    *,
+    by_name: bool = False,
+) -> RefreshPlan | None:
+    """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows.
+
+    :param by_name: only where the SQL says how each of its columns is called.
+    """
+    own = None if schema is None else [(column.name, column.type) for column in schema(sql)]
+    if own is not None and not same_columns(table.visible.columns, own):
+        return None
+    shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
+    nulls = _with_nulls(table, sql, table.hidden)
+    reading = read(catalog, name, sql, {}, terms.until)
+    made = None if reading.reason is not None else split_beside(reading, config, shown)
+    if by_name and made is not None and not made.is_named:
+        return None
+    text = _with_hidden(table, sql, reading, made)
+    found = plan(catalog, name, config, text, schema, terms, made_of=sql)
+    if text != nulls and (found.action == "build" or _has_changed(found)):
+        # Its sums have other types by now, or the last refresh had to do without them.
+        without = plan(catalog, name, config, nulls, schema, terms, made_of=sql)
+        if found.action == "build" or not _has_changed(without):
+            found = without
+    builds = found.action == "build"
+    instead = sql if builds else nulls
+
+    def with_nulls(schema: Schema) -> RefreshPlan:
+        made_of = "" if instead == sql else sql
+        return plan(catalog, name, config, instead, schema, terms, rebuild=builds, made_of=made_of)
+
+    return replace(found, hidden=HiddenColumns(table.hidden, with_nulls))
+
+
+def _has_changed(plan: RefreshPlan) -> bool:
+    return plan.reason is not None and plan.reason.code == "changed-sql"
+
+
+def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: Split | None) -> str:
+    """The model's SQL with the hidden columns that its table has.
+
+    :param made: the SQL as a state and a query over it.
+    """
+    stored = None if made is None else beside(made)
+    if made is not None and stored is not None:
+        # What is of use and not needed may be missing in a table that is older.
+        missing = made.spare - set(table.hidden)
+        stored = {column: name for column, name in stored.items() if column != name or name not in missing}
+        wanted = {column for column, name in stored.items() if column == name}
+        if wanted <= set(table.hidden):
+            types = {column: table.types[name] for column, name in stored.items() if name in table.types}
+            try:
+                text = with_state_sql(made, _names(reading), stored, types)
+            except (NoState, KeyError):
+                return _with_nulls(table, sql, table.hidden)
+            return _with_nulls(table, text, [column for column in table.hidden if column not in wanted])
+    return _with_nulls(table, sql, table.hidden)
+
+
+def _with_nulls(table: KeyedTable, sql: str, columns: Sequence[str]) -> str:
+    if not columns:
+        return sql
+    there = quote_all([name for name in table.column_names if name not in columns])
+    nulls = ", ".join(f"CAST(NULL AS {table.types[name]}) AS {quote(name)}" for name in columns)
+    return f"SELECT {there}, {nulls}\nFROM (\n{sql}\n)"
+
+
+def _names(reading: Reading) -> dict[str, str]:
+    return {key: upstream.name.sql for key, upstream in reading.upstreams.items()}

@@ -1,0 +1,340 @@
+"""The inputs of an automatic model: its SQL, relations, views and the time, and what its result depends on.
+
+Nothing is run to find out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dbt_arctic.auto.upstreams import Upstream, View, look_at
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.version import ASKED_AT, Consumed
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.frontend.parse import is_unseen, named, named_columns, named_relations, parse, spelled
+from dbt_arctic.planner.frontend.point_in_time import KNOWN, Clock, Time, calls, may_depend_on_time
+from dbt_arctic.planner.frontend.source_text import with_relations
+from dbt_arctic.planner.properties.facts import UpstreamFacts
+from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
+from dbt_arctic.planner.spark.syntax import alias_columns
+
+VERSION_OF_RULES = "11"
+"""Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
+
+_METADATA = frozenset(
+    ["_row_id", "_last_updated_sequence_number", "_file", "_pos", "_spec_id", "_partition", "_deleted"]
+)
+Until = Callable[[Name], Consumed | None]
+"""The version at which a relation is read; ``None``: the newest."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
+
+    :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
+    :param is_missing: whether that is a relation which is not there, or not yet.
+    :param calls: the functions of time that it calls. ``may_depend_on_time``: whether it may
+        tell the time without.
+    :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
+    :param wraps: a number that is too large becomes another one, as without ANSI.
+    """
+
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
+    trees: Mapping[str, exp.Query] = field(default_factory=dict)
+    tree: exp.Query | None = None
+    reason: Reason | None = None
+    is_missing: bool = False
+    calls: frozenset[str] = frozenset()
+    may_depend_on_time: bool = False
+    now: Time | None = None
+    last: Time | None = None
+    wraps: bool = False
+
+    @property
+    def time_moved(self) -> bool:
+        """Whether what the query is told of the time is not what it was told last time."""
+        now, last = self.now, self.last
+        if now is None or last is None or not self.calls <= KNOWN:
+            return bool(self.calls)
+        return any(now.literal(call) != last.literal(call) for call in self.calls)
+
+    @property
+    def names(self) -> list[str]:
+        """All names of columns of what is read."""
+        read = [one.columns for one in self.upstreams.values()]
+        return [
+            name for columns in (*read, *(one.columns for one in self.views.values())) for name, _ in columns
+        ]
+
+
+class _Missing(CannotPlan):
+    """A relation is not there."""
+
+
+def read(
+    catalog: CatalogReader,
+    target: Name,
+    sql: str,
+    expected: Mapping[str, Consumed],
+    until: Until = lambda name: None,
+    now: Clock | None = None,
+) -> Reading:
+    """The relations that a query reads, views followed to the tables below them, and when."""
+    upstreams: dict[str, Upstream] = {}
+    views: dict[str, View] = {}
+    trees: dict[str, exp.Query] = {}
+
+    def follow(tree: exp.Query, home: Name) -> exp.Query:
+        for table in tree.find_all(exp.Table):
+            if is_unseen(table):
+                raise CannotPlan(
+                    "unknown-relation",
+                    f"{table.sql(dialect='spark')}, which may read anything, in FROM",
+                    "read a table, a view or a common table expression",
+                    line_of(table),
+                )
+        for written, table in named_relations(tree).items():
+            name = full_name(written, home, line_of(table))
+            key = name.dotted.lower()
+            if key in upstreams or key in views:
+                known = (upstreams.get(key) or views[key]).name
+                if known.dotted != name.dotted and _are_two(catalog, known, name):
+                    what = f"{known} and {name}, which the catalog tells apart by their capitals"
+                    raise CannotPlan(
+                        "unknown-relation",
+                        what,
+                        "spell one relation in one way, or rename one of two",
+                        line_of(table),
+                    )
+                continue
+            if name.catalog.lower() != target.catalog.lower():
+                raise CannotPlan(
+                    "unknown-relation",
+                    f"{written} is not in the catalog {target.catalog}: nobody can tell what changed there",
+                    "copy it into a table of this catalog first",
+                    line_of(table),
+                )
+            found = look_at(catalog, name, expected.get(name.dotted), until(name))
+            if found is None:
+                what = f"{written} is neither a table nor a view of {name.catalog}"
+                raise _Missing("unknown-relation", what, "read a table, a view or a model", line_of(table))
+            if isinstance(found, View):
+                views[key] = found
+                with of_view(key):
+                    trees[key] = follow(parse(found.sql), found.home)
+            else:
+                upstreams[key] = found
+        return named(tree, lambda written: full_name(written, home).dotted.lower())
+
+    try:
+        tree = follow(parse(sql), target)
+    except CannotPlan as error:
+        return Reading(upstreams, views, trees, None, error.reason, isinstance(error, _Missing))
+    names = Reading(upstreams, views).names
+    texts = [("", tree), *trees.items()]
+    metadata = next((one for view, part in texts for one in _of_metadata(part, view, names)), None)
+    if metadata is not None:
+        return Reading(upstreams, views, trees, None, metadata)
+    known = expected.get(ASKED_AT)
+    last = Clock(known.table_id, known.version) if known is not None else None
+    found = Reading(upstreams, views, trees, tree, now=now, last=last)
+    called = (
+        name for one in (tree, *trees.values()) for _, name in calls(one, named_columns(one, found.names))
+    )
+    return replace(
+        found,
+        calls=frozenset(called),
+        may_depend_on_time=any(map(may_depend_on_time, (tree, *trees.values()))),
+    )
+
+
+def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
+    """Whether a catalog tells two names apart that differ in capitals only."""
+    first, second = (look_at(catalog, name, None) for name in (one, other))
+    if isinstance(first, Upstream) and isinstance(second, Upstream):
+        return first.consumed.table_id != second.consumed.table_id
+    if isinstance(first, View) and isinstance(second, View):
+        return (first.sql, first.columns) != (second.sql, second.columns)
+    return True
+
+
+def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[Reason]:
+    """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them.
+
+    :param view: whose text it is; empty: the model's.
+    """
+    hidden = _METADATA - named_columns(tree, names)
+    for column in tree.find_all(exp.Column) if hidden else ():
+        if column.name.lower() in hidden:
+            what = f"{column.name}, a column of Iceberg's metadata"
+            fix = "copy it into a column of a table first"
+            yield Reason("unsupported", what, fix, int(line_of(column)), view)
+
+
+def understood(reading: Reading, columns: Sequence[str] | None) -> Query:
+    """The operators of the model's query.
+
+    :raises CannotPlan: with the reason.
+    """
+    assert reading.tree is not None
+    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
+    schemas |= {name: view.columns for name, view in reading.views.items()}
+    return understand(
+        reading.tree, schemas, columns, reading.trees, reading.now, reading.last, wraps=reading.wraps
+    )
+
+
+_DEFAULTS = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "timestamp_ltz",
+}
+"""Settings by which Spark reads a text in another way, as the analysis takes them to be."""
+
+
+def by_name(settings: str) -> dict[str, str]:
+    """Settings of a session in small letters, from ``name=value`` with ``;`` between."""
+    pairs = (pair.partition("=") for pair in settings.split(";"))
+    return {name.strip(): value.strip().lower() for name, _, value in pairs}
+
+
+def unsupported_setting(settings: str) -> Reason | None:
+    """Why a text may mean something else than what it is read as, going by the settings of the session."""
+    for name, value in by_name(settings).items():
+        if value != _DEFAULTS.get(name, value):
+            what = f"{name} is {value}, and the analysis of a query is for {_DEFAULTS[name]}"
+            return Reason("setting", what, "remove it from spark_conf")
+        if name.startswith("statement ") and _DEFINES.match(value) and "{" not in value:
+            what = f"its header or a hook defines what nobody can follow: {value}"
+            return Reason("setting", what, "read a table in its place, or write a value")
+    return None
+
+
+_DEFINES = re.compile(r"declare\b|create\b|set\s+(var|variable)\b")
+"""Statements, in small letters, after which a name of the query stands for something of the session."""
+
+
+def full_name(written: str, home: Name, line: int = 0) -> Name:
+    """A dotted name with the catalog and schema of ``home`` where it says none.
+
+    :param line: where it stands.
+    :raises CannotPlan: it says too much, or ``home`` has no schema.
+    """
+    parts = written.split(".")
+    if len(parts) > 3:
+        what = f"{written} has more than three parts"
+        raise CannotPlan("unknown-relation", what, "name it as catalog, schema and table", line)
+    catalog, schema, identifier = [home.catalog, home.schema][: 3 - len(parts)] + parts
+    if not schema:
+        raise CannotPlan(
+            "unknown-relation",
+            f"{home} names {written}, and the catalog does not tell of which schema",
+            "name the schema in the view, too",
+            line,
+        )
+    return Name(catalog, schema, identifier)
+
+
+def pinned_text(sql: str, target: Name, reading: Reading) -> str:
+    """The model's own SQL, with consumed versions for relations, and the time for functions of time."""
+    more: dict[str, list[str]] = {}
+
+    def made(text: str, home: Name) -> str:
+        def text_of(written: str) -> str | None:
+            key = full_name(written, home).dotted.lower()
+            if key in reading.views:
+                view = reading.views[key]
+                if key not in more:
+                    more[key] = _more(reading, key)
+                names = quote_all([name for name, _ in view.columns] + more[key])
+                with of_view(key):
+                    text = made(view.sql, view.home)
+                # Whatever its text gives by now, its columns have the types that they had when it was made.
+                cast = ", ".join(
+                    f"CAST({quote(one)} AS {type_}) AS {quote(one)}" for one, type_ in view.columns
+                )
+                return f"SELECT {cast} FROM (\n{text}\n) AS _view({names})"
+            return reading.upstreams[key].states["new"]
+
+        return with_relations(text, text_of, reading.now, reading.names)
+
+    return made(sql, target)
+
+
+def _more(reading: Reading, key: str) -> list[str]:
+    """Names for columns that a view's text has and the view has not: the table of a ``SELECT *`` got them."""
+    view, tree = reading.views[key], reading.trees[key]
+    if not tree.is_star:
+        return []
+    schemas = {name: upstream.columns for name, upstream in reading.upstreams.items()}
+    schemas |= {name: other.columns for name, other in reading.views.items()}
+    try:
+        text = understand(tree, schemas, None, reading.trees, reading.now)
+    except CannotPlan:
+        return []
+    return [f"_more_{place}" for place in range(len(view.columns), len(text.columns))]
+
+
+def fingerprint_of(
+    sql: str, reading: Reading, unique_key: Sequence[str], settings: str, made_of: str = ""
+) -> str:
+    """Of what decides the result, besides the rows that are read. White space and comments do not.
+
+    :param made_of: the model's own SQL, where ``sql`` is made of it: the same may be made of two.
+    """
+    views = [
+        f"{name}({', '.join(' '.join(column) for column in view.columns)})={spelled(view.sql)}"
+        for name, view in sorted(reading.views.items())
+    ]
+    own = [spelled(made_of)] if made_of else []
+    parts = [VERSION_OF_RULES, settings, *unique_key, spelled(sql), *own, *views, *_columns_read(reading)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _columns_read(reading: Reading) -> list[str]:
+    """The columns that a query names, or all where it has a star or gives them other names by their place: a
+    column that was dropped and added again under its name is another one, and one of another type may give
+    other values.
+    """
+    trees = [tree for tree in (reading.tree, *reading.trees.values()) if tree is not None]
+    stars = (star.parent for tree in trees for star in tree.find_all(exp.Star))
+    renames = any(alias_columns(table) for tree in trees for table in tree.find_all(exp.Table))
+    natural = any(join.method == "NATURAL" for tree in trees for join in tree.find_all(exp.Join))
+    everything = renames or natural or any(not isinstance(parent, exp.Count) for parent in stars)
+    named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
+    return [
+        f"{source}.{name}:{type_}#{upstream.field_ids.get(name, 0)}"
+        for source, upstream in sorted(reading.upstreams.items())
+        for name, type_ in upstream.columns
+        if everything or name.lower() in named
+    ]
+
+
+def facts_of(upstream: Upstream) -> UpstreamFacts:
+    """What the planner may know of an upstream."""
+    return UpstreamFacts(
+        upstream.changed,
+        upstream.key,
+        max(upstream.rows, 0),
+        None if upstream.changed_rows < 0 else upstream.changed_rows,
+        upstream.ranges,
+        logged=upstream.logged,
+        signed="signed" in upstream.states,
+    )

@@ -1,0 +1,109 @@
+"""Auxiliary views of a subquery of a model, and the versions at which the rest of the query is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbt_arctic.auto.inputs import Reading, Until, full_name
+from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.log import consumed_versions
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Consumed
+from dbt_arctic.planner.algebra.columns import all_expressions
+from dbt_arctic.planner.algebra.operators import walk
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.auxiliary.auxiliary_view import Split
+from dbt_arctic.planner.auxiliary.nested_view import split_nested
+from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.frontend.parse import named, parse
+from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.store.state import load_change
+
+WORTH_ROWS = 1_000_000
+"""Of a table with fewer, a query reads all in less time than it takes to refresh one table more."""
+
+_KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "timestamp", "boolean")
+"""Types of columns that a state may have as its key: two values are equal or not, and nothing else."""
+
+
+def inside_of(
+    query: Query, facts: Facts, reading: Reading, config: KeyedConfig, there: KeyedTable | None
+) -> Split | None:
+    """What is kept inside a query; ``None`` where that would be of no use.
+
+    :param query: as it is called at any time. :param there: the state that the model has.
+    """
+    keys = {source: one.key for source, one in reading.upstreams.items()}
+    rows = {source: one.rows for source, one in reading.upstreams.items()}
+    try:
+        check_determined(query.node, query.types, facts, config.accept)
+    except CannotPlan:
+        return None
+    if there is None:
+        made = split_nested(query, keys, rows, WORTH_ROWS)
+    else:
+        made = split_nested(query, keys, rows, 0, there.key)
+    if made is None or made.around is None:
+        return None
+    if any(part.find(Moment) for node in walk(made.around) for part in all_expressions(node)):
+        return None  # time would change the model though its state stays as it is
+    return made
+
+
+def is_refreshed(
+    over: str, state: Name, types: Mapping[str, str], made: Split, reading: Reading, config: KeyedConfig
+) -> bool:
+    """Whether a query over a state is refreshed by what changes there.
+
+    :param over: its SQL, with full names. :param types: of the state's columns.
+    """
+    if any(types[name].split("(")[0] not in _KEYS for name in made.key):
+        return False
+    key = state.dotted.lower()
+    schemas: dict[str, Sequence[tuple[str, str]]] = {key: tuple(types.items())}
+    schemas |= {source: one.columns for source, one in reading.upstreams.items()}
+    facts = {source: UpstreamFacts(True, one.key) for source, one in reading.upstreams.items()}
+    facts[key] = UpstreamFacts(True, made.key)
+    try:
+        tree = named(parse(over), lambda written: full_name(written, state).dotted.lower())
+        query = understand(tree, schemas)
+        plan_incremental(query, config.unique_key, Facts(facts), config.accept)
+    except CannotPlan:
+        return False
+    return True
+
+
+def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:
+    """The versions that a state was computed from."""
+    return consumed_versions(load_change(catalog, state).history())
+
+
+def as_of(versions: Mapping[str, Consumed], state: Name, until: Until) -> Until:
+    """The versions at which a query over a state reads what the state has read, too."""
+
+    def of(name: Name) -> Consumed | None:
+        return None if name == state else versions.get(name.dotted) or until(name)
+
+    return of
+
+
+def are_together(outer: RefreshPlan, versions: Mapping[str, Consumed]) -> bool:
+    """Whether a query over a state reads nothing at another version than the state did."""
+    read = {one.name.dotted: one.consumed for one in outer.reading.upstreams.values()}
+    return all(versions.get(name, consumed) == consumed for name, consumed in read.items())
+
+
+__all__ = [
+    "WORTH_ROWS",
+    "are_together",
+    "as_of",
+    "consumed_by",
+    "inside_of",
+    "is_refreshed",
+]

@@ -1,0 +1,41 @@
+"""Whether Iceberg's row ids can tell which rows a table has gained."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.refresh.pull import only_appends
+
+_ROW_LINEAGE = 3
+"""The format version from which Iceberg tells the commit that last wrote a row."""
+_WRITERS = ("spark.app.id", "flink.job-id", "trino_query_id", "kafka.connect.")
+"""What engines note on commits of rows that they have written: these get the number of their commit."""
+
+
+def tells_rows(state: TableState, before: int, now: int) -> bool:
+    """Whether rows were only added since, and tell by their numbers which ones."""
+    if int(state.properties.get("format-version", "0") or 0) < _ROW_LINEAGE:
+        return False
+    read_last = next(one for one in state.snapshots if one.snapshot_id == before)
+    since = _since(state, before, now)
+    # The version is that of the next snapshot. Read at one of before the upgrade, no row has a number.
+    if not (since and since[0].has_row_ids):
+        return False
+    # Files of another table, which some tools add, may bring the numbers that their rows had there.
+    if not all(
+        any(key.startswith(_WRITERS) for key in one.summary) for one in since if one.operation == "append"
+    ):
+        return False
+    # Those of version 1 have no numbers, and what is added to them keeps none.
+    if not all(one.sequence_number > read_last.sequence_number for one in since):
+        return False
+    # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
+    rewritten = any(one.operation == "replace" for one in since)
+    if read_last.is_number_guessed or (rewritten and not read_last.has_row_ids):
+        return False
+    return only_appends(state, before, now)
+
+
+def _since(state: TableState, before: int, now: int) -> list[Snapshot]:
+    return list(takewhile(lambda one: one.snapshot_id != before, state.history(now)))

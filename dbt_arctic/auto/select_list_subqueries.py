@@ -1,0 +1,33 @@
+"""Subqueries in a select list over a UNION, on which Spark fails.
+
+A keyed table is read as one, and so are both states of an upstream. Spark 4.1 moves the list below the
+UNION with names of one side only (SPARK-59042: ``key not found``). Without two of its rules it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+
+from sqlglot import exp
+
+from dbt_arctic.engine.api import EXCLUDED_RULES
+from dbt_arctic.store.context import Context
+
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+CONF = {EXCLUDED_RULES: f"{_OPTIMIZER}.PushProjectionThroughUnion,{_OPTIMIZER}.CombineUnions"}
+
+
+def over(edge: Context, queries: Iterable[exp.Query | None]) -> AbstractContextManager[None]:
+    """The settings of statements that these are a part of: a model's query, and those of the views below."""
+    return edge.tuned(CONF) if any(map(_has_subquery, queries)) else nullcontext()
+
+
+def _has_subquery(query: exp.Query | None) -> bool:
+    if query is None:
+        return False
+    return any(
+        item.find(exp.Query) is not None
+        for select in query.find_all(exp.Select)
+        for item in select.expressions
+    )

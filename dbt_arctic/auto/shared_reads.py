@@ -1,0 +1,187 @@
+"""What several models of an invocation read of one upstream, and what is cached for them.
+
+Of a keyed table without before-images these are its changed rows, as they were and as they are, and the rows
+that do not change and that changed keys meet: the lines of a changed order. All of them are found by one read
+of the table as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from dbt_arctic.auto.expected_requests import expected_requests
+from dbt_arctic.auto.plan import BySums, IncrementalPlan, RefreshPlan
+from dbt_arctic.auto.requested_states import RequestedStates, requested_by
+from dbt_arctic.auto.temporary_views import make_view
+from dbt_arctic.auto.upstreams import Upstream, signed
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.read import key_equality
+from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.key_ranges import Range, hull
+from dbt_arctic.store.row_cache import Foreseen, SharedRows
+
+SIDE = quote("_arctic_side")
+"""-1: a row as it was; 1: a row as it is; 0: one that is as it was."""
+
+_KEY = quote("_arctic_met")
+_OF_SIDE: Mapping[State, str] = {
+    "minus": f"{SIDE} = -1",
+    "plus": f"{SIDE} = 1",
+    "changed": f"{SIDE} <> 0",
+    "lookup_old": f"{SIDE} <= 0",
+    "lookup_new": f"{SIDE} >= 0",
+}
+_COMPARED: tuple[State, ...] = ("minus", "plus")
+_NARROW, _SMALL = 32, 256
+"""Up to so many columns, and bytes of a row, all columns are kept: the next model that asks for another one
+finds it.
+"""
+
+
+def with_shared_rows(edge: Context, target: Name, plan: IncrementalPlan) -> IncrementalPlan:
+    """The plan with the rows that other models of this invocation read as well in a cache.
+
+    :param target: the table that is refreshed.
+    """
+    if edge.shared is None:
+        return plan
+    upstreams = dict(plan.reading.upstreams)
+    read = {source: one for source, one in upstreams.items() if _is_found_by_reading(one)}
+    keys = {source: one.key for source, one in read.items()}
+    meet = [source for source, one in read.items() if one.was is not None]
+    for source, asked in sorted(requested_by(plan.nodes, keys, meet).items()):
+        if asked.reads:
+            one = read[source]
+            foresee = partial(_foreseen, edge, target, plan, one)
+            states = (
+                _of_keyed(edge, edge.shared, one, asked, upstreams, foresee)
+                if one.key
+                else _of_compared(edge, edge.shared, one, asked, foresee)
+            )
+            upstreams[source] = replace(one, states={**one.states, **states})
+    kept = [source for source, upstream in upstreams.items() if "lookup_new" in upstream.states]
+    reading = replace(plan.reading, upstreams=upstreams)
+    if isinstance(plan, BySums):
+        return replace(plan, reading=reading, sums=plan.sums.where_kept(kept))
+    return replace(plan, reading=reading)
+
+
+def _foreseen(edge: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> Foreseen | None:
+    if edge.alongside is None:
+        return None
+    known = {
+        one.name.dotted: (plan.expected.get(one.name.dotted), one) for one in plan.reading.upstreams.values()
+    }
+    last = plan.expected.get(upstream.name.dotted)
+    found = expected_requests(edge.catalog, edge.alongside, target, upstream, last, known)
+    if found is None:
+        return None
+    columns, keys = found
+    return Foreseen(columns, _queries(upstream, keys) if upstream.was is not None else {})
+
+
+def _is_found_by_reading(upstream: Upstream) -> bool:
+    """Whether what changed rows were takes a read of the table as it was."""
+    return "minus" in upstream.states and not upstream.images
+
+
+def _of_keyed(
+    edge: Context,
+    shared: SharedRows,
+    upstream: Upstream,
+    asked: RequestedStates,
+    upstreams: Mapping[str, Upstream],
+    foresee: Callable[[], Foreseen | None],
+) -> dict[State, str]:
+    narrow = len(upstream.columns) <= _NARROW and 0 <= upstream.row_bytes <= _SMALL
+    columns = [name for name, _ in upstream.columns] if narrow else [*asked.columns]
+    lookup_keys = _queries(
+        upstream, [(upstreams[source], name) for source, name in sorted(asked.lookup_keys)]
+    )
+
+    def rows(columns: Sequence[str], lookup_keys: Mapping[str, Range | None]) -> str:
+        few_tasks = f"/*+ COALESCE({2 * edge.cores}) */ " if edge.cores else ""
+        return f"SELECT {few_tasks}*\nFROM (\n{_rows(upstream, columns, lookup_keys)}\n)"
+
+    relation = shared.kept(
+        upstream.states["minus"], columns, lookup_keys, rows, partial(make_view, edge), foresee
+    )
+    if relation is None:
+        return {}
+    listed = quote_all(asked.columns) if asked.columns else "1"
+    states = [state for state in _OF_SIDE if asked.lookup_keys or not state.startswith("met")]
+    found = {state: f"SELECT {listed} FROM {relation}\nWHERE {_OF_SIDE[state]}" for state in states}
+    shown = "".join(f"{quote(column)}, " for column in asked.columns)
+    sign = f"{SIDE} AS {quote(SIGN_OF_ROW)}"
+    return {**found, "signed": f"SELECT {shown}{sign} FROM {relation}\nWHERE {_OF_SIDE['changed']}"}
+
+
+def _queries(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> dict[str, Range | None]:
+    """Queries of the keys that meet rows, with the range of each."""
+    # Its own keys always: what changed rows were is among the rows that are read.
+    every = [(upstream, upstream.key[0]), *keys] if keys else []
+    return {_keys(read, column): read.ranges.get(column) for read, column in every}
+
+
+def _rows(upstream: Upstream, columns: Sequence[str], lookup_keys: Mapping[str, Range | None]) -> str:
+    """Changed rows of both states, and unchanged ones that keys meet. Columns: these, and ``SIDE``."""
+    shown = "".join(f"{quote(column)}, " for column in columns)
+    if lookup_keys:
+        old = f"SELECT {shown}{SIDE}\nFROM (\n{_as_it_was(upstream, lookup_keys)}\n)"
+    else:
+        old = f"SELECT {shown}-1 AS {SIDE}\nFROM (\n{upstream.states['minus']}\n)"
+    return f"{old}\nUNION ALL\nSELECT {shown}1 AS {SIDE}\nFROM (\n{upstream.states['plus']}\n)"
+
+
+def _keys(upstream: Upstream, column: str) -> str:
+    return f"SELECT {quote(column)} AS {_KEY}\nFROM (\n{upstream.states['keys']}\n)"
+
+
+def _as_it_was(upstream: Upstream, lookup_keys: Mapping[str, Range | None]) -> str:
+    """The rows, as they were, of changed keys and of the keys that these meet."""
+    assert upstream.was is not None
+    first, keys = upstream.key[0], upstream.states["keys"]
+    met = "\nUNION ALL\n".join(lookup_keys)
+    old = upstream.was.rows(f"SELECT /*+ BROADCAST */ {_KEY} AS {quote(first)}\nFROM (\n{met}\n)", [first])
+    range_ = hull(list(lookup_keys.values()))
+    between = f"\nWHERE m.{quote(first)} BETWEEN {range_[0]} AND {range_[1]}" if range_ else ""
+    return f"""\
+SELECT m.*, CASE WHEN k.{quote(first)} IS NULL THEN 0 ELSE -1 END AS {SIDE}
+FROM (
+{old}
+) AS m
+LEFT JOIN (
+SELECT /*+ BROADCAST */ {quote_all(upstream.key)}
+FROM (
+{keys}
+)
+) AS k
+  ON {key_equality("m", "k", upstream.key)}{between}"""
+
+
+def _of_compared(
+    edge: Context,
+    shared: SharedRows,
+    upstream: Upstream,
+    asked: RequestedStates,
+    foresee: Callable[[], Foreseen | None],
+) -> dict[State, str]:
+    """Of a table without a key both states are compared to find what it has lost, and what it has gained."""
+    columns = [*asked.columns] or [name for name, _ in upstream.columns]
+    listed = quote_all(columns)
+    found: dict[State, str] = {}
+    for state in _COMPARED:
+        rows = upstream.states[state]
+
+        def selected(
+            columns: Sequence[str], lookup_keys: Mapping[str, Range | None], rows: str = rows
+        ) -> str:
+            return f"SELECT {quote_all(columns)}\nFROM (\n{rows}\n)"
+
+        relation = shared.kept(rows, columns, {}, selected, partial(make_view, edge), foresee)
+        found[state] = f"SELECT {listed}\nFROM {relation or f'({chr(10)}{rows}{chr(10)})'}"
+    minus, plus = found["minus"], found["plus"]
+    return {**found, "changed": f"{minus}\nUNION ALL\n{plus}", "signed": signed(minus, plus, listed)}

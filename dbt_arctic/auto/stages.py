@@ -1,0 +1,338 @@
+"""The stages of a refresh: its queries in their order, what each is for, and where its result goes.
+
+The executor, ``dbt-arctic plan`` and its ``--sql`` walk the same stages. A query is known from metadata, but
+for what earlier stages find: the temporary tables that hold their rows, and the least and greatest values in
+these. The executor fills in what was found, the command line named placeholders.
+
+A statement that keeps keys or rows, or that writes, is a frame around the query of a stage, which is in it as
+it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dbt_arctic.auto import fast_path
+from dbt_arctic.auto.plan import (
+    Build,
+    ByKeys,
+    BySums,
+    Full,
+    IncrementalPlan,
+    OverState,
+    RefreshPlan,
+    StatePlan,
+)
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, extremes_of_left_sql
+from dbt_arctic.planner.auxiliary.auxiliary_view import rows_of_state_sql
+from dbt_arctic.planner.auxiliary.common_values import SharedValue, value_sql
+from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
+from dbt_arctic.planner.delta.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
+from dbt_arctic.planner.delta.stages import affected_values_sql, shared_lookup_sql
+from dbt_arctic.planner.reasons import Reason
+
+Result = Literal["decision", "keys", "log", "rows", "changes", "extremes", "difference", "value", "table"]
+
+GOES: Mapping[Result, str] = {
+    "decision": "one value, which decides whether the stages after it are run",
+    "keys": "kept in memory while later stages read them",
+    "log": "not computed: later stages read the keys from the change log",
+    "rows": "kept in memory while later stages read them",
+    "changes": "added to the stored sums; groups that differ are committed",
+    "extremes": "in place of the stored extremes of these groups",
+    "difference": "compared with the stored rows; what differs is committed",
+    "value": "noted on the commit, for the next refresh",
+    "table": "the rows of the new table",
+}
+"""Where the result of a stage goes."""
+
+KEYS, ROWS, CHANGES, LEFT, QUERY = "affected_keys", "rows", "changes", "left_groups", "query"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Keys or other values that a stage has found. ``count`` of them; ``ranges`` of columns without NULLs.
+
+    :param relation: what stands for them in a FROM clause.
+    """
+
+    relation: str
+    count: int
+    ranges: Mapping[str, tuple[str, str]]
+
+    def between(self, types: Mapping[str, str]) -> tuple[str, ...]:
+        """Conditions that hold for all of the keys.
+
+        :param types: the columns that these are compared with, by the same names, and their types.
+        """
+        return tuple(
+            f"{quote(name)} BETWEEN {low} AND {high}"
+            for name, (low, high) in self.ranges.items()
+            if is_ordered_as((low, high), types[name])
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the stages so far have found, by their names."""
+
+    staged: Mapping[str, Staged] = field(default_factory=dict)
+
+    def also(self, stage: str, found: Staged) -> Found:
+        """With what one more stage has found."""
+        return Found({**self.staged, stage: found})
+
+    @property
+    def ranges(self) -> dict[str, tuple[str, str]]:
+        """The least and greatest values of all columns of keys, as literals."""
+        return {column: pair for one in self.staged.values() for column, pair in one.ranges.items()}
+
+
+def _unknown(name: str, columns: Sequence[str]) -> Staged:
+    ranges = {column: (f":least_{column}", f":greatest_{column}") for column in columns}
+    return Staged(f":{name}", -1, ranges)
+
+
+Decide = Callable[[Staged, Callable[[], int]], Reason | None]
+"""Why what a stage has found asks for a full refresh, by how many rows the target has stored."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What ends an incremental refresh before it has written anything; a full refresh follows.
+
+    :param when: for people. :param reason: ``None`` where it does not hold.
+    """
+
+    when: str
+    reason: Decide
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One query of a refresh.
+
+    :param name: the relation that later stages know its rows by.
+    :param sql: its query, by what earlier stages have found.
+    :param columns: of its keys, each with a least and a greatest value that later stages use.
+    :param known: what it finds, where metadata tell that without running it.
+    :param reads: the stage without whose keys it is not run.
+    """
+
+    name: str
+    purpose: str
+    result: Result
+    sql: Callable[[Found], str]
+    columns: tuple[str, ...] = ()
+    known: Staged | None = None
+    reads: str = ""
+    decision: Decision | None = None
+    value: SharedValue | None = None
+
+    @property
+    def placeholder(self) -> Staged:
+        """What stands for what it finds where that is not known."""
+        return self.known or _unknown(self.name, self.columns)
+
+
+def stages_of(plan: RefreshPlan) -> list[Stage]:
+    """The stages of a plan. One over a state has those that are known before the state is refreshed."""
+    match plan:
+        case ByKeys():
+            return _by_keys(plan)
+        case BySums():
+            return _by_sums(plan)
+        case Full():
+            return [Stage(QUERY, "the model's query", "difference", lambda found: plan.sql)]
+        case Build():
+            return [Stage(QUERY, "the model's query", "table", lambda found: plan.sql)]
+        case OverState():
+            size = size_stage(plan.state) if plan.action == "build" else None
+            return [*([size] if size else []), *stages_of(plan.first)]
+        case _:
+            return []
+
+
+def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
+    """The stages with their queries as they are known from metadata alone."""
+    found = Found()
+    for stage in stages:
+        yield stage, stage.sql(found)
+        found = found.also(stage.name, stage.placeholder)
+
+
+def size_stage(state: StatePlan) -> Stage | None:
+    """How many rows a state would have; ``None`` where metadata tell that there are few."""
+    size = state.split.size
+    if size is None:
+        return None
+    purpose = "how many rows the state would have"
+    return Stage("state_rows", purpose, "decision", lambda found: rows_of_state_sql(size, state.names))
+
+
+def _by_keys(plan: ByKeys) -> list[Stage]:
+    incremental = plan.incremental
+    found = [*_guards(plan)]
+    if incremental.affected is not None:
+        assert incremental.rows is not None
+        columns = tuple(f"key_{place}" for place in range(len(incremental.key)))
+        in_log = _in_the_log(plan, columns)
+        keys_sql = affected_sql if in_log is None else logged_keys_sql
+        above = plan.full_refresh_above
+        many = Decision(f"more than {above:.0%} of the stored keys are affected", _too_many(above))
+        found.append(
+            Stage(
+                KEYS,
+                "the keys that can have changed",
+                "keys" if in_log is None else "log",
+                lambda found: keys_sql(incremental, plan.sources),
+                columns,
+                known=in_log,
+                decision=many if above < math.inf else None,
+            )
+        )
+
+        def rows(found: Found) -> str:
+            keys = found.staged[KEYS]
+            ranges = fitting(keys.ranges, [incremental.rows], plan.query.types)  # type: ignore[list-item]
+            return rows_sql(incremental, plan.sources, keys.relation, ranges)
+
+        found.append(Stage(ROWS, "their rows", "difference", rows, reads=KEYS))
+    return [*found, *_values(plan)]
+
+
+def _too_many(full_above: float) -> Decide:
+    def reason(keys: Staged, stored: Callable[[], int]) -> Reason | None:
+        rows = stored()
+        if rows > 0 and keys.count > full_above * rows:
+            return Reason("many-keys", f"{keys.count} of {rows} keys are affected")
+        return None
+
+    return reason
+
+
+def _in_the_log(plan: ByKeys, names: Sequence[str]) -> Staged | None:
+    """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
+    if plan.incremental.logged is None:
+        return None
+    source, columns = plan.incremental.logged
+    upstream = plan.reading.upstreams[source]
+    ranges = {
+        name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
+    }
+    known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
+    if not known or upstream.changed_rows > fast_path.ROWS:
+        return None
+    keys = logged_keys_sql(plan.incremental, plan.sources)
+    return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
+
+
+def _by_sums(plan: BySums) -> list[Stage]:
+    sums, changes = plan.sums, plan.sums.changes
+    found = [*_guards(plan)]
+    if changes is not None:
+        staged = sums.staged
+        names = {one.name: f"touched_{number}" for number, one in enumerate(staged.touched, 1)}
+        names |= {one.name: f"gathered_{number}" for number, one in enumerate(staged.gathered, 1)}
+        nodes = [changes, *(one.rows for one in staged.gathered)]
+
+        def relations(found: Found) -> dict[str, str]:
+            return {one: found.staged[name].relation for one, name in names.items() if name in found.staged}
+
+        def ranges(found: Found) -> dict[str, tuple[str, str]]:
+            return fitting(found.ranges, nodes, plan.query.types)
+
+        for touched in staged.touched:
+            found.append(
+                Stage(
+                    names[touched.name],
+                    f"touched values {names[touched.name].rpartition('_')[2]}",
+                    "keys",
+                    lambda found, one=touched: affected_values_sql(one, plan.sources),  # type: ignore[misc]
+                    tuple(touched.rows.output),
+                )
+            )
+        for gathered in staged.gathered:
+            found.append(
+                Stage(
+                    names[gathered.name],
+                    f"rows of touched values {names[gathered.name].rpartition('_')[2]}",
+                    "rows",
+                    lambda found, one=gathered: shared_lookup_sql(  # type: ignore[misc]
+                        one, plan.sources, relations(found), ranges(found)
+                    ),
+                )
+            )
+        found.append(
+            Stage(
+                CHANGES,
+                "what is added to the stored sums",
+                "changes",
+                lambda found: changes_sql(sums, plan.sources, relations(found), ranges(found)),
+            )
+        )
+        if sums.of_left is not None and plan.extremes_asked:
+            found.append(_extremes(plan))
+    return [*found, *_values(plan)]
+
+
+def _extremes(plan: BySums) -> Stage:
+    sums = plan.sums
+    nodes = [sums.of_left] if sums.of_left is not None else []
+    # Found while the changes are added, so that it is no stage of its own.
+    columns = tuple(f"key_{place}" for place in range(len(sums.key)))
+    unknown = _unknown(LEFT, columns)
+
+    def sql(found: Found) -> str:
+        left = found.staged.get(LEFT) or unknown
+        ranges = fitting(left.ranges, nodes, plan.query.types)
+        return extremes_of_left_sql(sums, plan.sources, left.relation, ranges)
+
+    return Stage("extremes", "the extremes of groups that have lost one", "extremes", sql)
+
+
+def _guards(plan: IncrementalPlan) -> Iterator[Stage]:
+    for number, guard in enumerate(plan.guards, 1):
+        yield Stage(
+            f"guard_{number}",
+            f"whether {guard.what} has changed" + (f" ({number})" if number > 1 else ""),
+            "decision",
+            lambda found, one=guard: guard_sql(one, plan.sources),  # type: ignore[misc]
+            decision=Decision(f"{guard.what} has changed", _differs(guard)),
+        )
+
+
+def _differs(guard: Guard) -> Decide:
+    line = guard.line
+    reason = Reason("guard", f"{guard.what} has changed", guard.fix, int(line), line.view)
+    return lambda found, stored: reason if found.count else None
+
+
+def _values(plan: IncrementalPlan) -> Iterator[Stage]:
+    for number, one in enumerate(plan.unknown, 1):
+        yield Stage(
+            f"value_{number}",
+            "a value that all rows share" + (f" ({number})" if number > 1 else ""),
+            "value",
+            lambda found, one=one: value_sql(one, plan.sources),  # type: ignore[misc]
+            value=one,
+        )
+
+
+__all__ = [
+    "CHANGES",
+    "GOES",
+    "KEYS",
+    "LEFT",
+    "Decision",
+    "Found",
+    "Stage",
+    "Staged",
+    "printed",
+    "size_stage",
+    "stages_of",
+]

@@ -1,0 +1,380 @@
+"""The upstreams of an automatic model: each at the version last consumed, and at its current one.
+
+The states are queries over pinned snapshots, so that they can stand anywhere in a statement, more than
+once, and mean the same. Nothing is run to make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+from dbt_arctic.auto.row_lineage import tells_rows
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed import read
+from dbt_arctic.keyed.columns_at import ColumnsAt
+from dbt_arctic.keyed.compare import distinguishable
+from dbt_arctic.keyed.erase import PROPERTY_ERASE
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
+from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.keyed.version import Consumed, Version, is_token
+from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
+from dbt_arctic.refresh.pull import retired_state
+from dbt_arctic.store.before_images import count_images
+from dbt_arctic.store.change_log import logged_at
+from dbt_arctic.store.consumption import has_read_further, not_before
+from dbt_arctic.store.key_ranges import Ranges, between, key_ranges
+from dbt_arctic.store.plain_snapshot import plain_at
+from dbt_arctic.store.state import (
+    bytes_of_row,
+    columns_at,
+    columns_of,
+    count_rows,
+    find_keyed,
+    pinned_pair,
+    plain_id,
+    to_columns,
+    version_of,
+)
+
+_SIGN = quote("_arctic_sign")
+
+
+@dataclass(frozen=True)
+class Was:
+    """A keyed table as it was at a version, of which rows can be read by a part of their key."""
+
+    table: KeyedTable
+    version: Version
+    known: ColumnsAt
+    logged: read.Logged
+
+    def rows(self, keys: str, by: Sequence[str]) -> str:
+        """SQL of the rows whose columns ``by`` are among ``keys``, which has these; columns: the table's."""
+        return read.merge_on_read(self.table, self.version, self.known, self.logged, keys, by)
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """One relation that a model reads.
+
+    :param columns: name and type, in Spark's words.
+    :param key: the columns that identify a row; empty where none are known.
+    :param consumed: its version now, as the model's commit records it.
+    :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
+    :param lost: why what changed since then cannot be told; empty where it can.
+    :param changed: whether it has a commit that the model has not consumed.
+    :param logged: whether a log tells what changed; else two states are compared to find it.
+    :param counted: whether ``changed_rows`` is how many keys have changed, to the last one.
+    :param images: whether the log has what changed rows were before.
+    :param ranges: between which values, as SQL literals, the keys of what changed lie.
+    :param was: where it has to be read to tell what changed rows were: as it was.
+    :param field_ids: Iceberg's numbers of the columns and of what is in them, as far as the catalog tells.
+    :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
+    :param row_bytes: what a row takes in its files, about; -1 likewise.
+    :param stored_rows: that a read of it may come by, changes included; -1 likewise.
+    """
+
+    name: Name
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    consumed: Consumed
+    states: Mapping[State, str]
+    changed: bool
+    lost: str = ""
+    kind: str = "keyed table"
+    changed_rows: int = -1
+    rows: int = -1
+    row_bytes: float = -1
+    stored_rows: int = -1
+    images: bool = False
+    logged: bool = False
+    counted: bool = False
+    ranges: Ranges = field(default_factory=dict)
+    was: Was | None = None
+    field_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its text stands for it.
+
+    :param home: with the catalog and schema that its text means where it names none; an empty schema where
+        nobody tells.
+    """
+
+    name: Name
+    columns: tuple[tuple[str, str], ...]
+    sql: str
+    home: Name
+
+
+def look_at(
+    catalog: CatalogReader, name: Name, last: Consumed | None, until: Consumed | None = None
+) -> Upstream | View | None:
+    """What a relation is, was when the model consumed ``last``, and has become since; ``None``: not there.
+
+    :param until: the version to read, where it is not the newest.
+    :raises VersionUnavailable: another table has that name by now.
+    """
+    table = find_keyed(catalog, name)
+    if table is not None:
+        return _keyed(catalog, table, last, until)
+    state = catalog.load_table(name.schema, name.identifier)
+    if state is not None:
+        return _plain(catalog, name, state, last, until)
+    view = catalog.load_view(name.schema, name.identifier)
+    if view is None:
+        return None
+    columns = tuple((column.name, column.type) for column in to_columns(view.columns))
+    return View(name, columns, view.sql, Name(view.catalog or name.catalog, view.namespace, name.identifier))
+
+
+def _keyed(
+    catalog: CatalogReader, table: KeyedTable, last: Consumed | None, until: Consumed | None
+) -> Upstream:
+    table, base, change = pinned_pair(catalog, table)
+    table = table.visible
+    now = version_of(table, base, change)
+    if until is not None:
+        _require_same(table.name, table.generation.change_id, until)
+        now = not_before(last, until.table_id, change.history(), Version.parse(until.version))
+    known = columns_of(catalog, table, now)
+    columns = tuple((column.name, column.type) for column in table.columns)
+    consumed = Consumed(table.generation.change_id, now.token)
+    there = logged_at(catalog, table, change, now.change_snapshot)
+    states: dict[State, str] = {"new": read.merge_on_read(table, now, known, there)}
+
+    def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+        total, logged = count_rows(base), count_rows(change)
+        return Upstream(
+            table.name,
+            columns,
+            table.key,
+            consumed,
+            states,
+            changed,
+            lost,
+            changed_rows=rows,
+            rows=total,
+            row_bytes=bytes_of_row(base),
+            stored_rows=-1 if min(total, logged) < 0 else total + logged,
+            field_ids=_field_ids(base),
+        )
+
+    if last is None:
+        return made(True, "the model has not read it yet")
+    if not is_token(last.version):
+        return made(True, "it was a plain table when the model last read it")
+    before = Version.parse(last.version)
+    if last.table_id != table.generation.change_id:
+        try:
+            old = retired_state(catalog, table, before, last, table.name.identifier)
+        except VersionUnavailable as error:
+            return made(True, error.what)
+        states.update(_compared(old, states["new"], table.types, table.key))
+        return made(True)
+    log = log_range(change.history(now.change_snapshot), before.change_snapshot)
+    # What a log was carried on from may be gone, though the log is not.
+    if log is None or not (_has(base, before.base_snapshot) and _has(change, before.change_snapshot)):
+        return made(True, f"the changes since version {before} are gone")
+    if _is_erased(change, before.change_snapshot) or _is_erased(base, before.base_snapshot):
+        return made(True, "keys of it were erased")
+    if not log.transactions:
+        return made(False)
+    known.update(columns_at(catalog, table.change, (*log.readable_at, before.change_snapshot)))
+    known.update(columns_at(catalog, table.base, (before.base_snapshot,)))
+    ranges = key_ranges(catalog, table, log)
+    single = is_single(log, change.history(now.change_snapshot)) and not table.sequence_by
+    then = logged_at(catalog, table, change, before.change_snapshot)
+    commits = [
+        snapshot
+        for snapshot in change.history(now.change_snapshot)
+        if snapshot.summary.get(PROPERTY_TXN) in {str(txn) for txn in log.transactions}
+    ]
+    # Commits that were expired told of themselves what is carried on, and no more.
+    imaged = len(commits) == len(log.transactions) and all(
+        PROPERTY_IMAGES in commit.summary or not int(commit.summary.get("added-records", "0"))
+        for commit in commits
+    )
+    images = read.before_images(table, log, known, single=single) if imaged else ""
+    states.update(_logged(table, before, then, now, log, known, ranges, single=single, images=images))
+    if imaged and single:
+        states["signed"] = read.signed_changes(table, log, SIGN_OF_ROW, known)
+    rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
+    of_images = count_images(catalog, table, commits, now.change_snapshot)
+    # Rows of expired commits are still in the table, but nothing says how many.
+    told = len(commits) == len(log.transactions)
+    return replace(
+        made(True, rows=rows - (of_images or 0) if told else -1),
+        ranges=ranges,
+        images=imaged,
+        logged=True,
+        was=None if imaged else Was(table, before, known, then),
+        counted=told and single and of_images is not None,
+    )
+
+
+def _logged(
+    table: KeyedTable,
+    before: Version,
+    then: read.Logged,
+    now: Version,
+    log: LogRange,
+    known: ColumnsAt,
+    ranges: Ranges,
+    *,
+    single: bool,
+    images: str,
+) -> dict[State, str]:
+    """The states that a change log tells: only keys that it names can differ.
+
+    :param before: the version of the state before, and :param then: what the change table had there.
+    :param images: SQL of what changed rows were there, where the log has it; empty else.
+    """
+    columns = quote_all(table.column_names)
+    latest = read.latest_changes(table, log, now, known, single=single)
+    distinct = "" if single else "DISTINCT "
+    keys = f"SELECT {distinct}{quote_all(table.key)}\nFROM (\n{latest}\n)"
+    old = read.merge_on_read(table, before, known, then)
+    minus = images or read.merge_on_read(table, before, known, then, keys)
+    if ranges and not images:
+        minus = f"SELECT {columns}\nFROM (\n{minus}\n) AS m\nWHERE {between(ranges, 'm')}"
+    plus = f"SELECT {columns}\nFROM (\n{latest}\n)\nWHERE {quote(ACTION)} = 'U'"
+    return {
+        "old": old,
+        "keys": keys,
+        "minus": minus,
+        "plus": plus,
+        "changed": f"{minus}\nUNION ALL\n{plus}",
+        "signed": signed(minus, plus, columns),
+    }
+
+
+def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]) -> dict[State, str]:
+    """The states where nothing but the two states themselves is known."""
+    minus, plus = _without(old, new, types), _without(new, old, types)
+    changed = f"({minus})\nUNION ALL\n({plus})"
+    told = signed(minus, plus, quote_all(types))
+    found: dict[State, str] = {"old": old, "minus": minus, "plus": plus, "changed": changed, "signed": told}
+    if key:
+        found["keys"] = f"SELECT DISTINCT {quote_all(key)} FROM (\n{changed}\n)"
+    return found
+
+
+def signed(minus: str, plus: str, columns: str) -> str:
+    """SQL of the rows of two states that differ, with their sign."""
+    sign = quote(SIGN_OF_ROW)
+    lost = f"SELECT {columns}, -1 AS {sign}\nFROM (\n{minus}\n)"
+    return f"{lost}\nUNION ALL\nSELECT {columns}, 1 AS {sign}\nFROM (\n{plus}\n)"
+
+
+def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
+    """The rows that are not among others, each as often as it is there more often."""
+    listed = quote_all(types)
+    compared = [distinguishable(quote(name), type_) for name, type_ in types.items()]
+    if compared == [quote(name) for name in types]:
+        return f"SELECT {listed} FROM (\n{rows}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{others}\n)"
+    # Spark has no set operation for maps and variants.
+    kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in types)
+    return (
+        f"SELECT {listed}\nFROM (\n"
+        f"  SELECT {kept}, sum({_SIGN}) AS {_SIGN}\n"
+        f"  FROM (\nSELECT {listed}, 1 AS {_SIGN} FROM (\n{rows}\n)\n"
+        f"UNION ALL\nSELECT {listed}, -1 AS {_SIGN} FROM (\n{others}\n)\n  )\n"
+        f"  GROUP BY {', '.join(compared)}\n  HAVING sum({_SIGN}) > 0\n)\n"
+        f"LATERAL VIEW explode(sequence(1L, {_SIGN})) _arctic_copies AS _arctic_copy"
+    )
+
+
+def _require_same(name: Name, table_id: str, until: Consumed) -> None:
+    if until.table_id != table_id:
+        raise VersionUnavailable(
+            f"{name} was rebuilt while this invocation reads it at one version",
+            where=name.dotted,
+            fix="run again",
+        )
+
+
+def _plain(
+    catalog: CatalogReader, name: Name, state: TableState, last: Consumed | None, until: Consumed | None
+) -> Upstream:
+    today = {column.name: column for column in state.columns}
+    types = {column.name: column.type for column in state.columns}
+    columns = tuple(types.items())
+    table_id = plain_id(state)
+    now = state.current_snapshot_id
+    if until is not None:
+        _require_same(name, table_id, until)
+        now = int(until.version) or None
+        if last is not None and last.table_id == table_id:
+            before = int(last.version)
+            # Where it had no rows then, whatever was read since is further.
+            if now is None or has_read_further(state.history(), before, now):
+                now = before or None
+    consumed = Consumed(table_id, str(now or 0))
+    there = {} if now is None else catalog.columns_at(name.schema, name.identifier, now)
+    new = plain_at(name, today, there, now)
+    states: dict[State, str] = {"new": new}
+
+    def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+        total = count_rows(state)
+        return Upstream(
+            name,
+            columns,
+            (),
+            consumed,
+            states,
+            changed,
+            lost,
+            "table",
+            changed_rows=rows,
+            rows=total,
+            stored_rows=total,
+            field_ids=_field_ids(state),
+        )
+
+    if last is None:
+        return made(True, "the model has not read it yet")
+    if last.table_id != table_id:
+        return made(True, "it was dropped and created again")
+    if last.version == consumed.version:
+        return made(False)
+    before = int(last.version)
+    if before == 0:
+        states.update(_compared(plain_at(name, today, {}, None), new, types, ()))
+        return made(True)
+    if not _has(state, before):
+        return made(True, f"its snapshot {before} was expired")
+    present = catalog.columns_at(name.schema, name.identifier, before)
+    old = plain_at(name, today, present, before)
+    if now is not None and types.keys() <= present.keys() and tells_rows(state, before, now):
+        number = next(one for one in state.snapshots if one.snapshot_id == before).sequence_number
+        plus = f"{new}\nWHERE {quote('_last_updated_sequence_number')} > {number}"
+        nothing = f"{new}\nWHERE false"
+        told = signed(nothing, plus, quote_all(types))
+        states.update({"old": old, "minus": nothing, "plus": plus, "changed": plus, "signed": told})
+        return made(True)
+    states.update(_compared(old, new, types, ()))
+    return made(True)
+
+
+def _is_erased(state: TableState, before: int) -> bool:
+    """Whether an erasure has hidden rows since a snapshot, of which no log tells."""
+    since = takewhile(lambda one: one.snapshot_id != before, state.history())
+    return any(PROPERTY_ERASE in one.summary for one in since)
+
+
+def _field_ids(state: TableState) -> dict[str, str]:
+    return {
+        column.name: f"{column.field_id}{column.nested}"
+        for column in state.columns
+        if column.field_id is not None
+    }
+
+
+def _has(state: TableState, snapshot: int) -> bool:
+    return any(entry.snapshot_id == snapshot for entry in state.snapshots)

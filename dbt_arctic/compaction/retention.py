@@ -1,0 +1,26 @@
+"""How long what compaction did is told of: ``compaction: {history: '90 days'}`` of a model or the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dbt_arctic.store.duration import parse_duration
+
+DEFAULT_S = 90 * 24 * 3600
+
+
+def longest_history(settings: Iterable[tuple[str, object]]) -> int:
+    """Seconds: the longest that any model asks for, since all are told of in one table.
+
+    >>> longest_history([("a", {"history": "1 day"}), ("b", {"history": "2 days"}), ("c", None)])
+    172800
+
+    :param settings: of each model its name and what it says about ``compaction``.
+    :raises ConfigError: a history is not a length of time.
+    """
+    asked = [
+        parse_duration(model, "history", value["history"], DEFAULT_S)
+        for model, value in settings
+        if isinstance(value, Mapping) and value.get("history") is not None
+    ]
+    return max(asked, default=DEFAULT_S)

@@ -1,0 +1,131 @@
+"""The tables of some schemas as an operator looks at them: files, pending changes, lag, and what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.compaction.lag import Lag, Upstreams
+from dbt_arctic.compaction.metrics import BucketMetrics
+from dbt_arctic.compaction.plan import Operation, needs_buckets, plan_table
+from dbt_arctic.compaction.settings import CompactionSettings
+from dbt_arctic.compaction.status import TableStatus, measure_buckets, measure_keyed, measure_plain
+from dbt_arctic.errors import ArcticError
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_OF, KeyedTable
+from dbt_arctic.maintenance.inventory import Inventory, take_inventory
+from dbt_arctic.store.leftovers import aside_of, staging_of
+
+SettingsOf = Callable[[Name, bool], CompactionSettings]
+"""What holds for a table, by its name and whether it is keyed."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One table.
+
+    :param buckets: by partition and bucket, where that was read.
+    :param problem: why it cannot be told; then nothing else is.
+    """
+
+    name: Name
+    status: TableStatus | None = None
+    buckets: Sequence[BucketMetrics] | None = None
+    lags: tuple[Lag, ...] = ()
+    due: tuple[Operation, ...] = ()
+    problem: str = ""
+
+
+def look(
+    catalog: CatalogReader,
+    catalog_name: str,
+    schemas: Sequence[str],
+    now_ms: int,
+    settings_of: SettingsOf,
+    only: frozenset[Name] | None = None,
+    by_bucket: bool = False,
+    with_lags: bool = True,
+) -> list[Seen]:
+    """Every keyed table and every plain one, by name.
+
+    :param only: the tables that are meant, where not all are.
+    :param by_bucket: read manifests of all tables, and not only where it takes them to tell what is due.
+    """
+    upstreams = Upstreams(catalog)
+    found: list[Seen] = []
+    for schema in schemas:
+        inventory = take_inventory(catalog, catalog_name, schema)
+        for name, table, base, change in _tables(inventory):
+            if only is not None and name not in only:
+                continue
+            settings = settings_of(name, table is not None)
+            try:
+                seen = _look_at(catalog, name, table, base, change, now_ms, settings, by_bucket)
+            except ArcticError as error:
+                found.append(Seen(name, problem=error.what))
+                continue
+            if with_lags:
+                lags = tuple(upstreams.lags(base if change is None else change))
+                seen = Seen(name, seen.status, seen.buckets, lags, seen.due)
+            found.append(seen)
+        for identifier, problem in _broken(inventory):
+            if only is None or inventory.name(identifier) in only:
+                found.append(Seen(inventory.name(identifier), problem=problem))
+    return sorted(found, key=lambda seen: seen.name)
+
+
+def _look_at(
+    catalog: CatalogReader,
+    name: Name,
+    table: KeyedTable | None,
+    base: TableState,
+    change: TableState | None,
+    now_ms: int,
+    settings: CompactionSettings,
+    by_bucket: bool,
+) -> Seen:
+    target = settings.target_file_bytes
+    if table is None or change is None:
+        status = measure_plain(catalog, name, base, now_ms, target)
+    else:
+        status = measure_keyed(catalog, table, base, change, now_ms, target_bytes=target)
+    buckets = None
+    if by_bucket or needs_buckets(status, settings.trigger):
+        buckets = measure_buckets(catalog, status, base, change, target)
+    return Seen(name, status, buckets, due=tuple(plan_table(status, buckets, settings)))
+
+
+def _tables(
+    inventory: Inventory,
+) -> Iterator[tuple[Name, KeyedTable | None, TableState, TableState | None]]:
+    for identifier, table in sorted(inventory.keyed.items()):
+        base = inventory.tables.get(table.base.identifier)
+        change = inventory.tables.get(table.change.identifier)
+        if _is_whole(base) and _is_whole(change):
+            yield inventory.name(identifier), table, base, change
+    for identifier, state in sorted(inventory.tables.items()):
+        ours = PROPERTY_OF in state.properties or aside_of(identifier) or staging_of(identifier)
+        if not ours and state.current_snapshot_id is not None:
+            yield inventory.name(identifier), None, state, None
+
+
+def _is_whole(state: TableState | None) -> TypeGuard[TableState]:
+    return state is not None and state.current_snapshot_id is not None
+
+
+def _broken(inventory: Inventory) -> Iterator[tuple[str, str]]:
+    """What cannot be told of, and why; ``dbt-arctic verify`` says what to do about it."""
+    damaged: Mapping[str, ArcticError] = {**inventory.damaged_views, **inventory.strange}
+    for identifier, error in damaged.items():
+        yield identifier, error.what
+    sides = {side.identifier for table in inventory.keyed.values() for side in table.side_tables}
+    for identifier, unreadable in inventory.damaged_tables.items():
+        if identifier not in sides:
+            yield identifier, unreadable.what
+    for identifier, table in inventory.keyed.items():
+        for side in (table.base, table.change):
+            if not _is_whole(inventory.tables.get(side.identifier)):
+                yield identifier, f"{side.identifier} is missing, empty or damaged"
+                break

@@ -1,0 +1,1 @@
+"""Queries as trees of relational operators."""

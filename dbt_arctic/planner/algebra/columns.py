@@ -1,0 +1,157 @@
+"""The columns that operators name: checks that their inputs have them, and prunes those that nobody reads.
+
+The builder should see to the first; a plan in which it failed would be read as something else, so it is
+checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+    children,
+    map_children,
+    walk,
+)
+from dbt_arctic.planner.algebra.scalars import columns_of
+from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
+
+
+def expressions(node: Node) -> Iterator[exp.Expression]:
+    """The expressions of an operator over its inputs; those that link a subquery are not among them."""
+    match node:
+        case Project() | Aggregate():
+            yield from (value for _, value in node.items)
+        case Filter() | Join():
+            yield from node.conditions
+        case Window():
+            yield from (value for _, value in node.items)
+            yield from node.partition
+        case Generate():
+            yield node.function
+        case Limit():
+            yield from node.order
+        case Scan() | Values() | Restrict() | UnionAll() | SetOperation():
+            pass  # Only names of columns; the pairs of a Restrict are told by named_columns.
+
+
+def named_columns(node: Node) -> frozenset[str]:
+    """The columns that an operator names outside its expressions and subqueries."""
+    match node:
+        case Restrict():
+            return columns_of(*(value for value, _ in node.pairs)) | {name for _, name in node.pairs}
+        case UnionAll() | SetOperation():
+            return frozenset(name for child in node.parts for name in child.output)
+        case (
+            Scan() | Values() | Project() | Filter() | Join() | Aggregate() | Window() | Generate() | Limit()
+        ):
+            return frozenset()
+
+
+def computed(node: Node) -> tuple[tuple[str, exp.Expression], ...]:
+    """The columns that an operator computes by an expression, with this."""
+    match node:
+        case Project() | Aggregate() | Window():
+            return node.items
+        case Scan() | Values() | Filter() | Join() | Restrict() | UnionAll() | SetOperation() | Limit():
+            return ()
+        case Generate():
+            return ()  # One value of the expression makes several rows, and may make several columns.
+
+
+def all_expressions(node: Node) -> Iterator[exp.Expression]:
+    """The expressions of an operator, and those of its subqueries that are not within their plans."""
+    yield from expressions(node)
+    if isinstance(node, Project | Filter):
+        for subquery in node.subqueries:
+            yield from (one for one in (*subquery.links, subquery.value) if one is not None)
+
+
+def used_columns(parts: Iterable[Node]) -> frozenset[str]:
+    """The columns that something is made of."""
+    found: set[str] = set()
+    for part in parts:
+        found.update(part.output)
+        for node in walk(part):
+            found |= columns_of(*expressions(node))
+            for subquery in getattr(node, "subqueries", ()):
+                found |= columns_of(*subquery.links, subquery.value, subquery.operand)
+            found |= named_columns(node)
+    return frozenset(found)
+
+
+def trimmed(node: Node) -> Node:
+    """The same tree, with scans of the columns that it uses. A scan has all of its table at first."""
+    used = used_columns([node])
+
+    def trim(part: Node) -> Node:
+        if isinstance(part, Scan):
+            return replace(part, columns=tuple(pair for pair in part.columns if pair[0] in used))
+        return map_children(part, trim)
+
+    return trim(node)
+
+
+def check_columns(node: Node) -> None:
+    """Check that every operator gets the columns that its expressions name.
+
+    :raises CannotPlan: an expression names a column that its operator does not get.
+    """
+    for part in walk(node):
+        subqueries = getattr(part, "subqueries", ())
+        inputs = {
+            name for child in children(part)[: len(children(part)) - len(subqueries)] for name in child.output
+        }
+        unknown = columns_of(*expressions(part)) - inputs
+        for subquery in subqueries:
+            inner = frozenset(subquery.plan.output)
+            unknown |= columns_of(*subquery.links) - inputs - inner
+            unknown |= columns_of(subquery.value) - inner
+            unknown |= columns_of(subquery.operand) - inputs
+        if unknown:
+            name = min(unknown)
+            named = (one for tree in _all(part) for one in tree.find_all(exp.Column) if one.name == name)
+            raise CannotPlan(
+                "correlated",
+                f"the column {name} is of a query further outside",
+                "join instead of nesting correlated subqueries",
+                first_line(*named),
+            )
+
+
+def _all(node: Node) -> Iterator[exp.Expression]:
+    yield from all_expressions(node)
+    yield from (one.operand for one in getattr(node, "subqueries", ()) if one.operand is not None)
+
+
+def line_within(node: Node) -> Line:
+    """The line of what is computed last, and stands first in a SELECT; 0 where none is known.
+
+    What it is computed of may stand anywhere else: in a common table expression, or in a view.
+    """
+    return first_line(*(expression for part in walk(node) for expression in expressions(part)))
+
+
+def line_of_column(node: Node, name: str) -> Line:
+    """The line at which a column is selected; 0 where it is not known, as for those of a star."""
+    for part in walk(node):
+        for identifier, value in computed(part):
+            if identifier == name:
+                return line_of(value)
+    return Line()

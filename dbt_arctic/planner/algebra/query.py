@@ -1,0 +1,35 @@
+"""A query as operators, with its output columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dbt_arctic.planner.algebra.operators import Node
+
+Schemas = Mapping[str, Sequence[tuple[str, str]]]
+"""Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A query as operators. ``names``: output names in order, each with its identifier."""
+
+    node: Node
+    names: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A model's SQL, understood.
+
+    :param columns: output names as Spark gives them, with their identifiers.
+    :param types: the types of the columns of scans, by identifier.
+    :param is_named: whether its text says how each column but one is called, so that names tell them apart,
+        whatever order these came in.
+    """
+
+    node: Node
+    columns: tuple[tuple[str, str], ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    is_named: bool = True

@@ -1,0 +1,1 @@
+"""Auxiliary views, which a refresh maintains and reads instead of large tables."""

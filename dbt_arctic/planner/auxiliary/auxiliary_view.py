@@ -1,0 +1,336 @@
+"""A query as an auxiliary view that is cheap to maintain, and a cheap query over it (Quass et al. 1996).
+
+Where a query ends in sums, counts, averages and extremes over many rows, the state has the sums, counts and
+extremes of each group, and whatever stands above them (an average, a share, HAVING, the first rows of an
+order) is computed from these few. Where it ends in the first rows of an order, the state has all rows: which
+are the first depends on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    State,
+    map_children,
+    scans,
+)
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.render import Renderer, quoted
+from dbt_arctic.planner.algebra.scalars import column, plain
+from dbt_arctic.planner.auxiliary.state_columns import Part, StateColumns
+from dbt_arctic.planner.properties.unique_keys import has_small_groups
+from dbt_arctic.planner.spark.dialect import SameType, expression, to_sql
+from dbt_arctic.planner.spark.nested_types import decimal_digits
+from dbt_arctic.planner.typing.numeric_types import sorts
+
+ONE = "_one"
+"""The key of a state that has one row."""
+
+STATE = "\0state"
+"""What stands for the state in a query over it."""
+
+_NOTHING: Mapping[str, str] = {}
+_ROWS_OF_AN_AVERAGE = 9
+"""Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
+
+
+@dataclass(frozen=True)
+class RowsOfState:
+    """What metadata do not tell of a state: how many rows it would have, as a share of those of an upstream.
+
+    :param rows: one row, with a number; NULL where it could not have all of its rows.
+    :param share: up to which it is worth to have one.
+    """
+
+    rows: Node
+    source: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """A query as an auxiliary view and a query over it.
+
+    :param state: the state's query; its columns are named as its output.
+    :param key: what identifies a row of the state.
+    :param above: the operators over it, the outermost first.
+    :param parts: of a state of sums, for each aggregate what it is computed from.
+    :param spare: of a state of sums, columns that nothing above it reads: the other end of an extreme, and
+        how many values there are.
+    :param is_small: whether it has, as far as its groups tell, few rows.
+    :param around: where the state stands further inside, instead of ``above``: the query with scans of
+        ``STATE``, whose columns are those of the state, and aggregates by the names of ``parts``.
+    :param size: what is asked of the data before the state is built.
+    :param is_named: whether the query's text says how each of its columns is called.
+    """
+
+    state: Node
+    key: tuple[str, ...]
+    above: tuple[Project | Filter | Limit, ...]
+    columns: tuple[tuple[str, str], ...]
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    spare: frozenset[str] = frozenset()
+    is_small: bool = False
+    around: Node | None = None
+    size: RowsOfState | None = None
+    is_named: bool = True
+
+
+class NoState(Exception):
+    """Why a query over a state would not give what the query itself does."""
+
+
+def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]) -> Split | None:
+    """Split a query into an auxiliary view and a query over it.
+
+    :param key: the model's key. :param keys_of: the keys of upstreams, as stored.
+
+    :returns: ``None`` where a state would be of no use.
+    """
+    above: list[Project | Filter | Limit] = []
+    node = query.node
+    while isinstance(node, Project | Filter | Limit) and not getattr(node, "subqueries", ()):
+        above.append(node)
+        node = node.child
+    limited = any(isinstance(part, Limit) for part in above)
+    if isinstance(node, Aggregate):
+        fine = has_small_groups(node, keys_of)
+        made = state_of_sums(query, node, above) if limited or not fine else None
+        if made is not None:
+            return replace(made, is_small=not fine, is_named=query.is_named)
+    return _unlimited(query, key, above) if limited else None
+
+
+def without_spare(made: Split) -> Split:
+    """The same, with nothing in its state that nobody reads."""
+    if not made.spare:
+        return made
+    node = _aggregate(made)
+    kept = replace(node, aggregates=tuple(one for one in node.aggregates if one[0] not in made.spare))
+    state: Node = kept
+    if isinstance(made.state, Project):
+        items = tuple(item for item in made.state.items if item[0] not in made.spare)
+        state = replace(made.state, child=kept, items=items)
+    return replace(made, state=state, spare=frozenset())
+
+
+def state_sql(made: Split, names: Mapping[str, str]) -> str:
+    """The SQL of the auxiliary view.
+
+    :param names: what stands for an upstream: its name, quoted.
+    """
+    return Renderer(_Named(names)).query(made.state)
+
+
+def rows_of_state_sql(size: RowsOfState, names: Mapping[str, str]) -> str:
+    """The SQL that tells how many rows the auxiliary view has.
+
+    :param names: what stands for an upstream: its name, quoted.
+    """
+    return Renderer(_Named(names)).query(trimmed(size.rows))
+
+
+def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:
+    """The query over the state.
+
+    :param name: the state's name, quoted. :param types: the types of its columns.
+    :param names: what stands for an upstream that it reads besides: its name, quoted.
+    :raises NoState: it would not give the same.
+    """
+    node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
+    if made.around is not None:
+        stored = {name: column(name) for name in made.state.output}
+        sums = {name: types.get(part.total or "", "") for name, part in made.parts.items()}
+        node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}, sums))
+    elif made.parts:
+        node = Project(node, _items(made, types))
+    for part in reversed(made.above):
+        node = replace(part, child=node)
+    shown = tuple(dict.fromkeys(one for _, one in made.columns))
+    inner = Renderer(_Named({**names, STATE: name})).query(node, shown)
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(shown)}" for shown, identifier in made.columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def _filled(node: Node, state: Node, values: Mapping[str, exp.Expression], types: Mapping[str, str]) -> Node:
+    """A query with the state's own columns below what it knows of the state.
+
+    :param types: of the sums that it has, by the names of their aggregates.
+    """
+    if isinstance(node, Scan) and node.source == STATE:
+        return Project(state, tuple((shown, values[name]) for shown, name in node.columns))
+    node = map_children(node, lambda child: _filled(child, state, values, types))
+    if isinstance(node, Project):
+        node = replace(node, items=tuple((name, _cast(value, types)) for name, value in node.items))
+    return node
+
+
+def _cast(value: exp.Expression, types: Mapping[str, str]) -> exp.Expression:
+    """Sums of sums have more digits than Spark gives the sum of all."""
+
+    def swap(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, SameType):
+            return part
+        return expression(f"CAST({to_sql(part.this)} AS {types[part.args['named']]})")
+
+    if value.find(SameType) is None:
+        return value
+    made = value.copy().transform(swap, copy=False)
+    assert isinstance(made, exp.Expression)
+    return made
+
+
+def sql_of(node: Node) -> str:
+    """A query by the names that scans have: to be compared with that of another."""
+    return Renderer(_Named({scan.source: scan.source for scan in scans(node)})).query(node)
+
+
+def beside(made: Split) -> dict[str, str] | None:
+    """Where each row of a state is one of the model: for each column of the state, but its key, the model's
+    that has it, or its own name where it has to stand beside them. ``None`` where rows are not one to one.
+    """
+    if not made.parts or made.around is not None or not all(isinstance(part, Project) for part in made.above):
+        return None
+    stored = {name: name for name, _ in _aggregate(made).aggregates}
+    for name, identifier in made.columns:
+        below: str | None = identifier
+        for part in made.above:
+            assert isinstance(part, Project)
+            below = None if below is None else plain(dict(part.items)[below])
+        if below is not None and below in made.parts:
+            kept = made.parts[below].kept
+            if kept is not None and stored[kept] == kept:
+                stored[kept] = name
+    hidden = {name.lower() for name, shown in stored.items() if name == shown}
+    named = {name.lower() for name, _ in made.columns}
+    named |= {name.lower() for part in made.above for name in part.output}
+    return None if hidden & named else stored
+
+
+def with_state_sql(
+    made: Split, names: Mapping[str, str], stored: Mapping[str, str], types: Mapping[str, str]
+) -> str:
+    """The query itself, with the columns of its state that it does not show beside its own.
+
+    :param names: what stands for an upstream: its name, quoted.
+    :param stored: see ``beside``. :param types: the types of the state's columns.
+    :raises NoState: it would not give the same.
+    """
+    aggregate = _aggregate(made)
+    hidden = [name for name, shown in stored.items() if name == shown]
+    more = tuple((name, column(name)) for name in hidden)
+    state = f"(\n{Renderer(_Named(names)).query(aggregate)}\n)"
+    node: Node = Scan(STATE, "state", tuple((name, name) for name in aggregate.output))
+    node = Project(node, (*_items(made, types), *more))
+    for part in reversed(made.above):
+        assert isinstance(part, Project)
+        node = replace(part, child=node, items=(*part.items, *more))
+    shown = (*dict.fromkeys(identifier for _, identifier in made.columns), *hidden)
+    inner = Renderer(_Named({STATE: state})).query(node, shown)
+    columns = (*made.columns, *((name, name) for name in hidden))
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def _aggregate(made: Split) -> Aggregate:
+    """Of a state of sums, without the key that one of a single row is given."""
+    node = made.state.child if isinstance(made.state, Project) else made.state
+    assert isinstance(node, Aggregate)
+    return node
+
+
+def _items(made: Split, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
+    """The aggregates of the query, and its groups, from the columns of its state of sums."""
+    groups = [(name, column(name)) for name in made.key if name != ONE]
+    values = [(name, _value(part, types)) for name, part in made.parts.items()]
+    return (*groups, *values)
+
+
+@dataclass(frozen=True)
+class _Named:
+    names: Mapping[str, str]
+
+    def relation(self, source: str, state: State) -> str:
+        return self.names[source]
+
+
+def state_of_sums(
+    query: Query, node: Aggregate, above: Sequence[Project | Filter | Limit] = ()
+) -> Split | None:
+    """An aggregate as sums, counts and extremes that follow from what its rows gain and lose.
+
+    :param above: what is over it.
+    :returns: ``None`` where it has others, or nothing that would be exact.
+    """
+    if node.grouping_sets is not None or not node.aggregates:
+        return None
+    columns = StateColumns(sorts(query.node, query.types), query.types)
+    parts: dict[str, Part] = {}
+    for name, call in node.aggregates:
+        part = columns.part(call)
+        if part is None:
+            return None
+        parts[name] = part
+    state: Node = replace(node, aggregates=tuple(columns.aggregates))
+    key = tuple(name for name, _ in node.groups)
+    if not key:
+        shown = ((ONE, exp.Literal.number(0)), *((name, column(name)) for name in state.output))
+        state, key = Project(state, shown), (ONE,)
+    read = {name for part in parts.values() for name in (part.total, part.count)}
+    spare = frozenset(name for name in columns.inferred if name not in read)
+    return Split(state, key, tuple(above), query.columns, parts, spare)
+
+
+def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | Limit]) -> Split | None:
+    """All rows of which the outermost LIMIT shows the first, by the model's key."""
+    place = next(place for place, part in enumerate(above) if isinstance(part, Limit))
+    shown = {name.lower(): identifier for name, identifier in query.columns}
+    names = [shown.get(name.lower()) for name in key]
+    for part in above[:place]:
+        if isinstance(part, Project):
+            items = dict(part.items)
+            names = [None if name is None else plain(items[name]) for name in names]
+    state = above[place].child
+    if any(name is None or name not in state.output for name in names):
+        return None
+    return Split(state, tuple(str(name) for name in names), tuple(above[: place + 1]), query.columns)
+
+
+def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
+    """An aggregate from its sum and its count, as Spark computes it."""
+    if part.total is None:
+        assert part.count is not None
+        return column(part.count)
+    if part.count is None or part.call == "sum":
+        return column(part.total)
+    total, count = part.total, part.count
+    digits = decimal_digits(types[total])
+    if digits is None:
+        return expression(f"try_divide(CAST({quoted(total)} AS DOUBLE), CAST({quoted(count)} AS DOUBLE))")
+    precision, scale = digits
+    # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
+    if precision == 38 or scale + 4 > 38:
+        raise NoState(f"the type of {total} does not tell that of the average")
+    # Of the quotient's scale + 21 digits after the point Spark keeps what 38 digits leave, and at least 6.
+    kept = min(max(38 - (precision - scale), 6), scale + 21)
+    if kept - (scale + 4) < _ROWS_OF_AN_AVERAGE:
+        raise NoState(f"an average of {types[total]} could be rounded twice")
+    average = f"decimal({min(38, precision - 6)},{scale + 4})"
+    divided = f"CAST({quoted(total)} / CAST({quoted(count)} AS decimal(20,0)) AS {average})"
+    many = 10**_ROWS_OF_AN_AVERAGE
+    told = "'an average of so many rows is not computed from their sum'"
+    return expression(
+        f"CASE WHEN {quoted(count)} >= {many} THEN raise_error({told}) "
+        f"WHEN {quoted(count)} > 0 THEN {divided} END"
+    )

@@ -1,0 +1,155 @@
+"""What the columns of an aggregate query are: key, counts, sums, extremes, and what is computed from these.
+
+Knows nothing of changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.planner.algebra.operators import Aggregate, Project
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.scalars import column, columns_of, plain, substitute
+from dbt_arctic.planner.delta.count_distinct import counted_once
+from dbt_arctic.planner.typing.numeric_types import is_ordered, sort_of
+
+_EXACT = ("whole", "big", "decimal")
+
+Extreme = Literal["min", "max"]
+_Items = dict[str, exp.Expression]
+Roles = tuple[Aggregate, _Items, _Items, _Items]
+"""The aggregate; key columns as columns of its groups; the calls of other columns; derived columns."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The aggregates of a query whose stored values and changes give its next ones.
+
+    :param arguments: what each counts, sums or compares, ``None`` for ``count(*)``; without ``distinct``.
+    :param distinct: of each that counts different values, these.
+    :param rows: the column that counts rows.
+    :param counts: those that count, with their arguments.
+    :param counted: for each sum the column that counts its values.
+    :param extremes: for each ``min`` and ``max`` which of the two it is.
+    """
+
+    arguments: Mapping[str, exp.Expression | None]
+    distinct: Mapping[str, exp.Expression]
+    rows: str
+    counts: Mapping[str, exp.Expression | None]
+    counted: dict[str, str]
+    extremes: dict[str, Extreme]
+
+    @property
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """For extremes of which both ends are stored: the column of the other end, and of how many values."""
+        return _ends_of(self.extremes, self.arguments, self.counts)
+
+
+def read_measures(values: _Items, known: Mapping[str, Sort], types: Mapping[str, str]) -> Measures | None:
+    """Read what the columns of an aggregate query are.
+
+    :param values: the call of each column. :param known: what sorts of numbers columns are.
+    :param types: the types of upstreams' columns.
+    :returns: ``None`` where one of them does not follow from its stored value, or rows are not counted.
+    """
+    distinct = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
+    arguments = {name: _argument(value) for name, value in values.items() if name not in distinct}
+    counts = {name: value for name, value in arguments.items() if isinstance(values[name], exp.Count)}
+    rows = next((name for name, argument in counts.items() if argument is None), None)
+    if rows is None:
+        return None
+    counted = {}
+    extremes: dict[str, Extreme] = {}
+    for name, argument in arguments.items():
+        if name in counts:
+            continue
+        if isinstance(values[name], exp.Min | exp.Max):
+            if argument is None or not is_ordered(argument, known, types):
+                return None
+            extremes[name] = "min" if isinstance(values[name], exp.Min) else "max"
+            continue
+        counter = next((other for other, value in counts.items() if value == argument), None)
+        if isinstance(argument, exp.Literal):
+            counter = rows
+        if counter is None or argument is None or sort_of(argument, known) not in _EXACT:
+            return None
+        counted[name] = counter
+    return Measures(arguments, distinct, rows, counts, counted, extremes)
+
+
+def _ends_of(
+    extremes: Mapping[str, Extreme],
+    arguments: Mapping[str, exp.Expression | None],
+    counts: Mapping[str, exp.Expression | None],
+) -> dict[str, tuple[str, str]]:
+    found = {}
+    for name, which in extremes.items():
+        value = arguments[name]
+        others = (one for one, end in extremes.items() if end != which and arguments[one] == value)
+        other, counter = next(others, None), next((one for one in counts if counts[one] == value), None)
+        if other is not None and counter is not None:
+            found[name] = (other, counter)
+    return found
+
+
+def roles(query: Query, key: Sequence[str]) -> Roles | None:
+    """The aggregate, what key columns are of its groups, the calls of other columns, and those derived."""
+    shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
+    node = query.node
+    while isinstance(node, Project) and not node.subqueries:
+        items = dict(node.items)
+        shown = {name: substitute(value, items) for name, value in shown.items()}
+        node = node.child
+    if not isinstance(node, Aggregate) or node.grouping_sets is not None:
+        return None
+    groups, calls = dict(node.groups), dict(node.aggregates)
+    wanted = {name.lower() for name in key}
+    keys: dict[str, exp.Expression] = {}
+    values: dict[str, exp.Expression] = {}
+    others: dict[str, exp.Expression] = {}
+    stored: dict[str, exp.Expression] = {}
+    named = set()
+    for name, value in shown.items():
+        below = plain(value)
+        if name.lower() in wanted:
+            if below in groups:
+                named.add(below)
+                keys[name] = column(str(below))
+            elif isinstance(value, exp.Literal) and not groups:
+                keys[name] = value
+            else:
+                return None
+        elif below in calls:
+            values[name] = calls[str(below)]
+        else:
+            others[name] = value
+            continue
+        if below is not None:
+            stored.setdefault(below, column(name))
+    if named != set(groups) or len(keys) != len(wanted):
+        return None
+    if any(_is_other(call) for call in values.values()):
+        return None
+    if not columns_of(*others.values()) <= set(stored):
+        return None
+    return node, keys, values, {name: substitute(value, stored) for name, value in others.items()}
+
+
+def _is_other(call: exp.Expression) -> bool:
+    plain_call = isinstance(call, exp.Count | exp.Sum | exp.Min | exp.Max) and not call.args.get(
+        "expressions"
+    )
+    is_distinct = isinstance(call.this, exp.Distinct) and counted_once(call) is None
+    return not plain_call or is_distinct or call.find(exp.Filter) is not None
+
+
+def _argument(call: exp.Expression) -> exp.Expression | None:
+    """What a call counts or sums; ``None`` for ``count(*)`` and the like."""
+    value = call.this
+    return None if isinstance(value, exp.Star | exp.Literal) and isinstance(call, exp.Count) else value

@@ -1,0 +1,257 @@
+"""An auxiliary view for a subquery: aggregates of a large table, over which the rest is cheap.
+
+``split`` keeps what a query ends in. What a query joins, filters or groups once more may be sums of a large
+table as well: the revenue of each supplier, of which the greatest is shown; how many orders a customer has,
+by which customers are counted; whether there is any order at all. A change touches few of these groups, but
+their rows are all over the table. Kept as a state they are added to, and the query reads the state instead of
+the table, which it has to read nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Scan,
+    Subquery,
+    UnionAll,
+    map_children,
+    scans,
+    walk,
+)
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.scalars import column, columns_of, linked, or_zero, present
+from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, Split, sql_of, state_of_sums
+from dbt_arctic.planner.auxiliary.reduced_view import split_reduced
+from dbt_arctic.planner.auxiliary.regrouping import regrouped
+from dbt_arctic.planner.auxiliary.state_columns import ROWS
+from dbt_arctic.planner.delta.eager_aggregation import below_joins
+from dbt_arctic.planner.properties.unique_keys import has_small_groups
+from dbt_arctic.planner.spark.functions import is_aggregate
+
+_CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What could be kept in one place of a query.
+
+    :param rows: an aggregate with the names that its place has; without aggregates, the values of a subquery.
+    :param subquery: the subquery that it stands for; ``None`` where it is a part of the tree.
+    :param value: of a scalar subquery: what it gives, from the columns of ``rows``.
+    """
+
+    rows: Aggregate
+    subquery: Subquery | None = None
+    value: exp.Expression | None = None
+
+    @property
+    def text(self) -> str:
+        """The same for two places that ask for the same."""
+        numbered = replace(
+            self.rows,
+            groups=tuple((f"_g{place}", value) for place, (_, value) in enumerate(self.rows.groups)),
+            aggregates=tuple((f"_a{place}", value) for place, (_, value) in enumerate(self.rows.aggregates)),
+        )
+        return sql_of(numbered)
+
+
+def split_nested(
+    query: Query,
+    keys_of: Mapping[str, Sequence[str]],
+    rows: Mapping[str, int],
+    worth: int,
+    key: Sequence[str] | None = None,
+) -> Split | None:
+    """Split a query at an aggregate inside it, which becomes an auxiliary view.
+
+    :param keys_of: the keys of upstreams, as stored. :param rows: how many rows these have.
+    :param worth: from how many rows on a table is worth a state.
+    :param key: of the state that there is, which may not be the one that would be made by now.
+
+    :returns: ``None`` where nothing inside the query is worth one.
+    """
+    found = _splits_inside(query, keys_of, rows, worth)
+    return next((one for one in found if key is None or one.key == tuple(key)), None)
+
+
+def _splits_inside(
+    query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+) -> Iterator[Split]:
+    """The best one first."""
+    node = below_joins(query.node, keys_of)
+    ends_in = _ends_in(node)
+    places = [
+        one for one in _places(node) if one.rows is not ends_in and _is_worth(one.rows, keys_of, rows, worth)
+    ]
+    for place in sorted(places, key=lambda one: -_largest(one.rows, rows)[0]):
+        made = _around(replace(query, node=node), place, rows)
+        if made is not None:
+            yield made
+    narrowed = split_reduced(query, keys_of, rows, worth)
+    if narrowed is not None:
+        yield narrowed
+    again = regrouped(query.node, keys_of, rows, worth)
+    made = None if again is None else _around(replace(query, node=again.node), _Kept(again.inner), rows)
+    if again is not None and made is not None:
+        yield replace(made, size=again.size)
+
+
+def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:
+    """The query over a state in one of its places; ``None`` where it reads the table besides."""
+    made = _kept(query, place)
+    if made is None:
+        return None
+    around = _Swap(place, place.text).node(query.node)
+    is_read = _largest(place.rows, rows)[1] in {scan.source for scan in scans(around)}
+    return None if is_read else replace(made, around=around)
+
+
+def _ends_in(node: Node) -> Node:
+    """What the query ends in: ``split`` looks at that."""
+    while isinstance(node, Project | Filter | Limit):
+        node = node.child
+    return node
+
+
+def _largest(node: Aggregate, rows: Mapping[str, int]) -> tuple[int, str]:
+    return max((rows.get(scan.source, -1), scan.source) for scan in scans(node))
+
+
+def _is_worth(
+    node: Aggregate, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+) -> bool:
+    if not scans(node) or _largest(node, rows)[0] < worth or has_small_groups(node, keys_of):
+        return False
+    # Through these what changed is found without looking anything else up.
+    return all(
+        isinstance(part, Scan | UnionAll)
+        or (isinstance(part, Project | Filter) and not part.subqueries)
+        or (isinstance(part, Join) and part.kind == "inner")
+        for part in walk(node.child)
+    )
+
+
+# Places
+
+
+def _places(node: Node) -> Iterator[_Kept]:
+    for part in walk(node):
+        if isinstance(part, Aggregate):
+            yield _Kept(part)
+        for subquery in getattr(part, "subqueries", ()):
+            found = _of_subquery(subquery)
+            if found is not None:
+                yield found
+
+
+def _of_subquery(subquery: Subquery) -> _Kept | None:
+    """The groups of a subquery by what links it to the outer row."""
+    links = subquery.links
+    inner = set(subquery.plan.output)
+    names = linked(links, inner)
+    if names is None or columns_of(*links) & inner != set(names):
+        return None
+    # What is NULL meets no outer row.
+    child = Filter(subquery.plan, tuple(present(name) for name in names))
+    groups = tuple((name, column(name)) for name in names)
+    if subquery.kind != "scalar":
+        return None if subquery.nulls_count else _Kept(Aggregate(child, groups), subquery)
+    return _of_value(subquery, child, groups)
+
+
+def _of_value(
+    subquery: Subquery, child: Node, groups: tuple[tuple[str, exp.Expression], ...]
+) -> _Kept | None:
+    calls: dict[str, exp.Expression] = {}
+
+    def swap(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.AggFunc):
+            return part
+        name = f"_value_{len(calls) + 1}"
+        calls[name] = cast(exp.Expression, part)
+        # One row at most has the link's values: its value, or nothing, as of no row.
+        whole = exp.Max(this=column(name))
+        return or_zero(whole) if isinstance(part, exp.Count) else whole
+
+    assert subquery.value is not None
+    value = cast(exp.Expression, subquery.value.copy().transform(swap, copy=False))
+    if not calls or value.find(exp.Filter, exp.Window):
+        return None
+    if not _is_made_of(value, calls):
+        return None
+    return _Kept(Aggregate(child, groups, tuple(calls.items())), subquery, value)
+
+
+def _is_made_of(value: exp.Expression, calls: Mapping[str, exp.Expression]) -> bool:
+    """Whether a value has no other aggregate: one that was left in it would be one of the state's rows."""
+    aggregates = sum(1 for part in value.find_all(exp.Expression) if is_aggregate(part))
+    return aggregates <= len(calls) and columns_of(value) <= calls.keys()
+
+
+# The state, and what stands for it
+
+
+def _kept(query: Query, place: _Kept) -> Split | None:
+    rows = place.rows
+    names = [name.lower() for name, _ in (*rows.groups, *rows.aggregates)]
+    if len(set(names)) < len(names) or any(name.startswith("_") for name, _ in rows.groups):
+        return None
+    if rows.aggregates:
+        simple = all(
+            isinstance(call, _CALLS) and not isinstance(call.this, exp.Distinct)
+            for _, call in rows.aggregates
+        )
+        made = state_of_sums(query, rows) if simple else None
+        return None if made is None else replace(made, is_small=True)
+    if rows.grouping_sets is not None or not rows.groups:
+        return None
+    counted = replace(rows, aggregates=((ROWS, exp.Count(this=exp.Star())),))
+    key = tuple(name for name, _ in rows.groups)
+    return Split(counted, key, (), query.columns, is_small=True)
+
+
+@dataclass(frozen=True)
+class _Swap:
+    """Puts the state in the place of what it has: a scan whose columns are keys, and aggregates by name."""
+
+    kept: _Kept
+    text: str
+
+    def node(self, node: Node) -> Node:
+        if isinstance(node, Aggregate):
+            found = self._scan(_Kept(node))
+            if found is not None:
+                return found
+        node = map_children(node, self.node)
+        if isinstance(node, Project | Filter) and node.subqueries:
+            return replace(node, subqueries=tuple(map(self._subquery, node.subqueries)))
+        return node
+
+    def _subquery(self, subquery: Subquery) -> Subquery:
+        place = _of_subquery(subquery)
+        found = None if place is None else self._scan(place)
+        if place is None or found is None:
+            return subquery
+        return replace(subquery, plan=found, value=place.value or subquery.value)
+
+    def _scan(self, place: _Kept) -> Scan | None:
+        mine = (*self.kept.rows.groups, *self.kept.rows.aggregates)
+        theirs = (*place.rows.groups, *place.rows.aggregates)
+        if len(mine) != len(theirs) or place.text != self.text:
+            return None
+        pairs = zip(theirs, mine, strict=True)
+        return Scan(STATE, "_state", tuple((shown, stored) for (shown, _), (stored, _) in pairs))
+
+
+__all__ = ["split_nested"]

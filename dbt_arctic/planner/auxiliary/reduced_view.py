@@ -1,0 +1,176 @@
+"""An auxiliary view of the few rows of a large table that join chosen rows of another.
+
+The lines of the parts of one brand, each compared with the average of its part, are a thousandth of all
+lines. What a change of one of them does to the others of its part is found among these, whichever column a
+part's lines are found by; in the table itself they are all over the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Subquery,
+    map_children,
+    scans,
+    walk,
+)
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.scalars import column, equalities, plain
+from dbt_arctic.planner.auxiliary.auxiliary_view import STATE, RowsOfState, Split
+from dbt_arctic.planner.auxiliary.state_columns import ROWS
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
+
+FEW = 0.1
+"""Of the rows that could be chosen. With more, what a state of these spares it costs itself."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An inner join of a large table and chosen rows of others, each row of the table with one of them.
+
+    :param own: the conditions on the table's rows alone, which the query keeps.
+    :param by: the stored column of the table that they meet by; ``source``: of which upstream they are.
+    :param names: the columns of both sides that have the value by which they meet.
+    """
+
+    join: Join
+    table: Scan
+    own: tuple[exp.Expression, ...]
+    chosen: Node
+    source: str
+    by: str
+    names: frozenset[str]
+
+
+def split_reduced(
+    query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+) -> Split | None:
+    """Parameters as those of ``split_nested``.
+
+    :returns: ``None`` where a query has no such rows, or reads the table besides.
+    """
+    node = query.node
+    facts = Facts({source: UpstreamFacts(True, tuple(key)) for source, key in keys_of.items()})
+    for place in _places(node, facts):
+        table = place.table
+        key = tuple(keys_of.get(table.source, ()))
+        # By the first column of its key, rows are found at once in the table itself.
+        if not key or place.by == key[0] or rows.get(table.source, -1) < worth:
+            continue
+        swap = _Swap(place)
+        around = trimmed(swap.node(node))
+        if swap.looks_up and table.source not in {scan.source for scan in scans(around)}:
+            return _kept(query, place, key, around)
+    return None
+
+
+def _places(node: Node, facts: Facts) -> Iterator[_Place]:
+    for part in walk(node):
+        # With another condition, not all rows of a value would be kept.
+        if not isinstance(part, Join) or part.kind != "inner" or len(part.conditions) > 1:
+            continue
+        for side, chosen in ((part.left, part.right), (part.right, part.left)):
+            own = side.conditions if isinstance(side, Filter) and not side.subqueries else ()
+            table = side.child if isinstance(side, Filter) and own else side
+            if not isinstance(table, Scan) or not _is_choice(chosen, table.source):
+                continue
+            met = [pair for pair in equalities(part.conditions, same_type=True) if pair[0] in table.output]
+            theirs = {name for _, name in met} & set(chosen.output)
+            if len(met) != 1 or not any(key <= theirs for key in unique_keys(chosen, facts)):
+                continue
+            mine, other = met[0]
+            source = _origin(chosen, other)
+            if source is not None:
+                by = dict(table.columns)[mine]
+                yield _Place(part, table, own, chosen, source, by, frozenset((mine, other)))
+
+
+def _origin(node: Node, name: str) -> str | None:
+    """The upstream that a column is of."""
+    for part in walk(node):
+        if isinstance(part, Scan) and name in part.output:
+            return part.source
+        items = dict(part.items) if isinstance(part, Project) else {}
+        name = (plain(items[name]) or name) if name in items else name
+    return None
+
+
+def _is_choice(node: Node, large: str) -> bool:
+    """Whether a tree chooses rows, of other tables than the large one, by what they have themselves."""
+    parts = list(walk(node))
+    return any(isinstance(part, Filter) for part in parts) and all(
+        (isinstance(part, Scan) and part.source != large)
+        or (isinstance(part, Project | Filter) and not part.subqueries)
+        or (isinstance(part, Join) and part.kind == "inner")
+        for part in parts
+    )
+
+
+class _Swap:
+    """Puts the kept rows in the place of the join, and of the table where rows of the same value are read."""
+
+    def __init__(self, place: _Place) -> None:
+        self.place = place
+        self.names = {stored: name for name, stored in place.table.columns}
+        self.looks_up = False
+
+    def node(self, node: Node) -> Node:
+        if node is self.place.join:
+            scan = Scan(STATE, "state", tuple((name, name) for name in node.output))
+            return Filter(scan, self.place.own) if self.place.own else scan
+        node = map_children(node, self.node)
+        if isinstance(node, Project | Filter) and node.subqueries:
+            return replace(node, subqueries=tuple(map(self._subquery, node.subqueries)))
+        return node
+
+    def _subquery(self, subquery: Subquery) -> Subquery:
+        """Of a value that a kept row has, all rows are kept."""
+        above: list[Filter] = []
+        node = subquery.plan
+        while isinstance(node, Filter) and not node.subqueries:
+            above.append(node)
+            node = node.child
+        if not isinstance(node, Scan) or node.source != self.place.table.source:
+            return subquery
+        by = {name for name, stored in node.columns if stored == self.place.by}
+        links = equalities(subquery.links, same_type=True)
+        if not any(inside in by and outside in self.place.names for inside, outside in links):
+            return subquery
+        self.looks_up = True
+        kept: Node = Scan(STATE, "state", tuple((name, self.names[stored]) for name, stored in node.columns))
+        for part in reversed(above):
+            kept = replace(part, child=kept)
+        return replace(subquery, plan=kept)
+
+
+def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Split | None:
+    names = {stored: name for name, stored in place.table.columns}
+    read = {name for scan in scans(around) if scan.source == STATE for _, name in scan.columns}
+    keyed = tuple(names[stored] for stored in key)
+    shown = tuple(name for name in place.join.output if name in read.union(keyed))
+    if any(name.startswith("_") for name in shown) or len({name.lower() for name in shown}) < len(shown):
+        return None
+    # The conditions on the table's own rows stay with the query: what looks up rows does not have them.
+    join = replace(
+        place.join,
+        left=place.table if place.join.right is place.chosen else place.chosen,
+        right=place.chosen if place.join.right is place.chosen else place.table,
+    )
+    counted = Aggregate(place.chosen, (), ((ROWS, exp.Count(this=exp.Star())),))
+    state = trimmed(Project(join, tuple((name, column(name)) for name in shown)))
+    return Split(state, keyed, (), query.columns, around=around, size=RowsOfState(counted, place.source, FEW))
+
+
+__all__ = ["split_reduced"]

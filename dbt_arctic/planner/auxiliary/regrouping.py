@@ -1,0 +1,158 @@
+"""Groups of groups: the distinct values that a query counts or takes the extremes of, once each.
+
+A customer that has another order counts as one more in a month where nothing else tells of the customer, and
+that is found by looking at all orders of the month. Grouped by what is counted as well, they are far fewer
+than the lines of orders, and have the sums of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.columns import used_columns
+from dbt_arctic.planner.algebra.operators import Aggregate, Filter, Node, Project, Scan, map_children, walk
+from dbt_arctic.planner.algebra.scalars import column, plain
+from dbt_arctic.planner.auxiliary.auxiliary_view import RowsOfState
+from dbt_arctic.planner.auxiliary.state_columns import ROWS
+from dbt_arctic.planner.delta.count_distinct import counted_once
+from dbt_arctic.planner.properties.unique_keys import has_small_groups
+from dbt_arctic.planner.spark.dialect import SameType, to_sql
+from dbt_arctic.planner.spark.identifiers import Identifiers
+
+FEW = 0.5
+"""Of the rows of the table. With more, to read them takes as long as to read the table's columns."""
+
+
+@dataclass(frozen=True)
+class Regrouped:
+    """A query over an aggregate by more columns.
+
+    :param node: the query over ``inner``, an aggregate by more columns.
+    """
+
+    node: Node
+    inner: Aggregate
+    size: RowsOfState
+
+
+def regrouped(
+    node: Node, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
+) -> Regrouped | None:
+    """Parameters as those of ``split_nested``.
+
+    :returns: ``None`` where no group of a query would be grouped again.
+    """
+    for part in walk(node):
+        made = _regrouped(node, part, keys_of) if isinstance(part, Aggregate) else None
+        if made is not None and rows.get(made.size.source, -1) >= worth:
+            return replace(made, node=_swapped(node, part, made.node))
+    return None
+
+
+def _swapped(node: Node, part: Node, other: Node) -> Node:
+    return other if node is part else map_children(node, lambda child: _swapped(child, part, other))
+
+
+def _regrouped(whole: Node, node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> Regrouped | None:
+    table = _table(node.child)
+    if table is None or not node.groups or node.grouping_sets is not None or has_small_groups(node, keys_of):
+        return None
+    values: dict[str, exp.Expression] = {}
+    for _, call in node.aggregates:
+        value = _value_of(call)
+        if value is not None:
+            values[to_sql(value)] = value
+    first = keys_of.get(table.source, ())[:1]
+    stored = _stored(node.child)
+    by_key = {text: value for text, value in values.items() if stored.get(plain(value) or "") in first}
+    if values.keys() == by_key.keys():
+        return None  # by the first column of its key, values are found at once in the table itself
+    fresh = Identifiers()
+    for name in used_columns([whole]):
+        fresh(name)
+    names: dict[str, str] = {}
+    groups: list[tuple[str, exp.Expression]] = []
+    # By the key of the table first, so that what changes lately stands together.
+    for value in (*by_key.values(), *(value for _, value in node.groups), *values.values()):
+        text = to_sql(value)
+        if text not in names:
+            names[text] = fresh(stored.get(plain(value) or "") or "grouped_by")
+            groups.append((names[text], value))
+    inner: list[tuple[str, exp.Expression]] = []
+    outer: list[tuple[str, exp.Expression]] = []
+    shown: list[tuple[str, exp.Expression]] = []
+    for name, call in node.aggregates:
+        value = _value_of(call)
+        if value is not None:
+            again = call.copy()
+            again.set("this", _of_distinct(call, column(names[to_sql(value)])))
+            outer.append((name, again))
+            shown.append((name, column(name)))
+            continue
+        if (
+            not isinstance(call, exp.Count | exp.Sum)
+            or call.args.get("expressions")
+            or call.find(exp.Distinct)
+        ):
+            return None
+        part, total = fresh(f"{name}_of_group"), fresh(f"{name}_of_groups")
+        inner.append((part, call))
+        outer.append((total, exp.Sum(this=column(part))))
+        value = column(total)
+        shown.append((name, value if isinstance(call, exp.Count) else SameType(this=value, named=part)))
+    below = Aggregate(node.child, tuple(groups), tuple(inner) or ((fresh("rows_of_group"), _COUNT),))
+    mine = tuple((fresh(name), column(names[to_sql(value)])) for name, value in node.groups)
+    made = Project(
+        Aggregate(below, mine, tuple(outer)),
+        (*((name, column(one)) for (name, _), (one, _) in zip(node.groups, mine, strict=True)), *shown),
+    )
+    counted = Aggregate(node.child, (), ((ROWS, _how_many([value for _, value in groups])),))
+    return Regrouped(made, below, RowsOfState(counted, table.source, FEW))
+
+
+_COUNT = exp.Count(this=exp.Star())
+
+
+def _how_many(values: list[exp.Expression]) -> exp.Expression:
+    """How many groups there are, about; NULL where one has a NULL, which no row of a keyed table can have."""
+    first, *others = values
+    all_there = exp.EQ(this=exp.Count(this=first, expressions=others), expression=_COUNT)
+    number = exp.ApproxDistinct(this=exp.Anonymous(this="xxhash64", expressions=values))
+    return exp.Case(ifs=[exp.If(this=all_there, true=number)])
+
+
+def _value_of(call: exp.Expression) -> exp.Expression | None:
+    """Of which expression a call needs no more than the different values."""
+    if isinstance(call, exp.Min | exp.Max) and not call.args.get("expressions"):
+        value = call.this
+        assert isinstance(value, exp.Expression)
+        return value
+    return counted_once(call)
+
+
+def _of_distinct(call: exp.Expression, value: exp.Expression) -> exp.Expression:
+    return exp.Distinct(expressions=[value]) if isinstance(call, exp.Count) else value
+
+
+def _table(node: Node) -> Scan | None:
+    """The one table that rows are of, as they are there."""
+    while isinstance(node, Project | Filter) and not node.subqueries:
+        node = node.child
+    return node if isinstance(node, Scan) else None
+
+
+def _stored(node: Node) -> dict[str, str]:
+    """Which columns of an operator are columns of its table, and how these are called."""
+    if isinstance(node, Scan):
+        return dict(node.columns)
+    assert isinstance(node, Project | Filter)
+    below = _stored(node.child)
+    if isinstance(node, Filter):
+        return below
+    return {name: below[one] for name, value in node.items if (one := plain(value) or "") in below}
+
+
+__all__ = ["FEW", "Regrouped", "regrouped"]

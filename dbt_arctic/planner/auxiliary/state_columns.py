@@ -1,0 +1,98 @@
+"""The columns of an auxiliary view of aggregates: what each aggregate of a query is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.planner.delta.count_distinct import counted_once
+from dbt_arctic.planner.spark.dialect import to_sql
+from dbt_arctic.planner.typing.numeric_types import is_ordered, sort_of
+
+ROWS = "_rows"
+"""The column of a state of sums that counts the rows of a group."""
+
+_EXACT = ("whole", "big", "decimal")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an aggregate is computed from: columns of a state.
+
+    :param total: of its sum, or of its extreme; ``None``: it has none. :param count: of its count, likewise.
+    """
+
+    call: Literal["avg", "count", "max", "min", "sum"]
+    total: str | None
+    count: str | None
+
+    @property
+    def kept(self) -> str | None:
+        """The column that has the aggregate itself; an average has none."""
+        return None if self.call == "avg" else self.count if self.call == "count" else self.total
+
+
+class StateColumns:
+    """The aggregates that a state of sums stores, each once however many of the query's need it.
+
+    :param known: what sorts of numbers columns are. :param types: the types of upstreams' columns.
+    """
+
+    def __init__(self, known: Mapping[str, Sort], types: Mapping[str, str]) -> None:
+        self._known, self._types = known, types
+        self._names: dict[tuple[str, str], str] = {}
+        self._distinct = 0
+        self.aggregates: list[tuple[str, exp.Expression]] = [(ROWS, exp.Count(this=exp.Star()))]
+
+    @property
+    def inferred(self) -> list[str]:
+        """Those that the query may not have asked for by itself: counts and extremes."""
+        return [name for (kind, _), name in self._names.items() if kind != "sum"]
+
+    def part(self, call: exp.Expression) -> Part | None:
+        """What an aggregate is, with the columns of its sum or extreme and of its count; ``None`` where no
+        stored column gives it exactly.
+        """
+        if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
+            return None
+        value = call.this
+        if counted_once(call) is not None:
+            self._distinct += 1
+            self.aggregates.append((f"_distinct_{self._distinct}", call))
+            return Part("count", None, self.aggregates[-1][0])
+        if isinstance(value, exp.Distinct) or call.args.get("expressions"):
+            return None
+        if isinstance(call, exp.Min | exp.Max):
+            if not is_ordered(value, self._known, self._types):
+                return None
+            # Where the other end is the same, so many rows have the value: some may leave.
+            self._stored("count", exp.Count, value)
+            low, high = self._stored("min", exp.Min, value), self._stored("max", exp.Max, value)
+            return Part("min", low, None) if isinstance(call, exp.Min) else Part("max", high, None)
+        if isinstance(call, exp.Count):
+            constant = isinstance(value, exp.Star | exp.Literal)
+            return Part("count", None, ROWS if constant else self._stored("count", exp.Count, value))
+        if not _sums_exactly(call, sort_of(value, self._known)):
+            return None
+        total = self._stored("sum", exp.Sum, value)
+        counter = ROWS if isinstance(value, exp.Literal) else self._stored("count", exp.Count, value)
+        return Part("sum" if isinstance(call, exp.Sum) else "avg", total, counter)
+
+    def _stored(
+        self, kind: str, function: type[exp.Count | exp.Sum | exp.Min | exp.Max], value: exp.Expression
+    ) -> str:
+        """The name of the column with this aggregate of ``value``."""
+        known = self._names.get((kind, to_sql(value)))
+        if known is None:
+            known = f"_{kind}_{1 + sum(1 for one, _ in self._names if one == kind)}"
+            self._names[kind, to_sql(value)] = known
+            self.aggregates.append((known, function(this=value)))
+        return known
+
+
+def _sums_exactly(call: exp.Expression, sort: Sort) -> bool:
+    return sort in (("whole", "decimal") if isinstance(call, exp.Avg) else _EXACT)

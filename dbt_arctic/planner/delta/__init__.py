@@ -1,0 +1,1 @@
+"""From changed rows of upstreams to changed rows of a query."""

@@ -1,0 +1,45 @@
+"""Compares the costs of two plans, as far as row counts and columns determine them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.operators import Node, scans
+from dbt_arctic.planner.delta.plan import Guard
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.reasons import Reason
+
+_COSTLY = 0.5
+"""Of what the whole query reads: so much to compare guards is lost where they differ, as they mostly do."""
+_WORTH = 100_000_000
+"""Values that a query reads in a few seconds: below, no choice is lost."""
+
+
+def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason | None:
+    """Why a query is rather computed whole than its guards compared; ``None`` where these cost less, or
+    nobody knows.
+    """
+    if not guards:
+        return None
+    whole = _values_read(trimmed(query), facts)
+    compared = sum(_values_read(state, facts) for guard in guards for state in (guard.old, guard.new))
+    if whole < _WORTH or compared <= _COSTLY * whole:
+        return None
+    share = f"{compared / whole:.0%} of what the whole query does"
+    return Reason(
+        "costly-guard",
+        f"to compare {guards[0].what} before and after reads {share}",
+        "make the subquery a model of its own",
+        int(guards[0].line),
+        guards[0].line.view,
+    )
+
+
+def _values_read(node: Node, facts: Facts) -> int:
+    """Rows by columns of all that a tree scans; 0 where it is not known of some."""
+    read = [(facts.of(scan).rows, len(scan.columns)) for scan in scans(node)]
+    return 0 if any(rows <= 0 for rows, _ in read) else sum(rows * columns for rows, columns in read)
+
+
+__all__ = ["costly_guards"]

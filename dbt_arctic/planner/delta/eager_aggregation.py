@@ -1,0 +1,70 @@
+"""Eager aggregation: groups below the join that brings them together (Yan and Larson 1995).
+
+``count`` of the orders of each customer, customers without an order included, is a count over an outer join,
+whose groups cannot be added to: an order that comes may be the first one. It is as well the count of orders
+by customer, joined to the customers, with 0 where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Aggregate, Filter, Join, Node, Project, map_children
+from dbt_arctic.planner.algebra.scalars import column, columns_of, linked, or_zero, plain, present
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
+
+_CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+def below_joins(node: Node, keys_of: Mapping[str, Sequence[str]]) -> Node:
+    """The same query, with aggregates of the null side of a left join below the join where each of their
+    groups is one row of the other side.
+
+    :param keys_of: the keys of upstreams, as stored.
+    """
+    facts = Facts({source: UpstreamFacts(True, tuple(key)) for source, key in keys_of.items()})
+
+    def change(part: Node) -> Node:
+        part = map_children(part, change)
+        made = _below_join(part, facts) if isinstance(part, Aggregate) else None
+        return part if made is None else made
+
+    return change(node)
+
+
+def _below_join(node: Aggregate, facts: Facts) -> Node | None:
+    join = node.child
+    if not isinstance(join, Join) or join.kind != "left" or node.grouping_sets is not None:
+        return None
+    left, right = frozenset(join.left.output), frozenset(join.right.output)
+    groups = {plain(value) for _, value in node.groups}
+    # Without groups there is a row of no rows, too.
+    by_row = bool(groups) and any(key <= groups for key in unique_keys(join.left, facts))
+    if not by_row or not groups <= left:
+        return None
+    # Of a row without a partner all columns are NULL, and what is computed of them need not be.
+    if not node.aggregates or not all(
+        isinstance(call, _CALLS) and not call.args.get("expressions") and plain(call.this) in right
+        for _, call in node.aggregates
+    ):
+        return None
+    links = [part for part in join.conditions if not columns_of(part) <= right]
+    own = [part for part in join.conditions if columns_of(part) <= right]
+    names = linked(links, right, left)
+    if names is None:
+        return None
+    # What is NULL meets no row.
+    rows = Filter(join.right, (*own, *(present(name) for name in names)))
+    grouped = Aggregate(rows, tuple((name, column(name)) for name in names), node.aggregates)
+    values = tuple(
+        (name, or_zero(column(name)) if isinstance(call, exp.Count) else column(name))
+        for name, call in node.aggregates
+    )
+    return Project(replace(join, right=grouped, conditions=tuple(links)), (*node.groups, *values))
+
+
+__all__ = ["below_joins"]

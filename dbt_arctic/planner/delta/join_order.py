@@ -1,0 +1,253 @@
+"""The order of inner joins that start from few rows, the row counts along it, and which sides to broadcast.
+
+Spark takes changes, and what they meet, for as many rows as their tables have. Here it is known how many
+changed, and so which joins send them to each task instead of sorting a large table for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+    scans,
+)
+from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
+from dbt_arctic.planner.delta.range_pruning import pruned_to_ranges
+from dbt_arctic.planner.frontend.point_in_time import has_moved
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
+
+_FEW = 2_000_000
+"""Rows that are sent to each task: the other side is not sorted."""
+_ABOUT_FEW = 200_000
+"""The same where they are so many only on average: one customer may have a tenth of all orders. An order is
+taken to have as many lines as others, as their key is the order and a number.
+"""
+_EVEN = 100
+"""So many lines an order may have to be taken for one: a key that begins with a tenant says little of one."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows there are.
+
+    :param rows: infinite where that is not known.
+    :param rough: so many if values of any kind are met as often as they are on average.
+    """
+
+    rows: float
+    rough: bool = False
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.rows + other.rows, self.rough or other.rough)
+
+    @property
+    def few(self) -> bool:
+        return self.rows <= (_ABOUT_FEW if self.rough else _FEW)
+
+
+NONE = Count(0)
+UNKNOWN = Count(math.inf)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Rows that are joined.
+
+    :param reached: the relations that they are made of.
+    """
+
+    rows: Node
+    reached: tuple[Node, ...]
+    count: Count
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One join. :param same: columns that it makes equal, by those of what came before. :param before: how
+    many rows come to it.
+    """
+
+    picked: Node
+    conditions: tuple[exp.Expression, ...]
+    same: Mapping[str, str]
+    before: Count
+    after: Count
+
+
+def flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
+    """The relations of nested inner joins, and all conditions."""
+    if not isinstance(node, Join) or node.kind != "inner":
+        return [node], []
+    left, above = flattened(node.left)
+    right, beside = flattened(node.right)
+    return [*left, *right], [*above, *beside, *node.conditions]
+
+
+def joined(
+    start: Chain,
+    others: Sequence[Node],
+    conditions: Sequence[exp.Expression],
+    wanted: frozenset[str] | set[str],
+    facts: Facts,
+) -> Chain:
+    """Rows with all others, each where a condition links it to those before it; first those of which few are
+    met, by a condition of their own or because they are few.
+
+    :param wanted: the columns that are needed in the end.
+    """
+    made, reached, count, open_ = start.rows, list(start.reached), start.count, list(conditions)
+    for step in _steps(start, others, conditions, facts):
+        if _is_sent(step.before, step.picked, facts):
+            needed = columns_of(*open_) | wanted
+            items = tuple((name, column(name)) for name in made.output if name in needed)
+            made = Project(made, items, broadcast=True)
+        open_ = [part for part in open_ if part not in step.conditions]
+        made = Join(made, pruned_to_ranges(step.picked, made, step.same, facts), "inner", step.conditions)
+        reached.append(step.picked)
+        count = step.after
+    return Chain(Filter(made, tuple(open_)) if open_ else made, tuple(reached), count)
+
+
+def changed_rows(node: Node, facts: Facts) -> Count:
+    """How many rows of a relation have changed; each is one that it has lost, or gained, or both."""
+    if not facts.changed(node):
+        return NONE
+    match node:
+        case Scan():
+            known = facts.of(node).changed_rows
+            return UNKNOWN if known is None else Count(known)
+        case Project() | Filter():
+            by_itself = any(facts.changed(one.plan) for one in node.subqueries) or (
+                facts.time_moved and has_moved(node)
+            )
+            return UNKNOWN if by_itself else changed_rows(node.child, facts)
+        case UnionAll():
+            return sum((changed_rows(child, facts) for child in node.children), NONE)
+        case Join():
+            if node.kind != "inner":
+                return conservative(UNKNOWN, "a row may be lost or gained because the other side has changed")
+            relations, conditions = flattened(node)
+            counts = NONE
+            for place, relation in enumerate(relations):
+                own = Chain(relation, (relation,), changed_rows(relation, facts))
+                others = [*relations[:place], *relations[place + 1 :]]
+                *_, last = _steps(own, others, conditions, facts)
+                counts += last.after if own.count.rows else NONE
+            return counts
+        case Aggregate() | Window() | SetOperation() | Limit():
+            return conservative(UNKNOWN, "one changed row can change many rows")
+        case Generate():
+            return conservative(UNKNOWN, "one changed row may become any number of rows")
+        case Restrict():
+            return conservative(UNKNOWN, "rules make it, after this has been asked")
+        case Values():
+            return NONE  # Constants do not change.
+
+
+def _steps(
+    start: Chain, others: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts
+) -> Iterator[_Step]:
+    reach, reached, count = set(start.rows.output), list(start.reached), start.count
+    left, open_ = list(others), list(conditions)
+    while left:
+        met = {theirs for mine, theirs in equalities(open_) if mine in reach}
+        linked = [one for one in left if met & set(one.output)]
+        picked = min(
+            linked or left,
+            key=lambda one: (_fans_out(one, met, facts), not _is_filtered(one), rows_of(one, facts)),
+        )
+        left = [one for one in left if one is not picked]
+        both = reach | set(picked.output)
+        ready = tuple(part for part in open_ if columns_of(part) <= both)
+        open_ = [part for part in open_ if not columns_of(part) <= both]
+        same = {
+            mine: theirs for mine, theirs in equalities(ready) if mine in reach and theirs in picked.output
+        }
+        after = _met_rows(count, picked, same, reached, facts)
+        yield _Step(picked, ready, same, count, after)
+        reach, count = both, after
+        reached.append(picked)
+
+
+def _is_sent(count: Count, other: Node, facts: Facts) -> bool:
+    """Whether rows are few beside those that they are joined with."""
+    rows = rows_of(other, facts)
+    return count.few and bool(scans(other)) and (rows == 0 or count.rows < rows)
+
+
+def _met_rows(
+    count: Count, picked: Node, same: Mapping[str, str], reached: Sequence[Node], facts: Facts
+) -> Count:
+    """How many rows a join has of so many: as many rows of a table meet one of another table's key as there
+    are on average.
+    """
+    if any(key <= set(same.values()) for key in unique_keys(picked, facts)):
+        return count
+    rows = rows_of(picked, facts)
+    for one in reached:
+        owner = _rows_of_one(one, facts)
+        if rows and owner and any(key <= same.keys() for key in unique_keys(one, facts)):
+            each = max(1.0, rows / owner)
+            even = each <= _EVEN and has_few_lookup_keys(picked, same.values(), facts)
+            return Count(count.rows * each, count.rough or not even)
+    return UNKNOWN
+
+
+def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
+    """How many rows of a relation one row can meet by the columns ``met``.
+
+    0 where it is one; 1 where they are a part of a key, and so few, as the lines of an order; 2 where nothing
+    is known: hundreds of suppliers have the nation of a customer.
+    """
+    keys = unique_keys(node, facts)
+    if any(key <= met for key in keys):
+        return 0
+    return 1 if any(key & met for key in keys) else 2
+
+
+def _is_filtered(node: Node) -> bool:
+    """Whether a relation shows some of its rows only: of those that come to it some meet none, and need not
+    come to the others.
+    """
+    while isinstance(node, Project):
+        node = node.child
+    return isinstance(node, Filter)
+
+
+def has_few_lookup_keys(node: Node, names: Iterable[str], facts: Facts) -> bool:
+    """Whether one row meets one of these, or as few as an order has lines, by columns of ``node``."""
+    return _fans_out(node, frozenset(names), facts) <= 1
+
+
+def rows_of(node: Node, facts: Facts) -> int:
+    """Of the tables that a relation reads, 0 where that is not known."""
+    return sum(facts.of(scan).rows for scan in scans(node))
+
+
+def _rows_of_one(node: Node, facts: Facts) -> int:
+    """Of the table whose rows a relation shows, whatever else it reads; 0 where it is not one table's."""
+    while isinstance(node, Filter | Project):
+        node = node.child
+    return rows_of(node, facts) if isinstance(node, Scan) else 0
+
+
+__all__ = ["NONE", "Chain", "Count", "changed_rows", "flattened", "has_few_lookup_keys", "joined", "rows_of"]

@@ -1,0 +1,311 @@
+"""The plan of a refresh as a value: the affected keys, and the query over these keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.columns import check_columns, line_of_column, line_within, trimmed
+from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Scan, State, Subquery, walk
+from dbt_arctic.planner.algebra.query import Built, Query, Schemas
+from dbt_arctic.planner.algebra.render import Renderer, Sources, quoted
+from dbt_arctic.planner.algebra.rewrite import pushed_down
+from dbt_arctic.planner.algebra.scalars import column
+from dbt_arctic.planner.delta import rules
+from dbt_arctic.planner.delta.affected_keys import touched, union_of
+from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
+from dbt_arctic.planner.delta.restriction import restricted
+from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
+from dbt_arctic.planner.frontend.build import Builder
+from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
+from dbt_arctic.planner.frontend.point_in_time import Time, with_moments
+from dbt_arctic.planner.frontend.union_types import refuse_mixed, with_typed_nulls
+from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
+from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, first_line, mark_view, of_view
+from dbt_arctic.planner.typing.coercion import with_exact_equalities
+
+AFFECTED = "affected_keys"
+"""The name under which the statement of a refresh knows the keys that can have changed."""
+
+_KEYS = "\0affected"
+_LIST = "list the columns instead of *"
+
+LARGEST = 600
+"""Operators of a statement that Spark still plans in a few seconds."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Two queries of one row. Where they differ, every row of the model may."""
+
+    what: str
+    old: Node
+    new: Node
+
+    @property
+    def line(self) -> Line:
+        return line_within(self.new)
+
+    @property
+    def fix(self) -> str:
+        return "join with a relation that says which rows it means; NOT EXISTS for NOT IN"
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """A refresh of some keys.
+
+    :param affected: the keys that can have changed; columns ``key_0``, ``key_1``, ...
+    :param rows: the model's rows of these keys as they are now, with the model's columns.
+
+    Both are ``None`` where no key can have changed, unless a guard says so.
+
+    :param logged: the upstream whose changed keys the affected ones are, all and no others, and which of its
+        columns these are; ``None`` where there is none.
+    :param unique: whether no two rows of the model can have the same key, as the upstreams' keys tell.
+    """
+
+    key: tuple[str, ...]
+    affected: Node | None
+    rows: Node | None
+    columns: tuple[tuple[str, str], ...]
+    guards: tuple[Guard, ...]
+    logged: Origin | None = None
+    unique: bool = False
+
+
+def understand(
+    tree: exp.Query | str,
+    schemas: Schemas,
+    names: Sequence[str] | None = None,
+    views: Mapping[str, exp.Query] | None = None,
+    now: Time | None = None,
+    last: Time | None = None,
+    *,
+    wraps: bool = False,
+) -> Query:
+    """Turn a parsed query into operators, and check that its result is determined.
+
+    :param tree: a query; as a tree, its relations have the names that ``schemas`` has.
+    :param names: the output columns as Spark names them, where it is asked; in Spark's order, which matters
+        where the text does not say how they are called.
+    :param views: the queries of views.
+    :param now: the time of the run, ``last`` that of the last one; without it, functions of time stay calls.
+    :param wraps: a number that is too large becomes another one, as without ANSI.
+
+    :raises CannotPlan: with the reason.
+    """
+    if isinstance(tree, str):
+        tree = parse(tree)
+
+    def timed(part: exp.Query) -> exp.Query:
+        if now is None:
+            return part
+        columns = named_columns(part, (name for columns in schemas.values() for name, _ in columns))
+        return with_moments(part, columns, now, last)
+
+    inlined = {}
+    for name, view in (views or {}).items():
+        with of_view(name):
+            inlined[name] = qualified(timed(view), schemas)
+        mark_view(inlined[name], name)
+    builder = Builder(schemas, inlined)
+    built: Built = builder.build(qualified(timed(tree), schemas))
+    shown = [name for name, _ in built.names] if names is None else list(names)
+    if len(shown) != len(built.names):
+        what = "Spark gives another number of columns than the SQL was read to have"
+        raise CannotPlan("not-resolved", what, _LIST)
+    check_columns(built.node)
+    known = {name.lower() for name, _ in built.names}
+    by_name = {name.lower(): name for name in shown}
+    others = [name for name in shown if name.lower() not in known]
+    is_named = len(known) == len(by_name) == len(shown) and len(others) <= 1
+    if is_named:
+        shown = [by_name.get(name.lower(), *others[:1]) for name, _ in built.names]
+    for mine, (name, _) in zip(shown, built.names, strict=True):
+        if mine.lower() != name.lower() and mine.lower() in known:
+            what = f"Spark gives the columns in another order: {mine}, not {name}"
+            raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, dict(built.names)[name]))
+    columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
+    node = with_typed_nulls(built.node, builder.types)
+    refuse_mixed(node, builder.types, wraps=wraps)
+    node = pushed_down(with_exact_equalities(node, builder.types, wraps=wraps))
+    return Query(node, columns, builder.types, is_named)
+
+
+def plan_incremental(
+    query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str] = frozenset()
+) -> Incremental:
+    """Plan the affected keys of a query, and the query over these keys.
+
+    :param accept: codes of reasons that the user accepts, with underscores.
+
+    :raises CannotPlan: with the reason of a full refresh.
+    """
+    check_determined(query.node, query.types, facts, accept)
+    by_name = {name.lower(): identifier for name, identifier in query.columns}
+    missing = [name for name in key if name.lower() not in by_name]
+    if missing:
+        what = f"the key column {missing[0]} is not a column of the result"
+        raise CannotPlan("no-key", what, "select it, or name a column that is selected in unique_key")
+    wanted = tuple(by_name[name.lower()] for name in key)
+    found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
+    guards = tuple(guards_of(query.node, facts))
+    if not found:
+        # Nothing changed, or nothing but what the guards compare.
+        return Incremental(tuple(key), None, None, query.columns, guards)
+    everything = union_of(found, tuple(dict.fromkeys(wanted)))
+    names = tuple(f"key_{place}" for place in range(len(wanted)))
+    affected = Aggregate(
+        everything, tuple((name, column(identifier)) for name, identifier in zip(names, wanted, strict=True))
+    )
+    if sum(1 for _ in walk(affected)) > LARGEST:
+        raise CannotPlan(
+            "too-large",
+            "aggregates of aggregates of aggregates: their changed values would take too large a statement",
+            "make the inner ones models of their own",
+            _line_of_innermost(query.node),
+        )
+    keys = Scan(_KEYS, AFFECTED, tuple((name, name) for name in names))
+    pairs = tuple((column(identifier), name) for name, identifier in zip(names, wanted, strict=True))
+    rows = trimmed(with_logged_rows(restricted(query.node, pairs, keys), affected, _KEYS, facts))
+    return Incremental(
+        key=tuple(key),
+        affected=with_lookup_keys(trimmed(affected), facts),
+        rows=with_lookup_keys(rows, facts, {_KEYS: affected}),
+        columns=query.columns,
+        guards=guards,
+        logged=whole_log(affected),
+        unique=any(one <= set(wanted) for one in unique_keys(query.node, facts)),
+    )
+
+
+def _line_of_innermost(node: Node) -> Line:
+    """Of the aggregate that others are over."""
+    lines = (line_within(part) for part in walk(node) if isinstance(part, Aggregate))
+    return next((line for line in reversed(list(lines)) if line), Line())
+
+
+def guards_of(node: Node, facts: Facts) -> list[Guard]:
+    """What is compared as a whole, because nothing links it to a row of the query around it."""
+    found = []
+    for part in walk(node):
+        for subquery in getattr(part, "subqueries", ()):
+            if not facts.changed(subquery.plan):
+                continue
+            if subquery.nulls_count:
+                found.append(_guard("NULLs and rows of an IN subquery", _negated_flags(subquery), facts))
+            elif not subquery.links:
+                found.append(_guard("the value of an uncorrelated subquery", _value(subquery), facts))
+    return found
+
+
+def _guard(what: str, node: Node, facts: Facts) -> Guard:
+    return Guard(what, trimmed(facts.before(node)), trimmed(node))
+
+
+def _value(subquery: Subquery) -> Node:
+    if subquery.kind == "exists":
+        count = exp.Count(this=exp.Star())
+        return Aggregate(
+            subquery.plan, (), (("value", exp.GT(this=count, expression=exp.Literal.number(0))),)
+        )
+    assert subquery.value is not None
+    return Project(subquery.plan, (("value", subquery.value),))
+
+
+def _negated_flags(subquery: Subquery) -> Node:
+    if subquery.correlation:
+        raise CannotPlan(
+            "not-in",
+            "a correlated IN whose unknown result is not as good as false",
+            "use EXISTS",
+            first_line(subquery.operand, subquery.value),
+        )
+    assert subquery.value is not None
+    some = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
+    nulls = exp.GT(
+        this=exp.Sub(this=exp.Count(this=exp.Star()), expression=exp.Count(this=subquery.value.copy())),
+        expression=exp.Literal.number(0),
+    )
+    return Aggregate(subquery.plan, (), (("has_rows", some), ("has_nulls", nulls)))
+
+
+@dataclass(frozen=True)
+class _WithKeys:
+    """Sources in which the affected keys have a name."""
+
+    sources: Sources
+    keys: str
+
+    def relation(self, source: str, state: State) -> str:
+        return self.keys if source == _KEYS else self.sources.relation(source, state)
+
+
+def affected_sql(plan: Incremental, sources: Sources) -> str:
+    """SQL of the affected keys: ``key_0``, ``key_1``, ..."""
+    assert plan.affected is not None
+    return Renderer(sources).query(plan.affected)
+
+
+def logged_keys_sql(plan: Incremental, sources: Sources) -> str:
+    """SQL of the affected keys where they are those of a log, which has each of them once."""
+    assert isinstance(plan.affected, Aggregate)
+    assert plan.logged is not None
+    return Renderer(sources).query(Project(plan.affected.child, plan.affected.groups))
+
+
+def rows_sql(
+    plan: Incremental,
+    sources: Sources,
+    keys: str,
+    ranges: Mapping[str, tuple[str, str]] | None = None,
+) -> str:
+    """SQL of the model's rows of the affected keys.
+
+    :param keys: the relation that has the keys.
+    :param ranges: least and greatest value of key columns without NULLs, as literals.
+    """
+    assert plan.rows is not None
+    renderer = Renderer(_WithKeys(sources, keys), ranges or {})
+    inner = renderer.query(plan.rows, tuple(dict.fromkeys(identifier for _, identifier in plan.columns)))
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in plan.columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def full_sql(query: Query, sources: Sources) -> str:
+    """The whole query, as it was understood: to be compared with what the user wrote."""
+    inner = Renderer(sources).query(
+        query.node, tuple(dict.fromkeys(identifier for _, identifier in query.columns))
+    )
+    selected = ", ".join(f"{quoted(identifier)} AS {quoted(name)}" for name, identifier in query.columns)
+    return f"SELECT {selected}\nFROM (\n{inner}\n)"
+
+
+def guard_sql(guard: Guard, sources: Sources) -> str:
+    """SQL of one row and one column: whether the two states differ."""
+    old, new = (Renderer(sources).query(state) for state in (guard.old, guard.new))
+    both = [f"(({one})\nEXCEPT ALL\n({other}))" for one, other in ((old, new), (new, old))]
+    return f"SELECT count(*) > 0 FROM (\n{both[0]}\nUNION ALL\n{both[1]}\n)"
+
+
+__all__ = [
+    "AFFECTED",
+    "Guard",
+    "Incremental",
+    "Mapping",
+    "Reason",
+    "affected_sql",
+    "full_sql",
+    "guard_sql",
+    "guards_of",
+    "logged_keys_sql",
+    "plan_incremental",
+    "rows_sql",
+    "rules",
+    "understand",
+]

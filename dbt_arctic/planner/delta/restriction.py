@@ -1,0 +1,38 @@
+"""A query restricted to some keys: the rules of all operators put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import singledispatch
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Aggregate, Node, Restrict
+from dbt_arctic.planner.algebra.scalars import column
+
+Pairs = tuple[tuple[exp.Expression, str], ...]
+"""Expressions over a node's columns, each with the column of the keys that it must equal."""
+
+
+def restricted(node: Node, pairs: Pairs, keys: Node) -> Node:
+    """``node``, without rows whose expressions meet no row of ``keys``."""
+    return restricted_rule(node, pairs, keys) if pairs else node
+
+
+@singledispatch
+def restricted_rule(node: Node, pairs: Pairs, keys: Node) -> Node:
+    """The rule of an operator; each file of ``rules`` registers its own."""
+    raise NotImplementedError(f"no rule for {type(node).__name__}")
+
+
+def joined_with_keys(node: Node, pairs: Pairs, keys: Node) -> Node:
+    """All rows of an operator, joined with the keys: right for any operator."""
+    return Restrict(node, some_of(keys, pairs), pairs)
+
+
+def some_of(keys: Node, pairs: Iterable[tuple[exp.Expression, str]]) -> Node:
+    """The keys with the columns that the pairs use, each row once."""
+    used = tuple(dict.fromkeys(name for _, name in pairs))
+    if used == keys.output:
+        return keys
+    return Aggregate(keys, tuple((name, column(name)) for name in used))

@@ -1,0 +1,137 @@
+"""Rows of affected keys from the change log instead of the table, where the log has all of them.
+
+If the affected keys of a query are keys of a table's changed rows and no others, then what the query reads of
+that table for them is what the changed rows are now: the log says it, and the table is not read. So an
+order that changed is joined with its customer without a look at the other orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    OF_CHANGES,
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+    map_children,
+    scans,
+)
+from dbt_arctic.planner.algebra.scalars import plain
+from dbt_arctic.planner.properties.facts import Facts
+
+
+class Origin(NamedTuple):
+    """An upstream, and of its stored columns those that the asked-for values are from."""
+
+    source: str
+    columns: tuple[str, ...]
+
+
+def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Node:
+    """The query over affected keys, with changed rows instead of tables where that is the same.
+
+    :param keys: the source by which ``rows`` reads the keys that ``affected`` tells.
+    """
+    found = origins(affected, affected.output)
+    if found is None or len(found) != 1:
+        return rows
+    ((source, columns),) = found
+    known = facts.upstreams[source]
+    stored = dict(zip(affected.output, columns, strict=True))
+    if not known.logged or not known.key or not set(known.key) <= set(columns):
+        return rows
+
+    def change(node: Node) -> Node:
+        if isinstance(node, Restrict) and isinstance(node.child, Scan) and node.child.source == source:
+            by_key = [scan.source for scan in scans(node.keys)] == [keys]
+            if by_key and node.child.state == "new" and set(known.key) <= _met(node, node.child, stored):
+                rows = replace(node.child, state="plus")
+                return rows if whole_log(affected) else replace(node, child=rows)
+        return map_children(node, change)
+
+    return change(rows)
+
+
+def whole_log(affected: Node) -> Origin | None:
+    """The upstream all of whose changed keys are the affected ones, whatever else is in its rows; ``None``
+    where there are conditions, or other keys.
+    """
+    node = affected
+    while isinstance(node, Aggregate | Project):
+        if isinstance(node, Aggregate) and node.grouping_sets is not None:
+            return None
+        node = node.child
+    found = origins(affected, affected.output) if isinstance(node, Scan) else None
+    return next(iter(found)) if found and isinstance(node, Scan) and node.state == "keys" else None
+
+
+def _met(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
+    """The stored columns of a scan that must equal the value that the keys have of the same column."""
+    names = dict(scan.columns)
+    return {
+        names[identifier]
+        for value, key in node.pairs
+        if (identifier := plain(value)) in names and names[identifier] == stored[key]
+    }
+
+
+def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
+    """Of which changed rows the values of these columns are; ``None`` where they may be others, too."""
+    match node:
+        case Scan():
+            stored = dict(node.columns)
+            of_changes = node.state in OF_CHANGES
+            return (
+                frozenset([Origin(node.source, tuple(stored[name] for name in names))])
+                if of_changes
+                else None
+            )
+        case Filter() | Restrict():
+            return origins(node.child, names)
+        case Project():
+            return _below(node.child, names, dict(node.items))
+        case Aggregate():
+            if node.grouping_sets is not None:
+                return conservative(None, "a group of a set that does not have the column is NULL there")
+            return _below(node.child, names, dict(node.groups))
+        case Join():
+            if set(names) <= set(node.left.output) and node.kind in ("inner", "left", "semi"):
+                return origins(node.left, names)
+            if set(names) <= set(node.right.output) and node.kind == "inner":
+                return origins(node.right, names)
+            return None
+        case UnionAll():
+            found: frozenset[Origin] = frozenset()
+            for child in node.children:
+                own = dict(zip(node.columns, child.output, strict=True))
+                part = origins(child, tuple(own[name] for name in names))
+                if part is None:
+                    return None
+                found |= part
+            return found
+        case Values() | Window() | SetOperation() | Generate() | Limit():
+            return conservative(None, "affected keys that come by it are looked up in the table")
+
+
+def _below(
+    child: Node, names: tuple[str, ...], items: Mapping[str, exp.Expression]
+) -> frozenset[Origin] | None:
+    """Of columns that are nothing but columns of the child."""
+    below = tuple(plain(items[name]) if name in items else None for name in names)
+    return None if None in below else origins(child, tuple(name for name in below if name is not None))

@@ -1,0 +1,194 @@
+"""Joins: each side's changed rows with the other side of the same state.
+
+The null side of an outer join also touches the rows of the other side that it meets: they gain or lose
+their partner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Join, Node, Project, Restrict, scans
+from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
+from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, Wanted, affected_keys_rule, union_of
+from dbt_arctic.planner.delta.affected_keys import touched as touch
+from dbt_arctic.planner.delta.old_or_new import filters, old_or_new
+from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
+from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.properties.facts import Facts
+
+_MANY = 0.1
+"""Of the rows of a result. To name so many keys that may have changed asks for a full refresh."""
+
+
+@affected_keys_rule.register
+def _touched(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    if node.kind == "right":
+        turned = Join(node.right, node.left, "left", node.conditions)
+        return touch(turned, wanted, facts)
+    if node.kind == "inner":
+        return _inner(node, wanted, facts) + _inner(_turned(node), wanted, facts)
+    if node.kind == "left":
+        return _preserved(node, wanted, facts) + _null_side(node, wanted, facts)
+    assert node.kind == "full"
+    return _full(node, wanted, facts)
+
+
+def _turned(node: Join) -> Join:
+    return Join(node.right, node.left, node.kind, node.conditions)
+
+
+def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    """Changed rows of the left side with the right side."""
+    if not facts.changed(node.left):
+        return NOTHING
+    left = frozenset(node.left.output)
+    same = {theirs: mine for mine, theirs in equalities(node.conditions, same_type=True) if mine in left}
+    values = {name: name if name in left else same.get(name, "") for name in wanted}
+    if wanted and all(value in left for value in values.values()) and not _leaves_few(node, facts):
+        # What is wanted of the right side equals a column of the left: the join is not needed.
+        own = tuple(dict.fromkeys(values.values()))
+        items = tuple((name, column(values[name])) for name in wanted)
+        return touch(node.left, own, facts).map(lambda rows: Project(rows, items))
+    used = columns_of(*node.conditions) | set(wanted)
+    own = tuple(name for name in node.left.output if name in used)
+    found = touch(node.left, own, facts)
+    other = old_or_new(node.right, tuple(name for name in node.right.output if name in used), facts)
+    if other is not None:
+        rows = tuple(Join(part, other, "inner", node.conditions) for part in found.both())
+        return Touched(rows, rows)
+    return Touched(
+        tuple(Join(rows, facts.before(node.right), "inner", node.conditions) for rows in found.minus),
+        tuple(Join(rows, node.right, "inner", node.conditions) for rows in found.plus),
+    )
+
+
+def _leaves_few(node: Join, facts: Facts) -> bool:
+    """Whether most changed rows of the left side have nothing to do with a result that has fewer rows: they
+    meet none of those that the right side chooses.
+    """
+    changed = max((facts.of(scan).changed_rows or 0 for scan in scans(node.left)), default=0)
+    few = facts.result_rows is not None and facts.result_rows * _MANY < changed
+    return few and filters(node.right) and not facts.changed(node.right)
+
+
+def _preserved(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    """Changed rows of the side that an outer join keeps."""
+    if not facts.changed(node.left):
+        return NOTHING
+    left = frozenset(node.left.output)
+    if wanted and left.issuperset(wanted):
+        return touch(node.left, wanted, facts)
+    used = columns_of(*node.conditions) | set(wanted)
+    own = tuple(name for name in node.left.output if name in used)
+    found = touch(node.left, own, facts)
+    return Touched(
+        tuple(Join(rows, facts.before(node.right), "left", node.conditions) for rows in found.minus),
+        tuple(Join(rows, node.right, "left", node.conditions) for rows in found.plus),
+    )
+
+
+def _met(node: Join, facts: Facts) -> Node | None:
+    """Changed rows of the right side, of either state, with the columns of the join condition."""
+    inner = tuple(name for name in node.right.output if name in columns_of(*node.conditions))
+    changed = touch(node.right, inner, facts).both() if facts.changed(node.right) else ()
+    return union_of(changed, inner) if changed else None
+
+
+def _null_side(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    """Rows of the left side that meet a changed row of the right, which may come to be or cease to be."""
+    met = _met(node, facts)
+    if met is None:
+        return NOTHING
+    left = frozenset(node.left.output)
+    # A left row that meets a right one has the same value there.
+    same = {mine: theirs for mine, theirs in equalities(node.conditions, True) if theirs in met.output}
+    if wanted and all(name in left and name in same for name in wanted):
+        found = Project(met, tuple((name, column(same[name])) for name in wanted))
+        return Touched((found,), (found,))
+    old, new = facts.before(node.left), node.left
+    if left.issuperset(wanted):
+        used = columns_of(*node.conditions) | set(wanted)
+        kept = old_or_new(node.left, tuple(name for name in node.left.output if name in used), facts)
+        if kept is not None:
+            rows = (Join(kept, met, "semi", node.conditions),)
+            return Touched(rows, rows)
+        return Touched((Join(old, met, "semi", node.conditions),), (Join(new, met, "semi", node.conditions),))
+    return Touched(
+        (Join(Join(old, met, "semi", node.conditions), facts.before(node.right), "left", node.conditions),),
+        (Join(Join(new, met, "semi", node.conditions), node.right, "left", node.conditions),),
+    )
+
+
+def _full(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    """Either side is kept, and either side is a null side. Right rows without a partner count too."""
+    found = NOTHING
+    for side in (node, _turned(node)):
+        as_left = replace(side, kind="left")
+        # All columns: a row that was kept alone may now stand in a pair, with other values in the rest.
+        everything = tuple(name for name in node.output if name in wanted)
+        found += _preserved_whole(as_left, everything, facts) + _null_side_whole(as_left, everything, facts)
+    return found
+
+
+def _preserved_whole(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    if not facts.changed(node.left):
+        return NOTHING
+    used = columns_of(*node.conditions) | set(wanted)
+    own = tuple(name for name in node.left.output if name in used)
+    found = touch(node.left, own, facts)
+    return Touched(
+        tuple(Join(rows, facts.before(node.right), "left", node.conditions) for rows in found.minus),
+        tuple(Join(rows, node.right, "left", node.conditions) for rows in found.plus),
+    )
+
+
+def _null_side_whole(node: Join, wanted: Wanted, facts: Facts) -> Touched:
+    met = _met(node, facts)
+    if met is None:
+        return NOTHING
+    old, new = facts.before(node.left), node.left
+    return Touched(
+        (Join(Join(old, met, "semi", node.conditions), facts.before(node.right), "left", node.conditions),),
+        (Join(Join(new, met, "semi", node.conditions), node.right, "left", node.conditions),),
+    )
+
+
+@restricted_rule.register
+def _restricted(node: Join, pairs: Pairs, keys: Node) -> Node:
+    left_names, right_names = frozenset(node.left.output), frozenset(node.right.output)
+    to_left = [pair for pair in pairs if columns_of(pair[0]) and columns_of(pair[0]) <= left_names]
+    to_right = [pair for pair in pairs if columns_of(pair[0]) and columns_of(pair[0]) <= right_names]
+    exact = len(to_left) == len(pairs) or len(to_right) == len(pairs)
+    left, right = node.left, node.right
+    keeps_left, keeps_right = node.kind in ("left", "full"), node.kind in ("right", "full")
+    if to_left and not keeps_right:
+        left = restrict(left, tuple(to_left), some_of(keys, to_left))
+    if to_right and not keeps_left:
+        right = restrict(right, tuple(to_right), some_of(keys, to_right))
+    # A row of the other side that meets none of these rows is not needed either.
+    if not keeps_right:
+        met = _carried(to_left, node, right_names)
+        if met and not to_right:
+            right = restrict(right, met, some_of(keys, met))
+    if not keeps_left:
+        met = _carried(to_right, node, left_names)
+        if met and not to_left:
+            left = restrict(left, met, some_of(keys, met))
+    made = Join(left, right, node.kind, node.conditions)
+    pushed = (to_left and not keeps_right) or (to_right and not keeps_left)
+    if exact and pushed:
+        return made
+    return Restrict(made, some_of(keys, pairs), pairs)
+
+
+def _carried(pairs: list[tuple[exp.Expression, str]], node: Join, other: frozenset[str]) -> Pairs:
+    """The same pairs for the other side, where the join condition makes a column of it equal."""
+    same = {mine: theirs for mine, theirs in equalities(node.conditions) if theirs in other}
+    found = []
+    for value, name in pairs:
+        if isinstance(value, exp.Column) and value.name in same:
+            found.append((column(same[value.name]), name))
+    return tuple(found)

@@ -1,0 +1,53 @@
+"""A select list: a row that changed below, and a row for which a subquery's value changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Node, Project, Restrict, SubqueryRef
+from dbt_arctic.planner.algebra.scalars import columns_of, substitute
+from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule
+from dbt_arctic.planner.delta.affected_keys import touched as touch
+from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
+from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.delta.rules.subquery import linked_rows, restricted_subqueries
+from dbt_arctic.planner.properties.facts import Facts
+
+
+@affected_keys_rule.register
+def _touched(node: Project, wanted: Wanted, facts: Facts) -> Touched:
+    items = tuple((name, value) for name, value in node.items if name in wanted)
+    by_name = dict(items)
+    kept = tuple((name, by_name[name]) for name in wanted)
+    used = _used(node, items)
+    found = touch(node.child, used, facts) + linked_rows(node.child, node.subqueries, used, facts)
+    if not _refers(kept):
+        return found.map(lambda rows: Project(rows, kept))
+    before = tuple(replace(subquery, plan=facts.before(subquery.plan)) for subquery in node.subqueries)
+    return Touched(
+        tuple(Project(rows, kept, before) for rows in found.minus),
+        tuple(Project(rows, kept, node.subqueries) for rows in found.plus),
+    )
+
+
+def _used(node: Project, items: tuple[tuple[str, exp.Expression], ...]) -> Wanted:
+    used = set(columns_of(*(value for _, value in items)))
+    for subquery in node.subqueries:
+        used |= columns_of(*subquery.links)
+    return tuple(name for name in node.child.output if name in used)
+
+
+def _refers(items: tuple[tuple[str, exp.Expression], ...]) -> bool:
+    return any(value.find(SubqueryRef) is not None for _, value in items)
+
+
+@restricted_rule.register
+def _restricted(node: Project, pairs: Pairs, keys: Node) -> Node:
+    items = dict(node.items)
+    below = tuple((substitute(value, items), name) for value, name in pairs)
+    if node.subqueries and any(_refers((("", value),)) for value, _ in below):
+        return Restrict(node, some_of(keys, pairs), pairs)
+    subqueries = restricted_subqueries(node.subqueries, below, keys)
+    return Project(restrict(node.child, below, keys), node.items, subqueries)

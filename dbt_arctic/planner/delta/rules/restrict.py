@@ -1,0 +1,22 @@
+"""Rows that meet some keys: other rules make this operator, and no query has it."""
+
+from __future__ import annotations
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import Node, Restrict
+from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule, only
+from dbt_arctic.planner.delta.restriction import Pairs, joined_with_keys, restricted_rule
+from dbt_arctic.planner.properties.facts import Facts
+
+
+@affected_keys_rule.register
+def _touched(node: Restrict, wanted: Wanted, facts: Facts) -> Touched:
+    found = Touched((only(facts.before(node), wanted),), (only(node, wanted),))
+    return conservative(found, "rows can enter and leave because the keys have changed")
+
+
+@restricted_rule.register
+def _restricted(node: Restrict, pairs: Pairs, keys: Node) -> Node:
+    return conservative(
+        joined_with_keys(node, pairs, keys), "no rule restricts what another one has restricted"
+    )

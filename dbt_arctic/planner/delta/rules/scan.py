@@ -1,0 +1,30 @@
+"""An upstream: the rows that changed, or just their keys where no more is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt_arctic.planner.algebra.operators import Node, Scan
+from dbt_arctic.planner.delta.affected_keys import Touched, Wanted, affected_keys_rule, only
+from dbt_arctic.planner.delta.restriction import Pairs, joined_with_keys, restricted_rule
+from dbt_arctic.planner.properties.facts import Facts
+
+
+@affected_keys_rule.register
+def _touched(node: Scan, wanted: Wanted, facts: Facts) -> Touched:
+    stored = dict(node.columns)
+    key = facts.of(node).key
+    if key and {stored[name] for name in wanted} <= set(key):
+        # The log names the keys; before-images need not be looked up.
+        keys = tuple((name, own) for name, own in node.columns if own in key)
+        found = only(replace(node, state="keys", columns=keys), wanted)
+        return Touched((found,), (found,))
+    return Touched(
+        (only(replace(node, state="minus"), wanted),),
+        (only(replace(node, state="plus"), wanted),),
+    )
+
+
+@restricted_rule.register
+def _restricted(node: Scan, pairs: Pairs, keys: Node) -> Node:
+    return joined_with_keys(node, pairs, keys)

@@ -1,0 +1,73 @@
+"""Window functions: a changed row touches every row of its partition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Restrict, Window
+from dbt_arctic.planner.algebra.scalars import column, columns_of, plain
+from dbt_arctic.planner.delta.affected_keys import (
+    NOTHING,
+    Touched,
+    Wanted,
+    affected_keys_rule,
+    only,
+    union_of,
+)
+from dbt_arctic.planner.delta.affected_keys import touched as touch
+from dbt_arctic.planner.delta.old_or_new import old_or_new
+from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
+from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.properties.facts import Facts
+
+
+@affected_keys_rule.register
+def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
+    used = columns_of(*node.partition)
+    rows = touch(node.child, tuple(name for name in node.child.output if name in used), facts).both()
+    if not rows:
+        return NOTHING
+    if wanted and {plain(part) for part in node.partition} >= set(wanted):
+        return Touched(rows, rows).map(
+            lambda part: Project(part, tuple((name, column(name)) for name in wanted))
+        )
+    if not node.partition:
+        return Touched((facts.before(node),), (node,))
+    names = tuple(f"partition_{place}" for place in range(len(node.partition)))
+    items = tuple(zip(names, node.partition, strict=True))
+    keys = Aggregate(
+        union_of([Project(part, items) for part in rows], names),
+        tuple((name, column(name)) for name in names),
+    )
+    pairs: Pairs = tuple((value, name) for name, value in items)
+    used_names = used | set(wanted)
+    kept = (
+        old_or_new(node.child, tuple(name for name in node.child.output if name in used_names), facts)
+        if set(wanted) <= set(node.child.output)
+        else None
+    )
+    if kept is not None:
+        # The rows of a partition are wanted, not what a function makes of them.
+        found = (only(restrict(kept, pairs, keys), wanted),)
+        return Touched(found, found)
+    old = facts.before(node)
+    assert isinstance(old, Window)
+    return Touched(
+        (replace(old, child=restrict(old.child, pairs, keys)),),
+        (replace(node, child=restrict(node.child, pairs, keys)),),
+    )
+
+
+@restricted_rule.register
+def _restricted(node: Window, pairs: Pairs, keys: Node) -> Node:
+    """Whole partitions only: with a part of its rows, a window function has another value."""
+    down = tuple((value, name) for value, name in pairs if _is_of_partition(value, node))
+    below = restrict(node.child, down, some_of(keys, down)) if down else node.child
+    made = replace(node, child=below)
+    return made if len(down) == len(pairs) else Restrict(made, some_of(keys, pairs), pairs)
+
+
+def _is_of_partition(value: exp.Expression, node: Window) -> bool:
+    return any(value == part for part in node.partition)

@@ -1,0 +1,168 @@
+"""Rows of an upstream that several parts of a statement look up by the same values: read once.
+
+Where the old and the new rows of touched values are compared, the same table is read for the same values at
+both states, and again for each subquery over it. The rows of these values are few, and the table is not; so
+they are read once, at the new state. The old rows are these, without those that changed, and those that were
+lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.columns import trimmed, used_columns
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    State,
+    UnionAll,
+    map_children,
+    walk,
+)
+from dbt_arctic.planner.algebra.scalars import column, plain
+from dbt_arctic.planner.properties.facts import Facts
+
+SIDE = "_arctic_side"
+"""0: a row of both states; 1: of the new one only; -1: of the old one only."""
+
+_FEW = 2_000_000
+"""Changed keys that are sent to each task."""
+
+_SIDES: dict[State, Callable[..., exp.Expression]] = {"new": exp.GTE, "old": exp.LTE}
+
+
+@dataclass(frozen=True)
+class SharedLookup:
+    """Rows of an upstream that several parts of a statement look up by the same values.
+
+    :param name: the relation that stands for it. :param rows: the columns as stored, and ``SIDE``.
+    """
+
+    name: str
+    rows: Node
+
+
+@dataclass
+class _Lookup:
+    """Reads of one upstream by the same values. ``pairs``: stored column and column of the keys."""
+
+    source: str
+    pairs: tuple[tuple[str, str], ...]
+    keys: Node
+    columns: dict[str, None] = field(default_factory=dict)
+    times: int = 0
+
+
+def share_lookups(
+    nodes: Iterable[Node], facts: Facts, at_hand: Callable[[Node], bool] = lambda rows: False
+) -> tuple[tuple[Node, ...], tuple[SharedLookup, ...]]:
+    """The same parts of a statement over gathered rows, and what to gather for them, in this order.
+
+    :param at_hand: whether rows that would be gathered are so near that to read them again costs little.
+    """
+    parts = tuple(nodes)
+    lookups: list[_Lookup] = []
+    for part in parts:
+        used = used_columns([part])  # another part may need more columns of what has the same name
+        for node in walk(part):
+            found = _looked_up(node, facts)
+            if found is None:
+                continue
+            scan, lookup = found
+            known = next((one for one in lookups if _same(one, lookup)), None)
+            if known is None:
+                known = lookup
+                lookups.append(known)
+            known.columns.update(dict.fromkeys(stored for name, stored in scan.columns if name in used))
+            known.times += 1
+    several = [one for one in lookups if one.times > 1 and not at_hand(_rows(one, facts))]
+
+    def swapped(node: Node, used: Collection[str]) -> Node:
+        found = _looked_up(node, facts)
+        if found is not None:
+            scan, lookup = found
+            place = next((place for place, one in enumerate(several) if _same(one, lookup)), None)
+            if place is not None:
+                columns = tuple(pair for pair in scan.columns if pair[0] in used)
+                return _of_state(replace(scan, source=_name(place), columns=columns), scan.state)
+        return map_children(node, lambda child: swapped(child, used))
+
+    made = tuple(SharedLookup(_name(place), trimmed(_rows(one, facts))) for place, one in enumerate(several))
+    return tuple(swapped(part, used_columns([part])) for part in parts), made
+
+
+def _name(place: int) -> str:
+    return f"\0gathered_{place}"
+
+
+def _same(one: _Lookup, other: _Lookup) -> bool:
+    return (one.source, one.pairs, one.keys) == (other.source, other.pairs, other.keys)
+
+
+def _looked_up(node: Node, facts: Facts) -> tuple[Scan, _Lookup] | None:
+    """A read of an upstream for some values, where the rows of both states follow from one read."""
+    if not isinstance(node, Restrict) or not isinstance(node.child, Scan):
+        return None
+    scan = node.child
+    if scan.state not in _SIDES or scan.source not in facts.upstreams:
+        return None
+    upstream, stored = facts.of(scan), dict(scan.columns)
+    if upstream.changed and not upstream.key:
+        return None
+    pairs = [(plain(value), name) for value, name in node.pairs]
+    if any(value is None for value, _ in pairs):
+        return None
+    by_stored = tuple(sorted((stored[str(value)], name) for value, name in pairs))
+    return scan, _Lookup(scan.source, by_stored, node.keys)
+
+
+def _of_state(scan: Scan, state: State) -> Node:
+    """The gathered rows of one state, with the columns of the scan that they stand for."""
+    whole = replace(scan, columns=(*scan.columns, (SIDE, SIDE)), state="new")
+    condition = _SIDES[state](this=column(SIDE), expression=exp.Literal.number(0))
+    return Project(Filter(whole, (condition,)), tuple((name, column(name)) for name in scan.output))
+
+
+def _rows(lookup: _Lookup, facts: Facts) -> Node:
+    columns = tuple((name, name) for name in lookup.columns)
+    scan = Scan(lookup.source, "r", columns)
+    changed = facts.of(scan)
+    if not changed.changed:
+        return _sided(_restricted(scan, lookup), columns, exp.Literal.number(0))
+    # What is new is told by its key, which nobody may have asked for.
+    all_columns = tuple((name, name) for name in dict.fromkeys((*lookup.columns, *changed.key)))
+    now = _restricted(replace(scan, columns=all_columns), lookup)
+    renamed = tuple((f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key))
+    each = tuple((name, column(name)) for name, _ in renamed)
+    keys: Node = Aggregate(Scan(lookup.source, "k", renamed, "keys"), each)
+    if changed.changed_rows is not None and changed.changed_rows <= _FEW:
+        keys = Project(keys, each, broadcast=True)
+    met = tuple(exp.EQ(this=column(stored), expression=column(name)) for name, stored in renamed)
+    is_old = exp.Is(this=column(renamed[0][0]), expression=exp.Null())
+    is_new = exp.Case(ifs=[exp.If(this=is_old, true=exp.Literal.number(0))], default=exp.Literal.number(1))
+    lost = _restricted(replace(scan, state="minus"), lookup)
+    minus = exp.Neg(this=exp.Literal.number(1))
+    return UnionAll(
+        (
+            _sided(Join(now, keys, "left", met), columns, is_new),
+            _sided(lost, columns, minus),
+        ),
+        (*lookup.columns, SIDE),
+    )
+
+
+def _restricted(scan: Scan, lookup: _Lookup) -> Node:
+    """The rows of the values. A row that was lost is looked up with columns that the scan may not have."""
+    return Restrict(scan, lookup.keys, tuple((column(stored), name) for stored, name in lookup.pairs))
+
+
+def _sided(node: Node, columns: tuple[tuple[str, str], ...], side: exp.Expression) -> Node:
+    return Project(node, (*((name, column(name)) for name, _ in columns), (SIDE, side)))

@@ -1,0 +1,86 @@
+"""Relations that are computed before a statement because several of its parts read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.planner.algebra.columns import trimmed
+from dbt_arctic.planner.algebra.operators import Aggregate, Node, Scan, State
+from dbt_arctic.planner.algebra.render import Renderer, Sources
+from dbt_arctic.planner.algebra.scalars import column
+from dbt_arctic.planner.delta.affected_keys import Wanted
+from dbt_arctic.planner.delta.shared_lookups import SharedLookup
+from dbt_arctic.planner.delta.weighted_delta import Inline
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Values that changes touch.
+
+    :param name: the relation that stands for them. :param rows: columns ``key_...``.
+    """
+
+    name: str
+    rows: Node
+
+
+class Collected(Inline):
+    """Collects touched values as relations of their own."""
+
+    def __init__(self) -> None:
+        self.found: list[Touched] = []
+
+    def keys(self, rows: Node, names: Wanted) -> Node:
+        number = len(self.found)
+        named = tuple(f"key_{number}_{place}" for place in range(len(names)))
+        groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
+        made = Touched(f"\0touched_{number}", trimmed(Aggregate(rows, groups)))
+        self.found.append(made)
+        return Scan(made.name, "touched", tuple((key, key) for key in named))
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a statement reads besides upstreams: first the values that changes touch, then rows of these."""
+
+    touched: tuple[Touched, ...] = ()
+    gathered: tuple[SharedLookup, ...] = ()
+
+
+@dataclass(frozen=True)
+class WithStaged:
+    """Sources among which staged relations have what stands for them, by their names."""
+
+    sources: Sources
+    staged: Mapping[str, str]
+
+    def relation(self, source: str, state: State) -> str:
+        return self.staged.get(source) or self.sources.relation(source, state)
+
+
+def affected_values_sql(touched: Touched, sources: Sources) -> str:
+    """SQL of touched values."""
+    return Renderer(sources).query(touched.rows)
+
+
+def shared_lookup_sql(
+    gathered: SharedLookup,
+    sources: Sources,
+    staged: Mapping[str, str],
+    ranges: Mapping[str, tuple[str, str]] | None = None,
+) -> str:
+    """SQL of gathered rows.
+
+    :param staged: what stands for touched values.
+    :param ranges: least and greatest of touched values without NULLs, as literals.
+    """
+    return Renderer(WithStaged(sources, staged), ranges or {}).query(gathered.rows)
+
+
+def inline(staged: Staged, sources: Sources) -> dict[str, str]:
+    """The queries of staged relations where these are not computed before."""
+    named = {one.name: f"(\n{affected_values_sql(one, sources)}\n)" for one in staged.touched}
+    for rows in staged.gathered:
+        named[rows.name] = f"(\n{shared_lookup_sql(rows, sources, named)}\n)"
+    return named

@@ -1,0 +1,62 @@
+"""Subquery conditions over unchanged relations: what they filter out, they filter out in both states.
+
+A query may be about the parts of a name, ``part IN (SELECT ...)``. What else is touched by a change is not
+in its result, before or after, as long as these parts are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Filter, Node, Subquery, SubqueryRef, scans
+from dbt_arctic.planner.algebra.scalars import columns_of
+from dbt_arctic.planner.frontend.point_in_time import moves
+from dbt_arctic.planner.properties.facts import Facts
+
+
+def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> Filter | None:
+    """The filter with nothing but such conditions; ``None`` where there are none, or where what they read is
+    larger than what has changed: then to ask them costs more than it saves.
+
+    :param changed: where that is, if it is not in the filter.
+    """
+    conditions: list[exp.Expression] = []
+    subqueries: list[Subquery] = []
+    rows = (facts.of(scan).rows for scan in scans(changed or node) if facts.changed(scan))
+    largest = max(rows, default=0)
+    for part in node.conditions:
+        used = {ref.number: node.subqueries[ref.number] for ref in part.find_all(SubqueryRef)}
+        if not used or moves(part) or not all(_is_settled(one, largest, facts) for one in used.values()):
+            continue
+        places = {number: len(subqueries) + place for place, number in enumerate(used)}
+        conditions.append(_renumbered(part, places))
+        subqueries += used.values()
+    return replace(node, conditions=tuple(conditions), subqueries=tuple(subqueries)) if conditions else None
+
+
+def columns_asked(node: Filter | None) -> frozenset[str]:
+    """The columns of its input that a filter names, those of links included."""
+    if node is None:
+        return frozenset()
+    linked = (columns_of(*one.links, one.operand) - set(one.plan.output) for one in node.subqueries)
+    return columns_of(*node.conditions).union(*linked)
+
+
+def _is_settled(subquery: Subquery, largest: int, facts: Facts) -> bool:
+    read = [facts.of(scan).rows for scan in scans(subquery.plan)]
+    few = bool(read) and min(read) > 0 and sum(read) <= largest
+    return subquery.kind != "scalar" and few and not facts.changed(subquery.plan)
+
+
+def _renumbered(part: exp.Expression, places: dict[int, int]) -> exp.Expression:
+    def swap(node: exp.Expr) -> exp.Expr:
+        return SubqueryRef(this=places[node.number]) if isinstance(node, SubqueryRef) else node
+
+    made = part.copy().transform(swap, copy=False)
+    assert isinstance(made, exp.Expression)
+    return made
+
+
+__all__ = ["columns_asked", "static_filters"]

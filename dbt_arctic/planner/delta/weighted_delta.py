@@ -1,0 +1,314 @@
+"""The exact change of a query's result, as rows with a weight (delta propagation).
+
+Unlike ``touched``, which may name rows that did not change, the rows here are such that the old result,
+without those of sign -1 and with those of sign 1, is the new one, each as often as it is there. So sums and
+counts over a result follow from them alone, whatever the size of the rest.
+
+Filters, projections, unions and inner joins pass changes on. Below anything else the old and the new rows
+of the touched values are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import singledispatch
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    SIGN_OF_ROW,
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    State,
+    Subquery,
+    SubqueryRef,
+    UnionAll,
+    Values,
+    Window,
+    scans,
+)
+from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities, plain
+from dbt_arctic.planner.delta.affected_keys import Wanted, touched, union_of
+from dbt_arctic.planner.delta.join_order import (
+    NONE,
+    Chain,
+    changed_rows,
+    flattened,
+    has_few_lookup_keys,
+    joined,
+)
+from dbt_arctic.planner.delta.restriction import restricted
+from dbt_arctic.planner.delta.rules.condition import moved
+from dbt_arctic.planner.delta.semi_join_reduction import semi_join_reduced
+from dbt_arctic.planner.frontend.point_in_time import before
+from dbt_arctic.planner.properties.facts import Facts
+
+SIGN = "_sign"
+"""1: a row that the result has gained; -1: one that it has lost."""
+
+_CHANGED: tuple[State, State] = ("minus", "plus")
+
+Signed = tuple[Node, ...]
+"""Parts to be put together; each has the wanted columns and ``SIGN``."""
+
+
+class NoDelta(Exception):
+    """No rows are known to which a change could be confined."""
+
+
+class Inline:
+    """Touched values where they are needed, each time anew."""
+
+    def keys(self, rows: Node, names: Wanted) -> Node:
+        """A relation with the touched values of some columns, in their order and each once.
+
+        :param rows: has these columns, and values in any number.
+        """
+        return Aggregate(rows, tuple((name, column(name)) for name in names))
+
+
+def signed(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = None) -> Signed:
+    """What changed of the columns ``wanted`` of a query.
+
+    :param values: what becomes of touched values.
+    :raises NotSigned: nothing but the whole query, twice, would tell.
+    """
+    return delta_rule(node, wanted, facts, values or Inline()) if facts.changed(node) else ()
+
+
+@singledispatch
+def delta_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    """The rule of an operator."""
+    raise NotImplementedError(f"no rule for {type(node).__name__}")
+
+
+@delta_rule.register(Aggregate)
+@delta_rule.register(Window)
+@delta_rule.register(SetOperation)
+@delta_rule.register(Limit)
+@delta_rule.register(Restrict)
+@delta_rule.register(Values)
+def _not_passed_on(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    rows = _compared(node, wanted, facts, values)
+    return conservative(rows, "one changed row can change many rows: all rows of its values are compared")
+
+
+@delta_rule.register
+def _scan(node: Scan, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    used = tuple((name, stored) for name, stored in node.columns if name in wanted)
+    if facts.of(node).signed:
+        rows = replace(node, columns=(*used, (SIGN, SIGN_OF_ROW)), state="signed")
+        return (_only(rows, wanted),)
+    lost, gained = (replace(node, columns=used, state=state) for state in _CHANGED)
+    return (UnionAll((_with_sign(lost, wanted, -1), _with_sign(gained, wanted, 1)), (*wanted, SIGN)),)
+
+
+@delta_rule.register
+def _project(node: Project, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    if _linked(node.subqueries, facts):
+        return _compared(node, wanted, facts, values)
+    items = dict(node.items)
+    kept = tuple((name, items[name]) for name in wanted)
+    used = _below(node.child, columns_of(*(value for _, value in kept)) | _outer(node.subqueries))
+    subqueries = node.subqueries if any(value.find(SubqueryRef) for _, value in kept) else ()
+    return tuple(
+        Project(rows, (*kept, (SIGN, column(SIGN))), subqueries)
+        for rows in signed(node.child, used, facts, values)
+    )
+
+
+@delta_rule.register
+def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    if _linked(node.subqueries, facts):
+        return _compared(node, wanted, facts, values)
+    used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
+    # Of what changed, the conditions of last time; and what time moves, of the rows as they are.
+    earlier = tuple(before(part) for part in node.conditions)
+    found = tuple(
+        _only(Filter(rows, earlier, node.subqueries), wanted)
+        for rows in signed(node.child, used, facts, values)
+    )
+    gone_and_come = moved(node)
+    if gone_and_come is not None:
+        found += tuple(
+            _with_sign(rows, wanted, sign) for rows, sign in zip(gone_and_come, (-1, 1), strict=True)
+        )
+    return found
+
+
+@delta_rule.register
+def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    """Each changed relation's changes with the others that changed: those before it as they are, those after
+    it as they were. What this gives is joined with the rest, which is the same in both states, at once.
+
+    Joined from the changes on, so that what is read of the others is what they meet.
+    """
+    if node.kind != "inner":
+        return _compared(node, wanted, facts, values)
+    relations, conditions = flattened(node)
+    # What is large comes first, and so is read as it is: of what was, more tables have to be read.
+    relations.sort(key=lambda one: -_size(one, facts))
+    used = columns_of(*conditions) | set(wanted)
+    core = _core(relations, conditions, facts)
+    rest = [one for one in relations if not any(one is other for other in core)]
+    inside = {name for one in core for name in one.output}
+    first = [part for part in conditions if columns_of(part) <= inside]
+    last = [part for part in conditions if not columns_of(part) <= inside]
+    needed = columns_of(*last) | set(wanted)
+    shown = tuple(name for one in core for name in one.output if name in needed) if rest else wanted
+    found: list[Node] = []
+    count = NONE
+    for place, relation in enumerate(core):
+        others = [*core[:place], *(facts.before(one) for one in core[place + 1 :])]
+        changes = changed_rows(relation, facts)
+        made = NONE
+        for rows in signed(relation, _below(relation, used), facts, values):
+            start = Chain(rows, (relation,), changes)
+            chain = joined(start, others, first, {*shown, SIGN}, facts)
+            found.append(_only(chain.rows, shown))
+            made = chain.count
+        count += made
+    if not found or not rest:
+        return tuple(found)
+    whole = found[0] if len(found) == 1 else UnionAll(tuple(found), (*shown, SIGN))
+    chain = joined(Chain(whole, tuple(core), count), rest, last, {*wanted, SIGN}, facts)
+    return (_only(chain.rows, wanted),)
+
+
+def _core(relations: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Sequence[Node]:
+    """The relations that have changed, where conditions link these to each other; else all.
+
+    Not where many of one meet many of another, as customers and stores of one nation do.
+    """
+
+    def are_linked(one: Node, other: Node) -> bool:
+        pairs = [(a, b) for a, b in equalities(conditions) if a in one.output and b in other.output]
+        return bool(pairs) and (
+            has_few_lookup_keys(one, (a for a, _ in pairs), facts)
+            or has_few_lookup_keys(other, (b for _, b in pairs), facts)
+        )
+
+    changed = [one for one in relations if facts.changed(one)]
+    linked, left = changed[:1], changed[1:]
+    while left:
+        found = next((one for one in left if any(are_linked(one, other) for other in linked)), None)
+        if found is None:
+            return relations
+        linked.append(found)
+        left = [one for one in left if one is not found]
+    return changed
+
+
+@delta_rule.register
+def _union(node: UnionAll, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    found: list[Node] = []
+    for child in node.children:
+        names = dict(zip(node.columns, child.output, strict=True))
+        used = tuple(dict.fromkeys(names[name] for name in wanted))
+        items = (*((name, column(names[name])) for name in wanted), (SIGN, column(SIGN)))
+        found += (Project(rows, items) for rows in signed(child, used, facts, values))
+    return tuple(found)
+
+
+@delta_rule.register
+def _generate(node: Generate, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    used = _below(node.child, columns_of(node.function) | set(wanted))
+    return tuple(_only(replace(node, child=rows), wanted) for rows in signed(node.child, used, facts, values))
+
+
+# What does not pass changes on
+
+
+def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
+    """The old and the new rows of those values that a change can have touched."""
+    whole, names = _showing(node, _confining(node, facts))
+    if not names:
+        raise NoDelta
+    found = touched(whole, names, facts).both()
+    if not found:
+        return ()
+    keys = values.keys(semi_join_reduced(union_of(found, names), whole, facts), names)
+    pairs = tuple((column(name), key) for name, key in zip(names, keys.output, strict=True))
+    return (
+        UnionAll(
+            (
+                _with_sign(restricted(facts.before(whole), pairs, keys), wanted, -1),
+                _with_sign(restricted(whole, pairs, keys), wanted, 1),
+            ),
+            (*wanted, SIGN),
+        ),
+    )
+
+
+def _confining(node: Node, facts: Facts) -> Wanted:
+    """Columns of an operator, or of its input, by whose values a change can be confined."""
+    match node:
+        case Aggregate():
+            return tuple(name for name, _ in node.groups)
+        case Window():
+            return tuple(name for part in node.partition if (name := plain(part)) is not None)
+        case SetOperation():
+            return node.output
+        case Join():
+            side = node.right if node.kind == "right" else node.left
+            return tuple(dict.fromkeys(a for a, _ in equalities(node.conditions) if a in side.output))
+        case Filter() | Project():
+            links = [link for subquery in _linked(node.subqueries, facts) for link in subquery.links]
+            mine = set(node.child.output)
+            return tuple(dict.fromkeys(a for a, b in equalities(links) if a in mine and b not in mine))
+        case Limit():
+            return conservative((), "any row can move another one out of the first rows")
+        case Scan() | UnionAll() | Generate() | Values() | Restrict():
+            return ()  # They pass changes on, or have none, and are not compared.
+
+
+def _showing(node: Node, names: Wanted) -> tuple[Node, Wanted]:
+    """The operator with these columns in its output."""
+    missing = [name for name in names if name not in node.output]
+    if not missing:
+        return node, names
+    if isinstance(node, Project):
+        return replace(node, items=(*node.items, *((name, column(name)) for name in missing))), names
+    return node, tuple(name for name in names if name in node.output)
+
+
+def _linked(subqueries: tuple[Subquery, ...], facts: Facts) -> list[Subquery]:
+    """Subqueries whose value can change for one row and not for another. The rest is guarded as a whole."""
+    return [one for one in subqueries if one.links and facts.changed(one.plan)]
+
+
+def _outer(subqueries: tuple[Subquery, ...]) -> frozenset[str]:
+    return frozenset(
+        name for one in subqueries for name in columns_of(*one.links) if name not in one.plan.output
+    )
+
+
+def _below(node: Node, used: frozenset[str] | set[str]) -> Wanted:
+    return tuple(name for name in node.output if name in used)
+
+
+def _only(node: Node, wanted: Wanted) -> Node:
+    return Project(node, tuple((name, column(name)) for name in (*wanted, SIGN)))
+
+
+def _with_sign(node: Node, wanted: Wanted, sign: int) -> Node:
+    value: exp.Expression = exp.Literal.number(abs(sign))
+    items = tuple((name, column(name)) for name in wanted)
+    return Project(node, (*items, (SIGN, exp.Neg(this=value) if sign < 0 else value)))
+
+
+def _size(node: Node, facts: Facts) -> int:
+    return sum(facts.of(scan).rows for scan in scans(node) if facts.changed(scan))
+
+
+__all__ = ["SIGN", "Inline", "NoDelta", "Signed", "signed"]

@@ -1,0 +1,322 @@
+"""The point in time at which a query runs: one value for a whole run, another than last time.
+
+A call of ``current_date()`` becomes a ``Moment``, which knows the value now and that of the model's last
+refresh. What a condition with a moment lets through changes though no row does: those rows are found by
+asking for the old and for the new value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sqlglot import exp
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.planner.algebra.columns import expressions
+from dbt_arctic.planner.algebra.operators import Node, walk
+from dbt_arctic.planner.reasons import at_line, line_of
+from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.function_types import (
+    OF_DATES,
+    OF_STRINGS,
+    OF_STRINGS_OR_BYTES,
+    OF_TIMES,
+    OF_TRUTH,
+)
+from dbt_arctic.planner.spark.functions import SESSION, TIME, function_name, kind_of
+from dbt_arctic.planner.typing.numeric_types import WHOLES
+
+TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
+"""Texts that Spark takes for a time when it casts them."""
+OF_TODAY = re.compile(r"T\d{1,2}|T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
+"""Texts that Spark takes for a time of today when it makes a TIMESTAMP of them."""
+_COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+_MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+
+DATE = frozenset(["current_date", "curdate"])
+KNOWN = DATE | {"current_timestamp", "now"}
+"""Functions that have a literal for their value."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time of a run.
+
+    :param date: in the session's time zone, as ``2026-11-22``. :param instant: as ``2026-11-22 10:00:00.5Z``.
+    """
+
+    date: str
+    instant: str
+
+    @classmethod
+    def at(cls, moment: datetime, zone: str) -> Clock:
+        """The clock that shows one moment in a time zone.
+
+        :param moment: with its time zone. :param zone: the session's.
+        """
+        instant = moment.astimezone(timezone.utc)
+        return cls(moment.astimezone(zone_of(zone)).date().isoformat(), f"{instant:%Y-%m-%d %H:%M:%S.%f}Z")
+
+    def literal(self, function: str) -> str:
+        return f"DATE '{self.date}'" if function in DATE else f"TIMESTAMP_LTZ '{self.instant}'"
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone as Spark names it: a region, or an offset.
+
+    >>> zone_of("+02:00").utcoffset(None), zone_of("GMT-3").utcoffset(None) == timedelta(hours=-3)
+    (datetime.timedelta(seconds=7200), True)
+
+    :raises ConfigError: it is none.
+    """
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        hours, minutes, seconds = (int(part or 0) for part in offset.groups()[1:])
+        size = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(-size if offset[1] == "-" else size)
+    try:
+        return timezone.utc if name == "Z" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise ConfigError(
+            f"the session's time zone {name} is not known",
+            where="spark.sql.session.timeZone",
+            why="the day of an automatic model's refresh depends on it",
+            fix="name a region or an offset: 'Europe/Berlin', '+02:00'",
+        ) from error
+
+
+class Time(Protocol):
+    """What stands for a function of time."""
+
+    def literal(self, function: str) -> str: ...
+
+
+class AsCalled:
+    """The call itself: for SQL that is kept, and run at other times."""
+
+    def literal(self, function: str) -> str:
+        return f"{function}()"
+
+
+def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonymous | exp.Column, str]]:
+    """Each call of a function of time, with its name in lower case.
+
+    :param columns: of all relations, in lower case: without parentheses, a column comes before a function.
+    """
+    for found in tree.find_all(exp.Anonymous, exp.Column):
+        assert isinstance(found, exp.Anonymous | exp.Column)
+        name = found.name.lower()
+        if name not in TIME:
+            continue
+        if isinstance(found, exp.Anonymous):
+            if not found.expressions:
+                yield found, name
+        elif not found.table and not found.this.args.get("quoted") and name not in columns:
+            yield found, name
+
+
+def may_depend_on_time(tree: exp.Query) -> bool:
+    """Whether a query may have another result at another time, or for somebody else, though it calls none of
+    ``TIME``.
+    """
+    for found in tree.find_all(exp.Literal, exp.Anonymous, exp.Column):
+        name = found.name.lower()
+        if isinstance(found, exp.Literal):
+            may = TIMES.fullmatch(found.name.strip()) is not None or is_of_today(found)
+        elif isinstance(found, exp.Column):
+            may = not found.table and name in SESSION
+        else:
+            # A user's own function may read whatever it likes.
+            may = kind_of(name) in ("session", "unknown") or (
+                name == "unix_timestamp" and not found.expressions
+            )
+        if may:
+            return True
+    return False
+
+
+def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:
+    """The tree with moments for calls.
+
+    :param last: the time of the last refresh; ``None`` where it is not known, or there was none.
+    """
+    made = tree.copy()
+    for call, name in list(calls(made, columns)):
+        if name in KNOWN:
+            before_ = last.literal(name) if last is not None else ""
+            moment = Moment(this=now.literal(name), before=before_, call=f"{name}()")
+            at_line(moment, line_of(call))
+            call.replace(moment)
+    return made
+
+
+_MAKE_MOMENTS = re.compile(r"(try_)?(to_|make_)?timestamp(_ltz|_ntz)?|(timestamp|date)_?add")
+_OF_ONE_TYPE = frozenset(
+    [
+        *("any_value", "array", "coalesce", "first", "greatest", "ifnull", "lag", "last", "lead", "least"),
+        *("map", "max", "min", "nullif", "nvl", "nvl2"),
+    ]
+)
+
+_TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtime"} | {
+    *("ascii", "collect_list", "collect_set", "concat", "contains", "count", "date", "endswith"),
+    *("find_in_set", "get_json_object", "hash", "hour", "instr", "length", "levenshtein", "like", "locate"),
+    *("md5", "minute", "named_struct", "position", "regexp_like", "rlike", "second", "split"),
+    *("startswith", "struct", "to_date", "unhex", "xxhash64"),
+}
+"""Functions that a text stays a text in, or of which the value does not depend on its day."""
+
+
+_NO_MOMENTS = (
+    OF_STRINGS
+    | OF_STRINGS_OR_BYTES
+    | OF_DATES
+    | OF_TRUTH
+    | WHOLES
+    | {
+        *("concat", "count", "count_if", "hash", "split", "unix_timestamp", "xxhash64"),
+    }
+)
+"""Functions whose value is none, and has none inside, whatever they are given."""
+
+
+def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
+    """Whether a text that tells no date is made a TIMESTAMP, or stands beside one where both become one type.
+
+    :param types: of columns, by name; without them, any may be one.
+    """
+    if not (isinstance(literal, exp.Literal) and literal.is_string):
+        return False
+    if OF_TODAY.fullmatch(literal.name.strip()) is None:
+        return False
+    if types is None:
+        return True
+    here: exp.Expr = literal
+    while isinstance(here.parent, exp.Paren):
+        here = here.parent
+    parent = here.parent
+    if isinstance(parent, exp.Cast):
+        return parent.to.this in _MOMENTS
+    name = None if parent is None else function_name(parent)
+    if name is not None and name not in _OF_ONE_TYPE:
+        return name not in _TAKE_TEXTS
+    others: list[exp.Expr] = []
+    beside = isinstance(parent, (*_COMPARED, exp.Add, exp.Sub)) or name in _OF_ONE_TYPE
+    if parent is not None and beside:
+        others = list(parent.iter_expressions())
+    elif isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and here.arg_key == "this":
+        others = [parent.parent.this]
+    elif isinstance(parent, exp.Case) and here.arg_key == "this":
+        others = [branch.this for branch in parent.args["ifs"]]
+    elif isinstance(parent, exp.Tuple):
+        # Of a tuple each is compared with that of its place in another one.
+        whole = parent.find_ancestor(*_COMPARED)
+        others = [] if whole is None else [*whole.find_all(exp.Column)]
+    elif isinstance(parent, exp.If | exp.Case):
+        case = parent.parent if isinstance(parent.parent, exp.Case) else parent
+        branches = case.args["ifs"] if isinstance(case, exp.Case) else [case]
+        others = [branch.args["true"] for branch in branches]
+        others += [one for one in (case.args.get("default"), case.args.get("false")) if one is not None]
+    return any(one is not here and _may_be_moment(one, types) for one in others)
+
+
+def _may_be_moment(value: exp.Expr, types: Mapping[str, str]) -> bool:
+    if isinstance(value, exp.Column):
+        return types.get(value.name, "timestamp").lower().startswith("timestamp")
+    if isinstance(value, exp.Cast):
+        return value.to.this in _MOMENTS
+    name = function_name(value)
+    if (
+        isinstance(value, exp.Case | exp.If | exp.Paren | exp.Window | exp.Add | exp.Sub)
+        or name in _OF_ONE_TYPE
+    ):
+        return any(_may_be_moment(one, types) for one in value.iter_expressions())
+    return _may_hold_moments(value, types)
+
+
+def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
+    """Whether a value may be a moment, or have one inside, which a function takes out."""
+    if isinstance(value, exp.Column):
+        return "timestamp" in types.get(value.name, "timestamp").lower()
+    if isinstance(value, exp.Cast):
+        return "timestamp" in value.to.sql(dialect="spark").lower()
+    name = function_name(value)
+    if name in _NO_MOMENTS or isinstance(value, exp.Predicate | exp.Connector):
+        return False
+    if isinstance(value, exp.Literal):
+        # The schema of a JSON.
+        return "timestamp" in value.name.lower()
+    if isinstance(value, Moment) or name in OF_TIMES or (name and _MAKE_MOMENTS.fullmatch(name)):
+        return True
+    return any(_may_hold_moments(one, types) for one in value.iter_expressions())
+
+
+def moves(*parts: exp.Expression | None) -> bool:
+    """Whether there is a moment whose value has changed."""
+    return any(
+        moment.args["before"] != moment.this
+        for part in parts
+        if part is not None
+        for moment in part.find_all(Moment)
+    )
+
+
+def has_moved(node: Node) -> bool:
+    """Whether a query, over the same rows, may have another result than last time."""
+    for part in walk(node):
+        subqueries = [
+            one for subquery in getattr(part, "subqueries", ()) for one in (*subquery.links, subquery.value)
+        ]
+        if moves(*expressions(part), *subqueries):
+            return True
+    return False
+
+
+def before(part: exp.Expression) -> exp.Expression:
+    """A condition as it was at the last refresh."""
+
+    def earlier(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, Moment):
+            return Moment(this=node.args["before"], before=node.args["before"], call=node.args["call"])
+        return node
+
+    return part.copy().transform(earlier, copy=False) if moves(part) else part
+
+
+_OPPOSITE: dict[type, Callable[..., exp.Expression]] = {
+    exp.GT: exp.LTE,
+    exp.GTE: exp.LT,
+    exp.LT: exp.GTE,
+    exp.LTE: exp.GT,
+}
+
+
+def not_true(parts: tuple[exp.Expression, ...]) -> exp.Expression:
+    """Whether one of these conditions is false or unknown: for comparisons in a form that skips files."""
+    found = [_is_not_true(part) for part in parts]
+    made = found[0]
+    for other in found[1:]:
+        made = exp.Or(this=made, expression=other)
+    return exp.Paren(this=made)
+
+
+def _is_not_true(part: exp.Expression) -> exp.Expression:
+    while isinstance(part, exp.Paren):
+        part = part.this
+    opposite = _OPPOSITE.get(type(part))
+    if opposite is None:
+        known = exp.Anonymous(this="coalesce", expressions=[part.copy(), exp.Boolean(this=False)])
+        return exp.Not(this=known)
+    sides = [part.this, part.expression]
+    made: exp.Expression = opposite(this=sides[0].copy(), expression=sides[1].copy())
+    for side in sides:
+        unknown = exp.Is(this=exp.Paren(this=side.copy()), expression=exp.Null())
+        made = exp.Or(this=made, expression=unknown)
+    return made

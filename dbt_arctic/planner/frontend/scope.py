@@ -1,0 +1,77 @@
+"""Name resolution: the relations of a SELECT, of the queries around it, and common table expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Node, Project
+from dbt_arctic.planner.algebra.query import Built
+from dbt_arctic.planner.algebra.scalars import column
+
+
+@dataclass(frozen=True)
+class Cte:
+    """A common table expression with those that it can see."""
+
+    query: exp.Expression
+    ctes: Mapping[str, Cte]
+    columns: tuple[str, ...]
+
+
+@dataclass
+class Scope:
+    """The relations that a SELECT can name: alias to column name to identifier."""
+
+    relations: dict[str, dict[str, str]] = field(default_factory=dict)
+    outer: Scope | None = None
+    linked: set[str] = field(default_factory=set)
+    """Identifiers of outer queries that were used."""
+
+    def find(self, table: str, name: str) -> str | None:
+        return self.relations.get(table.lower(), {}).get(name.lower())
+
+    def resolve(self, table: str, name: str) -> str | None:
+        """The identifier of a column, which may be of a query around this one."""
+        inside, scope = [], self
+        while (found := scope.find(table, name)) is None:
+            # A column that is called like the relation comes first, and has a field of that name.
+            if scope.outer is None or any(table.lower() in columns for columns in scope.relations.values()):
+                return None
+            inside.append(scope)
+            scope = scope.outer
+        for one in inside:
+            one.linked.add(found)
+        return found
+
+
+LIFTED = "\0lifted"
+"""The alias of columns that an operator of ours has made; no SQL can name it."""
+
+
+def lifted(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(LIFTED, quoted=True))
+
+
+def picked(built: Built) -> Node:
+    """The node with the columns of the query, in order, and no others."""
+    wanted = tuple(identifier for _, identifier in built.names)
+    if built.node.output == wanted:
+        return built.node
+    return Project(built.node, tuple((identifier, column(identifier)) for identifier in wanted))
+
+
+def is_linked(tree: exp.Expression, scope: Scope) -> bool:
+    """Whether a subquery names a relation of the query around it and not of its own."""
+    own = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    own |= {sub.alias.lower() for sub in tree.find_all(exp.Subquery) if sub.alias}
+    own |= {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    own |= {
+        lateral.args["alias"].name.lower()
+        for lateral in tree.find_all(exp.Lateral)
+        if lateral.args.get("alias")
+    }
+    own |= {values.alias.lower() for values in tree.find_all(exp.Values) if values.alias}
+    return any(found.table and found.table.lower() not in own for found in tree.find_all(exp.Column))

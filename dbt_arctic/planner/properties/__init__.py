@@ -1,0 +1,1 @@
+"""What holds for a query's rows: keys, functional dependencies, determinism."""

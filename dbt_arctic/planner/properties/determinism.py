@@ -1,0 +1,214 @@
+"""Whether the data determine a query's result. Where they do not, it cannot equal a full refresh.
+
+A user may accept some of the causes; equality is then up to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+from sqlglot import exp
+
+from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.planner.algebra.columns import all_expressions
+from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Window, walk
+from dbt_arctic.planner.algebra.scalars import plain
+from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, moves
+from dbt_arctic.planner.frontend.string_literals import labels, stays_text
+from dbt_arctic.planner.frontend.unsupported import refused
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.unique_keys import Keys, unique_keys
+from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
+from dbt_arctic.planner.spark.dialect import Moment
+from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
+from dbt_arctic.planner.typing.coercion import types_of_columns
+from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
+
+_CAUSES = {
+    "random": ("random", "{} gives another value in each run", "compute it outside the model"),
+    "session": ("session", "{} depends on who runs the model and where", "pass it as a variable"),
+    "time": ("time", "{} depends on when the model runs", "pass a date as a variable"),
+    "unknown": ("unknown-function", "{} is not a function that Spark brings", "use built-in functions"),
+    "approximate": ("approximate", "{} promises no exact result", "use an exact aggregate"),
+    "ordered": (
+        "order-dependent",
+        "{} depends on the order in which rows come",
+        "use min, max or a row_number over a unique order",
+    ),
+    "float": (
+        "float-sum",
+        "{} computes with floats: the last digits depend on the order of rows",
+        "compute it from sums of decimals, or accept it",
+    ),
+}
+
+_TIES = "{} depends on the order of rows that the ORDER BY leaves equal"
+_UNIQUE = "end the ORDER BY with the key of the rows, or accept it"
+_NO_KEY = (
+    "no key is known of these rows: read a keyed table, groups, or of each kind the row that row_number() "
+    "numbers 1, and order by the key; or accept it"
+)
+
+_PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
+"""Functions of the order that are the same for all rows that are equal in it."""
+
+
+def check_determined(
+    node: Node, types: Mapping[str, str], facts: Facts, accept: frozenset[str] = frozenset()
+) -> None:
+    """Check that the rows that a query reads determine its result.
+
+    :param types: the types of the columns of scans.
+
+    :raises CannotPlan: something in the query is not determined by the rows that it reads.
+    """
+    known: dict[str, Sort] | None = None
+    for error in _causes(node, types, facts):
+        _refuse(error, accept)
+    for part in walk(node):
+        if isinstance(part, Window):
+            keys = unique_keys(part.child, facts)
+            for _, item in part.items:
+                _refuse(ties(item, part, keys), accept)
+        # Also in the value of a subquery.
+        for call in (call for value in all_expressions(part) for call in value.find_all(exp.Expression)):
+            name = function_name(call)
+            if name not in SUMS:
+                continue
+            known = sorts(node, types) if known is None else known
+            _refuse(float_sum(call, str(name), known), accept)
+
+
+def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
+    """Why a query may have another result at another time, or for somebody else, whatever else leaves it
+    open.
+    """
+    codes = ("time", "session", "unknown-function")
+    return next((one.reason for one in _causes(node, types, facts) if one.reason.code in codes), None)
+
+
+def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
+    if error is not None and error.reason.code.replace("-", "_") not in accept:
+        raise error
+
+
+def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[CannotPlan]:
+    """Functions that no data determine, wherever they stand."""
+    items = cache(lambda: labels(node))
+    known = cache(lambda: types_of_columns(node, types))
+    for part in walk(node):
+        if isinstance(part, Limit) and not first_rows_are_known(part, facts):
+            line = first_line(part.limit, part.offset, *part.order)
+            what = "a LIMIT whose ORDER BY leaves rows equal"
+            yield CannotPlan("ties", what, _UNIQUE, line)
+        moved = [one for one in all_expressions(part) if moves(one)]
+        if moved and not (isinstance(part, Filter) and set(map(id, moved)) <= set(map(id, part.conditions))):
+            call = next(moment for moment in moved[0].find_all(Moment))
+            what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
+            yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
+        for expression in all_expressions(part):
+            yield from causes_in(expression, isinstance(part, Window), types, items, known)
+
+
+def causes_in(
+    expression: exp.Expression,
+    ordered_is_fine: bool,
+    types: Mapping[str, str],
+    items: Callable[[], set[int]],
+    known: Callable[[], Mapping[str, str]],
+) -> Iterator[CannotPlan]:
+    """What of one expression no data determine.
+
+    :param ordered_is_fine: it is one of a window, whose order is looked at by itself.
+    :param items: asked for the literals that are only shown, as ``labels`` finds them.
+    :param known: asked for the types of all columns, not of those of scans alone.
+    """
+    for found in expression.walk():
+        name = function_name(found)
+        kind = kind_of(name) if name is not None else "scalar"
+        text = found.name.strip() if isinstance(found, exp.Literal) and found.is_string else ""
+        if TIMES.fullmatch(text) and not stays_text(found, types, items()):
+            what = f"'{found.name}', where it is taken for a time,"
+            yield _of_time(what, found)
+        if OF_TODAY.fullmatch(text) and is_of_today(found, known()):
+            yield _of_time(f"'{found.name}', which is a time of today,", found)
+        if special := _special(found, name):
+            yield special
+        if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
+            continue
+        code, what, fix = _CAUSES[kind]
+        yield CannotPlan(code, what.format(f"{name}()"), fix, first_line(found, expression))
+
+
+def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
+    """What looks like a function of one row, and is none."""
+    arguments = sum(1 for _ in found.iter_expressions())
+    if name == "unix_timestamp" and not arguments:
+        return _of_time("unix_timestamp()", found)
+    if name == "session_window" or (name == "window" and arguments > 2):
+        what = f"{name}() puts a row into windows that other rows decide on, or into several"
+        return refused(what, "number the windows with window functions", found)
+    if name == "window":
+        what = "window() leaves out rows without a time"
+        return refused(what, "use date_trunc()", found)
+    return None
+
+
+def _of_time(what: str, found: exp.Expr) -> CannotPlan:
+    code, text, fix = _CAUSES["time"]
+    return CannotPlan(code, text.format(what), fix, line_of(found))
+
+
+def first_rows_are_known(node: Limit, facts: Facts) -> bool:
+    """Whether the rows that an order leaves equal are equal in all, or there are none."""
+    named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
+    keys = (*unique_keys(node.child, facts), frozenset(node.child.output))
+    return any(key <= named for key in keys)
+
+
+def ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
+    """The order of a window leaves rows equal, and the function tells them apart."""
+    assert isinstance(item, exp.Window)
+    call = item.this
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        call = call.this
+    name = function_name(call) or ""
+    frame = item.args.get("spec")
+    by_row = frame is not None and str(frame.args.get("kind") or "").upper() == "ROWS"
+    if name in _PEERS or not (by_row or kind_of(name) in ("ranking", "ordered")):
+        return None
+    if (
+        frame is not None
+        and by_row
+        and str(frame.args.get("start")) == str(frame.args.get("end")) == "UNBOUNDED"
+        and kind_of(name) not in ("ranking", "ordered")
+    ):
+        return None
+    order = item.args.get("order")
+    ordered = [part.this for part in order.expressions] if order is not None else []
+    named = {plain(part) for part in (*node.partition, *ordered)}
+    if any(key <= named for key in keys):
+        return None
+    return CannotPlan("ties", _TIES.format(f"{name}()"), _UNIQUE if keys else _NO_KEY, line_of(item))
+
+
+def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:
+    argument = next(iter(call.iter_expressions()), None)
+    if argument is None:
+        return None
+    sort = sort_of(argument, known)
+    exact = (
+        ("whole", "decimal", "other")
+        if "avg" in name or name == "mean"
+        else ("whole", "big", "decimal", "other")
+    )
+    if sort in exact:
+        return None
+    if sort == "big":
+        what = f"{name}() of BIGINT computes with floats: the last digits can depend on the order of rows"
+    else:
+        what = (
+            f"{name}() of floats, or of a type that is not known: the last digits depend on the order of rows"
+        )
+    return CannotPlan("float-sum", what, "cast the argument to a decimal, or accept it", line_of(call))

@@ -1,0 +1,138 @@
+"""Functional dependencies: columns that other columns of a row determine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    SubqueryRef,
+    UnionAll,
+    Values,
+    Window,
+)
+from dbt_arctic.planner.algebra.scalars import columns_of, plain
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.spark.functions import function_name, kind_of
+
+
+class Dependency(NamedTuple):
+    """Rows that are equal in ``key`` are equal in ``columns`` (NULLs as values)."""
+
+    key: frozenset[str]
+    columns: frozenset[str]
+
+
+def dependencies(node: Node, facts: Facts) -> list[Dependency]:
+    """What keys of upstreams and groups determine among the columns of ``node``."""
+    match node:
+        case Scan():
+            key = key_of(node, facts)
+            return [] if key is None else [Dependency(key, frozenset(node.output))]
+        case Filter() | Window() | Limit():
+            return dependencies(node.child, facts)
+        case Project():
+            return _shown(dependencies(node.child, facts), dict(node.items))
+        case Aggregate():
+            if node.grouping_sets is not None:
+                return conservative([], "a group of one set has the NULLs of another one")
+            own = Dependency(frozenset(name for name, _ in node.groups), frozenset(node.output))
+            return [own, *_shown(dependencies(node.child, facts), dict(node.groups))]
+        case Join():
+            # Where rows of a side may be missing, a key of NULLs has both what NULLs have and nothing.
+            kept = {"inner": (node.left, node.right), "right": (node.right,), "full": ()}
+            sides = kept.get(node.kind, (node.left,))
+            return [one for side in sides for one in dependencies(side, facts)]
+        case Generate():
+            return conservative([], "those of the child would hold; no rule has needed them yet")
+        case Restrict():
+            return conservative([], "rules make it, after this has been asked")
+        case Values() | UnionAll() | SetOperation():
+            return conservative([], "nothing is known of constants, nor of rows from several parts")
+
+
+def without_dependent(columns: Mapping[str, exp.Expression], known: list[Dependency]) -> frozenset[str]:
+    """Names of ``columns`` that determine all of them: those are left out that others determine."""
+    left = dict(columns)
+    for key, determined in known:
+        if key <= {plain(value) for value in left.values()}:
+            left = {
+                name: one for name, one in left.items() if plain(one) in key or not _is_of(one, determined)
+            }
+    return frozenset(left)
+
+
+def key_of(node: Scan, facts: Facts) -> frozenset[str] | None:
+    """An upstream's key; ``None`` where it has none, or not all of it is read."""
+    if node.state == "signed":
+        return None  # a key may have a row of either state
+    stored = frozenset(facts.of(node).key)
+    named = frozenset(name for name, one in node.columns if one in stored)
+    return named if stored and len(named) == len(stored) else None
+
+
+def numbered(node: Node, name: str) -> frozenset[str] | None:
+    """The columns of which each combination of values is numbered from 1 on by the column ``name``; ``None``
+    where it is no ``row_number()``, or not all of them are there.
+    """
+    match node:
+        case Filter() | Limit():
+            return numbered(node.child, name)
+        case Project():
+            items = dict(node.items)
+            found = numbered(node.child, plain(items[name]) or "") if name in items else None
+            return None if found is None else under(items, found)
+        case Window():
+            item = dict(node.items).get(name)
+            if item is None:
+                return numbered(node.child, name)
+            by = [plain(one) for one in node.partition]
+            if None in by or function_name(item.this) != "row_number":
+                return None
+            return frozenset(one for one in by if one is not None)
+        case Join() | Generate() | Restrict():
+            return conservative(
+                None, "they may repeat or leave out rows; the number is asked for right above"
+            )
+        case Scan() | Values() | Aggregate() | UnionAll() | SetOperation():
+            return None  # Their columns are no numbers that a window has given.
+
+
+def _is_of(value: exp.Expression, columns: frozenset[str]) -> bool:
+    """Whether a value follows from columns and from nothing else."""
+    names = (function_name(one) for one in value.walk())
+    is_scalar = all(name is None or kind_of(name) == "scalar" for name in names)
+    return is_scalar and columns_of(value) <= columns and value.find(SubqueryRef) is None
+
+
+def _shown(known: list[Dependency], items: Mapping[str, exp.Expression]) -> list[Dependency]:
+    found = []
+    for key, columns in known:
+        named = under(items, key)
+        if named is not None:
+            follow = frozenset(name for name, value in items.items() if _is_of(value, columns))
+            found.append(Dependency(named, follow))
+    return found
+
+
+def under(items: Mapping[str, exp.Expression], columns: frozenset[str]) -> frozenset[str] | None:
+    """What columns are called above; ``None`` where one of them is not shown."""
+    names: dict[str, str] = {}
+    for name, value in items.items():
+        below = plain(value)
+        if below is not None:
+            names.setdefault(below, name)
+    return frozenset(names[one] for one in columns) if columns <= names.keys() else None

@@ -1,0 +1,301 @@
+"""Columns of a result that may differ between two runs over the same rows.
+
+Where ``check_determined`` asks whether there is anything, this follows it through the tree to the columns
+that it comes to. Sums of floats are apart: two runs agree on all but their last digits, so that what is
+computed of them is taken to be determined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    Subquery,
+    SubqueryRef,
+    UnionAll,
+    Values,
+    Window,
+)
+from dbt_arctic.planner.algebra.query import Query
+from dbt_arctic.planner.algebra.scalars import columns_of
+from dbt_arctic.planner.frontend.string_literals import labels
+from dbt_arctic.planner.properties.determinism import causes_in, first_rows_are_known, float_sum, ties
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
+from dbt_arctic.planner.reasons import CannotPlan, Reason
+from dbt_arctic.planner.spark.functions import SUMS, function_name
+from dbt_arctic.planner.typing.coercion import types_of_columns
+from dbt_arctic.planner.typing.numeric_types import sorts
+
+FLOAT_SUM = "float-sum"
+
+NOT_DETERMINED = frozenset(
+    {
+        "approximate",
+        FLOAT_SUM,
+        "order-dependent",
+        "random",
+        "session",
+        "ties",
+        "time",
+        "unknown-function",
+    }
+)
+"""The codes of causes for which two runs of a query may differ."""
+
+
+@dataclass(frozen=True)
+class Undetermined:
+    """What two runs of a query over the same rows may have otherwise. The rest is the same in both.
+
+    :param columns: columns with other values, and why. :param digits: those with other last digits only.
+    :param rows: why there may be other rows. All columns are open then.
+    :param counted: whether there are as many of them all the same.
+    """
+
+    columns: Mapping[str, Reason] = field(default_factory=dict)
+    digits: Mapping[str, Reason] = field(default_factory=dict)
+    rows: Reason | None = None
+    counted: bool = True
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why the query is not determined; ``None``: it is."""
+        return self.rows or next(iter((*self.columns.values(), *self.digits.values())), None)
+
+
+def undetermined(query: Query, facts: Facts) -> Undetermined:
+    """Columns are named as the query names them."""
+    found = _Following(query, facts).of(query.node)
+    columns = [(name, found.why[identifier]) for name, identifier in query.columns if identifier in found.why]
+    return Undetermined(
+        {name: reason for name, reason in columns if reason.code != FLOAT_SUM},
+        {name: reason for name, reason in columns if reason.code == FLOAT_SUM},
+        found.rows,
+        found.counted,
+    )
+
+
+@dataclass(frozen=True)
+class _Open:
+    """Of an operator: why its columns, and its rows, are open.
+
+    :param within: for a column that numbers the rows of each group: the columns that a whole group shares.
+    """
+
+    why: Mapping[str, Reason] = field(default_factory=dict)
+    rows: Reason | None = None
+    counted: bool = True
+    within: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+class _Following:
+    def __init__(self, query: Query, facts: Facts) -> None:
+        self._types = query.types
+        self._facts = facts
+        self._labels = cache(lambda: labels(query.node))
+        self._known = cache(lambda: types_of_columns(query.node, query.types))
+        self._sorts = cache(lambda: sorts(query.node, query.types))
+
+    def of(self, node: Node) -> _Open:
+        match node:
+            case Scan() | Values():
+                return _Open()
+            case Project():
+                return self._of_project(node)
+            case Filter():
+                return self._of_filter(node)
+            case Window():
+                return self._of_window(node)
+            case Aggregate():
+                return self._of_aggregate(node)
+            case Generate():
+                child = self.of(node.child)
+                why = self._why(node.function, child.why, node)
+                if _is_open(why):
+                    return _others(node, why)
+                return _Open(child.why, child.rows, child.counted and child.rows is None)
+            case Limit():
+                return self._of_limit(node)
+            case UnionAll():
+                return _of_sides(node, node.children, [self.of(child) for child in node.children])
+            case Join():
+                return self._of_join(node)
+            case SetOperation():
+                return _of_sides(node, (node.left, node.right), [self.of(node.left), self.of(node.right)])
+            case Restrict():
+                sides = [self.of(node.child), self.of(node.keys)]
+                reason = _worst(why for side in sides for why in (side.rows, *side.why.values()))
+                return conservative(_others(node, reason), "rules make it; no query has it")
+
+    def _of_project(self, node: Project) -> _Open:
+        child = self.of(node.child)
+        why = self._each(node.items, child.why, node)
+        within = {}
+        for name, value in node.items:
+            if isinstance(value, exp.Column) and value.name in child.within:
+                shared = child.within[value.name]
+                within[name] = frozenset(
+                    other for other, one in node.items if other not in why and columns_of(one) <= shared
+                )
+        return _Open(_all(node, child.rows) or why, child.rows, child.counted, within)
+
+    def _of_filter(self, node: Filter) -> _Open:
+        child = self.of(node.child)
+        why = {id(part): self._why(part, child.why, node) for part in node.conditions}
+        opened = [part for part in node.conditions if _is_open(why[id(part)])]
+        others = [part for part in node.conditions if part not in opened]
+        if not opened:
+            kept = {
+                number: shared
+                for number, shared in child.within.items()
+                if all(columns_of(part) <= shared for part in others)
+            }
+            return _Open(child.why, child.rows, child.counted and child.rows is None, kept)
+        reason = why[id(opened[0])]
+        # Whichever row of a group is the first: each group has one, with what the whole group shares.
+        named = columns_of(*opened)
+        (number,) = named if len(named) == 1 else ("",)
+        shared = child.within.get(number, frozenset())
+        own = any(self._own(part, node) or part.find(SubqueryRef) for part in opened)
+        if number in child.within and not own and all(columns_of(part) <= shared for part in others):
+            free = {name: _worst((child.why.get(name), reason)) for name in node.output if name not in shared}
+            return _Open({**child.why, **{name: one for name, one in free.items() if one is not None}})
+        return _others(node, reason)
+
+    def _of_window(self, node: Window) -> _Open:
+        child = self.of(node.child)
+        keys = unique_keys(node.child, self._facts)
+        why, within = dict(child.why), {}
+        parts = self._worst_of(node.partition, child.why, node)
+        for name, item in node.items:
+            tied = ties(item, node, keys)
+            own = None if tied is None else tied.reason
+            found = _worst((parts, self._why(item, child.why, node), own))
+            if found is None:
+                continue
+            why[name] = found
+            if function_name(item.this) == "row_number" and not _is_open(parts) and child.rows is None:
+                columns = columns_of(*node.partition)
+                if all(isinstance(part, exp.Column) for part in node.partition):
+                    within[name] = columns
+        return _Open(_all(node, child.rows) or why, child.rows, child.counted, within)
+
+    def _of_aggregate(self, node: Aggregate) -> _Open:
+        child = self.of(node.child)
+        grouped = self._worst_of((value for _, value in node.groups), child.why, node)
+        if node.groups and (child.rows is not None or _is_open(grouped)):
+            return _others(node, child.rows or grouped)
+        why = self._each((*node.groups, *node.aggregates), child.why, node)
+        return _Open(_all(node, child.rows) or why)
+
+    def _of_limit(self, node: Limit) -> _Open:
+        child = self.of(node.child)
+        reason = child.rows or self._worst_of(node.order, child.why, node)
+        if not _is_open(reason) and not first_rows_are_known(node, self._facts):
+            reason = Reason("ties", "a LIMIT whose ORDER BY leaves rows equal")
+        if not _is_open(reason):
+            return _Open(child.why)
+        return _Open(_all(node, reason), reason, child.counted)
+
+    def _of_join(self, node: Join) -> _Open:
+        sides = [self.of(node.left), self.of(node.right)]
+        why = {**sides[0].why, **sides[1].why}
+        reason = _worst((sides[0].rows, sides[1].rows, self._worst_of(node.conditions, why, node)))
+        if _is_open(reason):
+            return _others(node, reason)
+        return _Open({name: one for name, one in why.items() if name in node.output})
+
+    def _each(
+        self, items: Iterable[tuple[str, exp.Expression]], below: Mapping[str, Reason], node: Node
+    ) -> dict[str, Reason]:
+        found = ((name, self._why(value, below, node)) for name, value in items)
+        return {name: why for name, why in found if why is not None}
+
+    def _worst_of(
+        self, values: Iterable[exp.Expression], below: Mapping[str, Reason], node: Node
+    ) -> Reason | None:
+        return _worst(self._why(value, below, node) for value in values)
+
+    def _why(self, expression: exp.Expression, below: Mapping[str, Reason], node: Node) -> Reason | None:
+        """Why the value of an expression is open."""
+        found = [below[name] for name in sorted(columns_of(expression)) if name in below]
+        subqueries = getattr(node, "subqueries", ())
+        for place in expression.find_all(SubqueryRef):
+            found += self._of_subquery(subqueries[place.number], below, node)
+        return _worst((*found, *self._own(expression, node)))
+
+    def _of_subquery(self, subquery: Subquery, below: Mapping[str, Reason], node: Node) -> list[Reason]:
+        plan = self.of(subquery.plan)
+        both = {**below, **plan.why}
+        parts = [*subquery.links, *(() if subquery.value is None else (subquery.value,))]
+        own = [reason for part in parts for reason in self._own(part, node)]
+        found = [both[name] for name in sorted(columns_of(*parts)) if name in both]
+        return [*own, *found, *(() if plan.rows is None else (plan.rows,))]
+
+    def _own(self, expression: exp.Expression, node: Node) -> list[Reason]:
+        """What in an expression itself is determined by no rows."""
+        found = list(causes_in(expression, isinstance(node, Window), self._types, self._labels, self._known))
+        return [one.reason for one in (*found, *self._float_sums(expression)) if _counts(one)]
+
+    def _float_sums(self, expression: exp.Expression) -> Iterator[CannotPlan]:
+        for call in expression.find_all(exp.Expression):
+            name = function_name(call)
+            if name in SUMS:
+                found = float_sum(call, str(name), self._sorts())
+                if found is not None:
+                    yield found
+
+
+def _counts(error: CannotPlan) -> bool:
+    return error.reason.code in NOT_DETERMINED
+
+
+def _worst(reasons: Iterable[Reason | None]) -> Reason | None:
+    """The first that leaves more open than last digits; else the first of those."""
+    given = [reason for reason in reasons if reason is not None]
+    return next((reason for reason in given if _is_open(reason)), given[0] if given else None)
+
+
+def _is_open(reason: Reason | None) -> bool:
+    return reason is not None and reason.code != FLOAT_SUM
+
+
+def _all(node: Node, reason: Reason | None) -> dict[str, Reason]:
+    return {} if reason is None else dict.fromkeys(node.output, reason)
+
+
+def _others(node: Node, reason: Reason | None) -> _Open:
+    """An operator whose rows follow from what is open: any number of others. Last digits open none."""
+    if not _is_open(reason):
+        return _Open()
+    return _Open(_all(node, reason), reason, False)
+
+
+def _of_sides(node: UnionAll | SetOperation, inputs: Sequence[Node], sides: Sequence[_Open]) -> _Open:
+    why: dict[str, Reason] = {}
+    for place, name in enumerate(node.columns):
+        found = _worst(side.why.get(one.output[place]) for one, side in zip(inputs, sides, strict=True))
+        if found is not None:
+            why[name] = found
+    rows = _worst(side.rows for side in sides)
+    if isinstance(node, SetOperation):
+        # Rows are compared as a whole.
+        reason = _worst((rows, *why.values()))
+        return _others(node, reason) if _is_open(reason) else _Open(why)
+    return _Open(_all(node, rows) or why, rows, all(side.counted for side in sides))

@@ -1,0 +1,129 @@
+"""Columns that identify a row of an operator's output, derived from the keys of the upstreams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+    scans,
+    walk,
+)
+from dbt_arctic.planner.algebra.scalars import equalities, plain
+from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.functional_dependencies import (
+    dependencies,
+    key_of,
+    numbered,
+    under,
+    without_dependent,
+)
+
+Keys = frozenset[frozenset[str]]
+
+_NONE: Keys = frozenset()
+_NOTHING: frozenset[str] = frozenset()
+_LEAST: dict[type[exp.Expr], int] = {exp.EQ: 1, exp.LTE: 1, exp.LT: 2}
+"""How a number of rows that begins at 1 is told to be 1."""
+_FEW = 8
+"""More ways to identify a row than these are not followed."""
+
+
+def has_small_groups(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> bool:
+    """Whether each group is as small as the lines of an order: the first column of an upstream's key is among
+    its columns. To compute those anew that a change touches costs little.
+
+    :param keys_of: the keys of upstreams, as stored.
+    """
+    groups = {plain(value) for _, value in node.groups}
+    for part in walk(node.child):
+        if isinstance(part, Project):  # what stands below comes later
+            groups |= {plain(value) for name, value in part.items if name in groups}
+    return any(
+        name in groups and stored in keys_of.get(scan.source, ())[:1]
+        for scan in scans(node.child)
+        for name, stored in scan.columns
+    )
+
+
+def unique_keys(node: Node, facts: Facts) -> Keys:
+    """Sets of columns of which no two rows of ``node`` have the same values (NULLs as values)."""
+    match node:
+        case Scan():
+            key = key_of(node, facts)
+            return _NONE if key is None else frozenset({key})
+        case Filter():
+            firsts = (numbered(node, name) for name in _ones(node.conditions))
+            return unique_keys(node.child, facts) | {one for one in firsts if one is not None}
+        case Window() | Limit():
+            return unique_keys(node.child, facts)
+        case Project():
+            named = (under(dict(node.items), key) for key in unique_keys(node.child, facts))
+            return frozenset(key for key in named if key is not None)
+        case Aggregate():
+            if node.grouping_sets is not None:
+                return _NONE
+            groups = dict(node.groups)
+            return frozenset({frozenset(groups), without_dependent(groups, dependencies(node.child, facts))})
+        case Join():
+            return _of_join(node, facts)
+        case Generate():
+            return conservative(_NONE, "one row of the child becomes several")
+        case Restrict():
+            return conservative(_NONE, "rules make it, after this has been asked")
+        case Values() | UnionAll() | SetOperation():
+            return conservative(_NONE, "nothing is known of constants, nor of rows from several parts")
+
+
+def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:
+    """Columns that are 1, or less."""
+    for condition in conditions:
+        sides = [one.unnest() for one in condition.unnest().iter_expressions()]
+        if isinstance(condition.unnest(), exp.EQ) and isinstance(sides[0], exp.Literal):
+            sides.reverse()
+        least = _LEAST.get(type(condition.unnest()))
+        if least is not None and sides[1] == exp.Literal.number(least) and isinstance(sides[0], exp.Column):
+            yield sides[0].name
+
+
+def _of_join(node: Join, facts: Facts) -> Keys:
+    left = unique_keys(node.left, facts)
+    if node.kind == "semi":
+        return left
+    if node.kind == "full":
+        # A key may hold NULLs, and so does the side that is missing.
+        return _NONE
+    right = unique_keys(node.right, facts)
+    found = {one | other for one, other in product(left, right)}
+    met = [
+        (mine, theirs)
+        for mine, theirs in equalities(node.conditions)
+        if mine in node.left.output and theirs in node.right.output
+    ]
+    of_left, of_right = (frozenset(side) for side in zip(*met, strict=True)) if met else (_NOTHING, _NOTHING)
+    # A row meets one row of the other side at most, where the condition names a key of it.
+    if node.kind in ("inner", "left") and _covered(right, of_right):
+        found |= left
+    if node.kind in ("inner", "right") and _covered(left, of_left):
+        found |= right
+    return frozenset(sorted(found, key=lambda key: (len(key), sorted(key)))[:_FEW])
+
+
+def _covered(keys: Iterable[frozenset[str]], columns: frozenset[str]) -> bool:
+    return any(key <= columns for key in keys)

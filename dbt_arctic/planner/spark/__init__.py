@@ -1,0 +1,1 @@
+"""Spark SQL as text: its dialect, its functions, and what sqlglot reads otherwise."""

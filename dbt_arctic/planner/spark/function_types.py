@@ -1,0 +1,76 @@
+"""The result types of functions, as far as their name determines them."""
+
+from __future__ import annotations
+
+BY_TYPE = frozenset(
+    [
+        *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
+        # What is too large for its type is NULL, loses bits, or is written with as many as the type has.
+        *("try_add", "try_subtract", "try_multiply", "shiftleft", "shiftright", "shiftrightunsigned"),
+        # Which take no more than 32 bits.
+        *("add_months", "date_add", "date_sub"),
+        *("binary", "bit_count", "bit_get", "getbit", "format_string", "printf"),
+    ]
+)
+KEEP_TYPE = frozenset(
+    ["any_value", "coalesce", "first", "greatest", "ifnull", "last", "least", "max", "min", "nvl"]
+)
+"""Functions whose value has the type of their arguments."""
+NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
+"""Functions whose value has fewer bits than an int, or is a decimal where what they are given is one."""
+OF_ELEMENTS = frozenset(["element_at", "get", "try_element_at"])
+"""Functions whose value is an element of what they are given first."""
+OF_OTHER_ROWS = frozenset(["lag", "lead"])
+OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
+OF_STRINGS_OR_BYTES = frozenset(["left", "lpad", "rpad", "substr", "substring"])
+"""Functions whose value is a string where what they are given first is one; of a binary it is a binary."""
+OF_TIMES = frozenset(
+    [
+        *("current_timestamp", "date_trunc", "from_utc_timestamp", "now", "timestamp_micros"),
+        *("timestamp_millis", "timestamp_seconds", "to_timestamp", "to_utc_timestamp"),
+    ]
+)
+OF_TRUTH = frozenset(
+    [
+        *("any", "bool_and", "bool_or", "contains", "endswith", "every", "isnan", "isnotnull", "isnull"),
+        *("some", "startswith"),
+    ]
+)
+OF_DATES = frozenset(
+    [
+        *("add_months", "curdate", "current_date", "date", "date_add", "date_sub", "last_day"),
+        *("make_date", "next_day", "to_date", "trunc"),
+    ]
+)
+"""Functions whose value is a date."""
+OF_STRINGS = frozenset(
+    [
+        *("base64", "bin", "btrim", "char", "chr", "conv", "dayname", "format_number", "format_string"),
+        *("from_unixtime", "hex", "monthname", "printf", "repeat", "soundex", "space"),
+        "concat_ws",
+        "date_format",
+        "get_json_object",
+        "initcap",
+        "lcase",
+        "lower",
+        "ltrim",
+        "md5",
+        "regexp_extract",
+        "regexp_replace",
+        "replace",
+        "right",
+        "rtrim",
+        "sha",
+        "sha1",
+        "sha2",
+        "split_part",
+        "substring_index",
+        "to_json",
+        "translate",
+        "trim",
+        "ucase",
+        "upper",
+        "uuid",
+    ]
+)
+"""Functions whose value is a string."""

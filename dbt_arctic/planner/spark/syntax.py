@@ -1,0 +1,153 @@
+"""Questions about parts of a syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqlglot import exp
+
+from dbt_arctic.planner.reasons import CannotPlan, line_of
+from dbt_arctic.planner.spark.functions import function_name, is_aggregate
+from dbt_arctic.planner.spark.nested_types import is_array, is_map
+
+
+def as_list(value: object) -> list[exp.Expression]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]  # type: ignore[list-item]
+
+
+def is_bare(tree: exp.Subquery) -> bool:
+    """Whether it is nothing but parentheses around a query. An order without a limit means nothing."""
+    return not any(value for name, value in tree.args.items() if name not in ("this", "order"))
+
+
+def is_wrapped_relation(tree: exp.Expression) -> bool:
+    """Whether it is nothing but parentheses around a table or a join, of which the names are seen outside."""
+    if not isinstance(tree, exp.Subquery) or tree.alias:
+        return False
+    return isinstance(tree.this, exp.Table) or is_wrapped_relation(tree.this)
+
+
+_OF_ARRAYS = frozenset(
+    ["array", "filter", "flatten", "map_keys", "map_values", "sequence", "split", "transform"]
+)
+
+
+def names_of_generated(function: exp.Expression, types: Mapping[str, str]) -> list[str]:
+    """The columns that ``explode()`` or ``posexplode()`` makes where they are given no names; none where it
+    cannot be told whether of an array or of a map.
+
+    :param types: of columns.
+    """
+    name, values = function_name(function), next(function.iter_expressions(), None)
+    type_ = types.get(values.name, "") if isinstance(values, exp.Column) else ""
+    if is_array(type_) or (values is not None and function_name(values) in _OF_ARRAYS):
+        return {"explode": ["col"], "posexplode": ["pos", "col"]}.get(name or "", [])
+    if is_map(type_):
+        return {"explode": ["key", "value"], "posexplode": ["pos", "key", "value"]}.get(name or "", [])
+    return []
+
+
+def core(node: exp.Expression) -> exp.Expression:
+    """The function inside FILTER and WITHIN GROUP."""
+    while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    return node
+
+
+def is_aggregate_call(node: exp.Expression) -> bool:
+    return is_aggregate(core(node))
+
+
+def joins_of(tree: exp.Expression) -> list[exp.Join]:
+    """What a relation is joined with, from left to right.
+
+    :raises CannotPlan: after a comma, an outer join keeps rows of what follows the comma only, and sqlglot
+        takes a comma for a CROSS JOIN.
+    """
+    joins: list[exp.Join] = tree.args.get("joins") or []
+    apart = False
+    for join in joins:
+        side = (join.side or "").upper()
+        if apart and side in ("RIGHT", "FULL"):
+            what = f"a {side} JOIN after a comma or a CROSS JOIN"
+            raise CannotPlan("unsupported", what, "put one of the two into a subquery", line_of(join))
+        apart = apart or (join.kind or "").upper() == "CROSS" or not (side or join.args.get("on"))
+    return joins
+
+
+def has_aggregate(tree: exp.Expression) -> bool:
+    """Whether an aggregate of the SELECT's own groups stands in an expression."""
+    if isinstance(tree, exp.Query | exp.Subquery):
+        return False
+    if isinstance(tree, exp.Window):
+        inside = [*core(tree.this).iter_expressions(), *as_list(tree.args.get("partition_by"))]
+        inside += as_list(tree.args.get("order"))
+        return any(has_aggregate(child) for child in inside)
+    if is_aggregate_call(tree):
+        return True
+    return any(has_aggregate(child) for child in tree.iter_expressions())
+
+
+def unaliased(part: exp.Expression) -> exp.Expression:
+    return part.this if isinstance(part, exp.Alias) else part
+
+
+def unwrapped(part: exp.Expression) -> exp.Expression:
+    while isinstance(part, exp.Paren):
+        part = part.this
+    return part
+
+
+def from_of(select: exp.Expression) -> exp.Expression | None:
+    """What stands first after FROM."""
+    found = select.args.get("from_") or select.args.get("from")  # sqlglot's name for it has changed
+    return None if found is None else found.this
+
+
+def dotted(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
+
+
+def alias_columns(tree: exp.Expression) -> Iterable[exp.Identifier]:
+    alias = tree.args.get("alias")
+    return [] if alias is None or not isinstance(alias, exp.TableAlias) else alias.args.get("columns") or []
+
+
+def names_given(select: exp.Select) -> set[str]:
+    """Names that a SELECT gives to something else than a column of that name."""
+    return {
+        item.alias.lower()
+        for item in select.expressions
+        if isinstance(item, exp.Alias)
+        and not (isinstance(item.this, exp.Column) and item.this.name.lower() == item.alias.lower())
+    }
+
+
+def plain_columns(*parts: exp.Expr | None) -> Iterator[exp.Column]:
+    return (one for part in parts if part is not None for one in part.find_all(exp.Column) if not one.table)
+
+
+def cte_of(table: exp.Table) -> exp.CTE | None:
+    """The common table expression that a name means, if it is one. One of these sees those before it only,
+    and itself where it is recursive.
+    """
+    if table.db:
+        return None
+    name = table.name.lower()
+    node: exp.Expr | None = table
+    inside: exp.Expr | None = None
+    while node is not None:
+        with_ = node.args.get("with_") or node.args.get("with")
+        is_recursive = with_ is not None and with_.args.get("recursive")
+        for cte in with_.expressions if with_ is not None else ():
+            if cte is inside and not is_recursive:
+                break
+            if cte.alias.lower() == name:
+                assert isinstance(cte, exp.CTE)
+                return cte
+        if isinstance(node, exp.CTE):
+            inside = node
+        node = node.parent
+    return None

@@ -1,0 +1,1 @@
+"""Types of columns and expressions, as far as a query's text tells."""

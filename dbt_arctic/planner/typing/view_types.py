@@ -1,0 +1,204 @@
+"""The columns of a view keep the types that it was created with, whatever its text gives by now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+)
+from dbt_arctic.planner.algebra.query import Built
+from dbt_arctic.planner.algebra.scalars import column, plain
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.dialect import verbatim
+from dbt_arctic.planner.spark.nested_types import decimal_digits, type_text
+from dbt_arctic.planner.typing.coercion import types_of_columns
+
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_EXACT = {"float": ("double",), "int": ("double",), "smallint": ("double",), "tinyint": ("double",)}
+_WAYS = ("bigint", "boolean", "int", "timestamp")
+"""Types to which a value of any part comes by one way, whatever type the parts have together by now."""
+
+
+def as_stored(
+    text: Built,
+    columns: Sequence[tuple[str, str]],
+    scanned: Mapping[str, str],
+    identifier: Callable[[str], str],
+) -> Built:
+    """What a view's text gives, cast as Spark does where it is not sure to have the view's types.
+
+    :param columns: names and types of the view's. :param scanned: types of the columns of scans.
+    """
+    # Of other expressions the sort is known at most: an INT may have fewer bits, a DECIMAL any digits.
+    known = types_of_columns(text.node, scanned, certain=True)
+    unsure = [
+        None if stored is None or _is_of_type(known.get(found), stored[1]) else stored[1]
+        for (_, found), stored in zip_longest(text.names, columns[: len(text.names)])
+    ]
+    wanted: dict[str, set[str | None]] = {}
+    for (_, found), type_ in zip(text.names, unsure, strict=True):
+        wanted.setdefault(found, set()).add(type_)
+    parts = _InParts(known, identifier)
+    # A column that is shown in two types is cast for each by itself.
+    below = {
+        found: type_
+        for found, (type_, *others) in wanted.items()
+        if type_ is not None and not others and parts.may(text.node, found, type_)
+    }
+    pushed = parts.of(text.node, below) if below else None
+    node, done = (text.node, frozenset[str]()) if pushed is None else (pushed, frozenset(below))
+    names: list[tuple[str, str]] = []
+    items: dict[str, exp.Expression] = {}
+    for (name, found), type_ in zip(text.names, unsure, strict=True):
+        if type_ is None or found in done:
+            made, items[found] = found, column(found)
+        else:
+            made = identifier(name)
+            items[made] = _cast(found, type_)
+        names.append((name, made))
+    if tuple(names) == text.names:
+        return replace(text, node=node)
+    return Built(Project(node, tuple(items.items())), tuple(names))
+
+
+def _is_of_type(known: str | None, stored: str) -> bool:
+    # Of an untyped NULL, nothing else can have become.
+    return stored == "void" or known == type_text(stored)
+
+
+def _keeps(found: str | None, stored: str) -> bool:
+    """Whether all values of a type are values of another one, and different ones stay different.
+
+    >>> _keeps("decimal(10,2)", "decimal(12,2)"), _keeps("int", "decimal(12,2)"), _keeps("int", "bigint")
+    (True, True, True)
+    >>> _keeps("decimal(10,4)", "decimal(12,2)"), _keeps("bigint", "double"), _keeps(None, "int")
+    (False, False, False)
+    """
+    if found is None or _is_of_type(found, stored):
+        return found is not None
+    whole, into = _DIGITS.get(found), decimal_digits(type_text(stored))
+    if whole is not None and stored in _DIGITS:
+        return whole <= _DIGITS[stored]
+    if into is None:
+        return stored in _EXACT.get(found, ())
+    precision, scale = into
+    digits, fraction = decimal_digits(found) or (whole or sys.maxsize, 0)
+    return fraction <= scale and digits - fraction <= precision - scale
+
+
+@dataclass(frozen=True)
+class _InParts:
+    """Casts nested values field by field.
+
+    :param known: types of columns. :param identifier: makes a name that nothing has yet.
+    """
+
+    known: Mapping[str, str]
+    identifier: Callable[[str], str]
+
+    def may(self, node: Node, name: str, type_: str, *, compared: bool = False) -> bool:
+        """Whether casting each part gives what Spark gives, which brings the parts to one type first,
+        compares them where duplicates go, and casts then.
+
+        :param compared: whether rows are compared above.
+        """
+        match node:
+            case Project() | Aggregate():
+                items = dict(node.items) if isinstance(node, Project) else dict(node.groups)
+                below = plain(items[name]) if name in items else None
+                by_row = compared or isinstance(node, Aggregate)
+                return below is not None and self.may(node.child, below, type_, compared=by_row)
+            case UnionAll() | SetOperation():
+                by_row = compared or isinstance(node, SetOperation)
+                place = node.columns.index(name)
+                return all(
+                    _keeps(self.known.get(part.output[place]), type_)
+                    or _is_null(part, part.output[place])
+                    or (not by_row and type_ in _WAYS)
+                    or self.may(part, part.output[place], type_, compared=by_row)
+                    for part in node.parts
+                )
+            case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
+                return conservative(False, "only what brings parts to one type is cast in its parts")
+
+    def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
+        """A set operation that gives columns of these types, each part by itself: what is asked of a column
+        can be asked of each part then. ``None`` if it is none.
+
+        :param types: by names of columns that it gives.
+        """
+        match node:
+            case UnionAll():
+                parts = tuple(self._typed(part, node.columns, types) for part in node.children)
+                return replace(node, children=parts)
+            case SetOperation():
+                left, right = (self._typed(part, node.columns, types) for part in (node.left, node.right))
+                return replace(node, left=left, right=right)
+            case Project():
+                items = node.items
+            case Aggregate():
+                if node.aggregates or node.grouping_sets is not None:
+                    return conservative(None, "an aggregate has a type of its own")
+                items = node.groups
+            case Scan() | Values() | Filter() | Join() | Restrict() | Window() | Generate() | Limit():
+                return conservative(None, "only what brings parts to one type is cast in its parts")
+        wanted: dict[str, set[str]] = {}
+        for name, value in items:
+            wanted.setdefault(plain(value) or "", set()).add(types.get(name, ""))
+        # One that is shown twice would have one type below, and an expression other values.
+        if "" in wanted or any(len(one) > 1 for one in wanted.values()):
+            return None
+        below = {name: type_ for name, (type_,) in wanted.items() if type_}
+        child = self.of(node.child, below)
+        return None if child is None else replace(node, child=child)
+
+    def _typed(self, part: Node, columns: Sequence[str], types: Mapping[str, str]) -> Node:
+        own = {mine: types[name] for name, mine in zip(columns, part.output, strict=True) if name in types}
+        own = {name: type_ for name, type_ in own.items() if not _is_of_type(self.known.get(name), type_)}
+        if not own:
+            return part
+        may = all(self.may(part, name, type_) for name, type_ in own.items())
+        nested = self.of(part, own) if may else None
+        if nested is not None:
+            return nested
+        items = tuple(
+            (self.identifier(name), _cast(name, own[name])) if name in own else (name, column(name))
+            for name in part.output
+        )
+        return Project(part, items)
+
+
+def _is_null(node: Node, name: str) -> bool:
+    return isinstance(node, Project) and isinstance(dict(node.items)[name], exp.Null)
+
+
+def _cast(name: str, type_: str) -> exp.Expression:
+    try:
+        made = sqlglot.parse_one(f"CAST(x AS {type_})", dialect=verbatim())
+    except SqlglotError as error:
+        what = f"a column of a view of the type {type_}"
+        raise CannotPlan("unsupported", what, "cast it to another type in the view", 0) from error
+    assert isinstance(made, exp.Cast)
+    made.set("this", column(name))
+    return made

@@ -1,0 +1,225 @@
+"""UPDATE, DELETE and MERGE on a keyed table: binds a statement to the table and runs it as a computed write.
+
+So it sees one version of the table, is committed as a whole, and is computed again when another writer was
+faster. Subqueries read what is there when the statement runs; where that is the table itself, it is the
+pinned version, or the write is not published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from dbt_arctic.errors import ConfigError, DamagedKeyedTable, SchemaChanged, UnknownRelation
+from dbt_arctic.keyed.assignment import stored_value, unstorable
+from dbt_arctic.keyed.log import PROPERTY_RUN, find_transaction
+from dbt_arctic.keyed.modify import (
+    DELETED,
+    INSERTED,
+    UPDATED,
+    Clause,
+    Modification,
+    count_rows,
+    modify_rows,
+)
+from dbt_arctic.keyed.names import Name, quote
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.config import match_columns
+from dbt_arctic.refresh.parse_dml import ParsedClause, ParsedModification
+from dbt_arctic.store.computed_write import Attempt, Purpose, Written, write_computed
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import find_keyed, load_change, load_keyed
+
+Values = tuple[tuple[tuple[str, ...], str], ...]
+
+
+@dataclass(frozen=True)
+class Modified:
+    """How many rows a statement updated, inserted and deleted. A row that got another key was updated."""
+
+    table: str
+    updated: int
+    inserted: int
+    deleted: int
+
+
+def modify(edge: Context, name: Name, parsed: ParsedModification) -> Modified:
+    """Run a statement in one commit; where no row is affected, there is none.
+
+    :raises ConfigError: a column does not exist, or a part of the statement has no place here.
+    :raises DuplicateKey: rows would meet under one key.
+    :raises ConcurrentRun: others kept committing; nothing was published.
+    """
+    table = _load(edge, name)
+    written = _write(edge, table, bind(edge, table, parsed))
+    counts = _counts(edge, table, written) if written.rows else {}
+    return Modified(name.dotted, *(counts.get(what, 0) for what in (UPDATED, INSERTED, DELETED)))
+
+
+def explain(edge: Context, name: Name, parsed: ParsedModification) -> list[str]:
+    """The statements that ``modify`` would run now, to read or to try; none of them is run."""
+    ran: list[str] = []
+
+    def record(step: str, sql: str, table: KeyedTable | None = None) -> int:
+        ran.append(f"-- {step}\n{sql}")
+        return 1
+
+    table = _load(edge, name)
+    _write(replace(edge, run=record, only_told=True), table, bind(edge, table, parsed))
+    return ran
+
+
+def bind(edge: Context, table: KeyedTable, parsed: ParsedModification) -> Modification:
+    """A statement with its columns found in the table, and every ``*`` written out.
+
+    :raises ConfigError: a column does not exist, is named twice, or is a part of one.
+    """
+    alias = parsed.alias or table.name.identifier
+    produced: Mapping[str, str] = {}
+    if any(clause.values is None for clause in parsed.clauses):
+        prefix = f"{parsed.prefix}\n" if parsed.prefix else ""
+        schema = edge.query_schema(f"{prefix}SELECT *\nFROM {parsed.source}")
+        produced = {
+            column.name.lower(): f"{quote(parsed.source_alias)}.{quote(column.name)}" for column in schema
+        }
+    qualifiers = [(alias,), *(_parts(table.name)[at:] for at in range(3) if parsed.alias is None)]
+    clauses = tuple(
+        Clause(
+            clause.kind,
+            clause.action,
+            clause.condition,
+            _everything(table, clause, produced)
+            if clause.values is None
+            else _values(table, clause.values, qualifiers),
+        )
+        for clause in parsed.clauses
+    )
+    for clause in clauses:
+        missing = [column for column in table.key if column not in clause.values]
+        if clause.action == "insert" and missing:
+            raise ConfigError(
+                f"an insert gives {', '.join(missing)} no value",
+                where=table.name.dotted,
+                why="it is a part of the key",
+                fix="add it to the columns of the insert",
+            )
+    bound = Modification(parsed.prefix, alias, clauses, parsed.source, parsed.source_alias, parsed.on)
+    return replace(bound, clauses=tuple(_as_stored(edge, table, bound, clause) for clause in clauses))
+
+
+def _as_stored(edge: Context, table: KeyedTable, modification: Modification, clause: Clause) -> Clause:
+    """A clause whose values are what the columns store: structs by the names of their fields.
+
+    :raises SchemaChanged: a column would store another value than the statement gives.
+    """
+    if not clause.values:
+        return clause
+    listed = ",\n  ".join(f"({value}) AS {quote(column)}" for column, value in clause.values.items())
+    rows = f"{table.name.sql} AS {quote(modification.alias)}"
+    if modification.source is not None:
+        rows += f"\nCROSS JOIN {modification.source}"
+    prefix = f"{modification.prefix}\n" if modification.prefix else ""
+    given = {one.name: one.type for one in edge.query_schema(f"{prefix}SELECT {listed}\nFROM {rows}")}
+    types = table.types
+    found = unstorable(given.items(), types.items(), fill=False)
+    if found:
+        raise SchemaChanged(
+            "the table cannot store what the statement gives as it is",
+            where=table.name.dotted,
+            why="; ".join(mismatch.describe() for mismatch in found),
+            fix="cast the value to the type of the column",
+        )
+    values = {
+        column: stored_value(f"({value})", given[column], types[column])
+        for column, value in clause.values.items()
+    }
+    return replace(clause, values=values)
+
+
+def _load(edge: Context, name: Name) -> KeyedTable:
+    table = find_keyed(edge.catalog, name)
+    if table is None and edge.catalog.load_table(name.schema, name.identifier) is not None:
+        raise UnknownRelation(
+            f"{name} is a plain table",
+            where=name.dotted,
+            why="it is not stored as base and changes, so Spark changes it itself",
+            fix="run the statement on Spark, for instance as a hook of a model",
+        )
+    return table or load_keyed(edge.catalog, name)
+
+
+def _write(edge: Context, table: KeyedTable, modification: Modification) -> Written:
+    where = table.name.dotted
+    properties = {PROPERTY_RUN: edge.run_id}
+
+    def statement(attempt: Attempt) -> str:
+        return modify_rows(
+            table,
+            modification,
+            attempt.pinned,
+            attempt.txn,
+            properties,
+            attempt.branch,
+            where,
+            attempt.known,
+        )
+
+    joins = modification.source is not None or modification.moves_keys(table)
+    purpose = Purpose("modify", where, "run the statement again", joins=joins)
+    return write_computed(edge, table, purpose, statement, publish_empty=False)
+
+
+def _counts(edge: Context, table: KeyedTable, written: Written) -> dict[int, int]:
+    commit = find_transaction(load_change(edge.catalog, table).history(), written.attempt.txn)
+    if commit is None:
+        raise DamagedKeyedTable(
+            f"the commit {written.attempt.txn} of {table.change} is gone",
+            where=table.name.dotted,
+            why="it was just made, and somebody has rolled the change table back by hand since",
+            fix=f"look at it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
+        )
+    found = edge.query(count_rows(table, commit.snapshot_id, written.attempt.txn))
+    return {int(what): int(count) for what, count in found}
+
+
+def _parts(name: Name) -> tuple[str, ...]:
+    return name.catalog, name.schema, name.identifier
+
+
+def _everything(table: KeyedTable, clause: ParsedClause, produced: Mapping[str, str]) -> dict[str, str]:
+    names = table.visible.column_names
+    missing = [column for column in names if column.lower() not in produced]
+    if missing:
+        raise ConfigError(
+            f"the source does not have {', '.join(missing)}",
+            where=table.name.dotted,
+            why=f"{clause.action.upper()} * takes every column of the table from the source, by name",
+            fix="name the columns instead of *, or select them in the source",
+        )
+    return {column: produced[column.lower()] for column in names}
+
+
+def _values(table: KeyedTable, values: Values, qualifiers: list[tuple[str, ...]]) -> dict[str, str]:
+    known = {tuple(part.lower() for part in qualifier) for qualifier in qualifiers}
+    names = table.visible.column_names
+    found: dict[str, str] = {}
+    for parts, value in values:
+        if parts[:-1] and tuple(part.lower() for part in parts[:-1]) not in known:
+            raise ConfigError(
+                f"{'.'.join(parts)} is not a column of {table.name}",
+                where=table.name.dotted,
+                why="a part of a column cannot be assigned by itself",
+                fix="assign the whole column, for instance with named_struct()",
+            )
+        (column,) = match_columns(parts[-1:], names)
+        if column not in names:
+            raise ConfigError(
+                f"{parts[-1]} is not a column of {table.name}",
+                where=table.name.dotted,
+                why=f"its columns are: {', '.join(names)}",
+                fix="correct the name",
+            )
+        if column in found:
+            raise ConfigError(f"{column} is assigned twice", where=table.name.dotted, fix="assign it once")
+        found[column] = value
+    return found

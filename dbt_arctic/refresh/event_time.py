@@ -1,0 +1,144 @@
+"""The event-time interval of one batch of a microbatch model, as SQL.
+
+Knows nothing of dbt's batches but their two ends, and nothing of tables but a column and its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timezone
+from typing import Any
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.keyed.names import literal, quote
+from dbt_arctic.refresh.config import choose_strategy
+
+_LITERALS: Mapping[str, Callable[[datetime], str]] = {
+    "timestamp": lambda at: f"TIMESTAMP {literal(str(at))}",
+    "timestamp_ntz": lambda at: f"TIMESTAMP_NTZ {literal(str(at.replace(tzinfo=None)))}",
+    "date": lambda at: f"DATE {literal(str(at.date()))}",
+}
+
+
+_UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "+00:00", "UTC+00:00"})
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From ``start`` up to, and without, ``end``; both in UTC."""
+
+    event_time: str
+    start: datetime
+    end: datetime
+
+    @classmethod
+    def of(cls, event_time: str, start: datetime | str, end: datetime | str) -> Interval:
+        return cls(event_time, _utc(start), _utc(end))
+
+    def condition(self, model: str, columns: Sequence[tuple[str, str]]) -> str:
+        """Which rows belong to the interval. Its literals have the column's type, so that Iceberg can
+        compare them with the statistics of partitions and files.
+
+        :param columns: name and Spark type of each column to choose from.
+        :raises ConfigError: there is no such column, or none that holds a time.
+        """
+        types = {name.lower(): (name, type_) for name, type_ in columns}
+        if self.event_time.lower() not in types:
+            raise ConfigError(
+                f"event_time names {self.event_time}, which the model does not produce",
+                where=model,
+                why=f"its columns are: {', '.join(name for name, _ in columns)}",
+                fix="select the column under that name, or correct event_time in the model's config",
+            )
+        name, type_ = types[self.event_time.lower()]
+        if type_ not in _LITERALS:
+            raise ConfigError(
+                f"event_time names {name}, which is of type {type_}",
+                where=model,
+                why="a batch is an interval of time",
+                fix=f"cast it to one of: {', '.join(_LITERALS)}",
+            )
+        if type_ == "date" and any(at.time() != time() for at in (self.start, self.end)):
+            raise ConfigError(
+                f"event_time names {name}, which is a date, and the batch is of hours",
+                where=model,
+                why="of the batches of a day, the last would replace what the others have written",
+                fix="set batch_size to 'day' or longer, or make it a timestamp",
+            )
+        written = _LITERALS[type_]
+        return f"{quote(name)} >= {written(self.start)} AND {quote(name)} < {written(self.end)}"
+
+    def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
+        """Whether the column of the event time has no time zone, so that the session decides its instant."""
+        types = {name.lower(): type_ for name, type_ in columns}
+        return types.get(self.event_time.lower()) in ("date", "timestamp_ntz")
+
+    def restrict(self, sql: str, condition: str) -> str:
+        """A query's rows of the interval only: another batch's rows are that batch's to write."""
+        return f"SELECT *\nFROM (\n{sql}\n)\nWHERE {condition}"
+
+
+def batch_interval(model: Mapping[str, Any]) -> Interval | None:
+    """The interval of the batch that is run, ``None`` for any other strategy than ``microbatch``.
+
+    :raises ConfigError: dbt made no batches.
+    """
+    if choose_strategy(model["name"], model["config"]) != "microbatch":
+        return None
+    batch = model.get("batch")
+    if not batch:
+        raise ConfigError(
+            "a microbatch model was run without a batch",
+            where=model["name"],
+            why="dbt makes batches in dbt run, dbt build and dbt retry only",
+            fix="use one of them",
+        )
+    return Interval.of(model["config"]["event_time"], batch["event_time_start"], batch["event_time_end"])
+
+
+def filtered_upstreams(model: Mapping[str, Any], graph: Mapping[str, Any]) -> list[str]:
+    """What a model reads and dbt filters by the batch: the names of its upstreams with an ``event_time``.
+
+    :param graph: dbt's ``graph``: ``nodes`` and ``sources`` by their unique ids.
+    """
+    known = {**graph.get("nodes", {}), **graph.get("sources", {})}
+    read = [known[one] for one in model["depends_on"]["nodes"] if one in known]
+    return [node["name"] for node in read if (node.get("config") or {}).get("event_time")]
+
+
+def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence[str]) -> None:
+    """Refuse a local event time over filtered upstreams in a session that is not UTC.
+
+    :raises ConfigError: upstreams would be filtered by instants and the model's rows by local times, and
+    rows between the two belong to no batch.
+    """
+    if zone in _UTC_ZONES:
+        return
+    raise ConfigError(
+        f"event_time names {event_time}, a column without a time zone, and the session's is {zone}",
+        where=model,
+        why=f"a batch is an interval in UTC: {', '.join(filtered)} would be filtered by UTC, the model's own "
+        f"rows by the time in {zone}, and rows between the two would be in no batch",
+        fix="make it a TIMESTAMP column, set spark.sql.session.timeZone to UTC, or remove event_time from "
+        "what the model reads",
+    )
+
+
+def refuse_pull(model: Mapping[str, Any]) -> None:
+    """Refuse an incremental pull in a microbatch model.
+
+    :raises ConfigError: a pull consumes a version once, and a microbatch model is run once a batch.
+    """
+    if model["config"].get("incremental_strategy") == "microbatch":
+        raise ConfigError(
+            "incremental_pull() does not go together with the strategy 'microbatch'",
+            where=model["name"],
+            why="each batch reads an interval of event time, and not what has changed since the last commit",
+            fix="use ref(), or another strategy",
+        )
+
+
+def _utc(value: datetime | str) -> datetime:
+    at = datetime.fromisoformat(value.replace("Z", "+00:00")) if isinstance(value, str) else value
+    return at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at.astimezone(timezone.utc)

@@ -1,0 +1,72 @@
+"""When the rows of a table last changed, from its log. No rows are read, and no Spark is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableState
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.keyed.log import PROPERTY_TXN, carried_log
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_CREATED
+from dbt_arctic.refresh.clone import origin
+from dbt_arctic.store.leftovers import txn_ms
+from dbt_arctic.store.state import find_keyed, load_change
+
+_CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes")
+
+
+def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
+    """Milliseconds since the epoch of the last commit that changed rows; ``None`` where none ever did.
+
+    Of a keyed table that is its last upsert, or its build: compaction only moves rows. Of a clone it is
+    that of what it shows.
+
+    :raises UnknownRelation: there is no table of that name.
+    """
+    name = origin(catalog, name)
+    state = catalog.load_table(name.schema, name.identifier)
+    if state is not None:
+        history = state.history()
+        told = next((entry.timestamp_ms for entry in history if _changed_rows(entry)), None)
+        return _before_what_is_left(history) if told is None else told
+    keyed = find_keyed(catalog, name)
+    if keyed is not None:
+        return _of_change_table(load_change(catalog, keyed))
+    if catalog.load_view(name.schema, name.identifier) is not None:
+        raise UnknownRelation(
+            f"{name} is a view, which has no time of its own",
+            where=name.dotted,
+            why="what it shows changes with the tables that it reads",
+            fix="set loaded_at_field or loaded_at_query for this source",
+        )
+    raise UnknownRelation(
+        f"the table {name} does not exist",
+        where=name.dotted,
+        fix="correct the source's name or schema, or create the table",
+    )
+
+
+def _of_change_table(change: TableState) -> int | None:
+    history = change.history()
+    for entry in history:
+        if PROPERTY_TXN in entry.summary and _changed_rows(entry):
+            return entry.timestamp_ms
+    carried = next((txn for _, txn in carried_log(history) if txn), None)
+    if carried is not None:
+        return txn_ms(carried)
+    left = _before_what_is_left(history)
+    if left is not None:
+        return left
+    created = change.properties.get(PROPERTY_CREATED)
+    return None if created is None else int(created)
+
+
+def _before_what_is_left(history: Sequence[Snapshot]) -> int | None:
+    """What changed the rows was expired: it was no later than the oldest snapshot that is left."""
+    return history[-1].timestamp_ms if history and history[-1].parent_id is not None else None
+
+
+def _changed_rows(entry: Snapshot) -> bool:
+    """Not a rewrite of files, and not a commit without rows."""
+    return entry.operation != "replace" and any(int(entry.summary.get(key, "0")) for key in _CHANGES)

@@ -1,0 +1,69 @@
+"""Which columns an upsert changes in existing rows, by dbt's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dbt_arctic.errors import ConfigError, SchemaChanged
+from dbt_arctic.keyed.table import Column, KeyedTable
+from dbt_arctic.keyed.write import Batch
+from dbt_arctic.refresh.config import KeyedConfig, match_columns
+
+
+def updated_columns(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tuple[str, ...]:
+    """The columns of the table that change: those named, or all but those excluded.
+
+    The column of ``sequence_by`` always does, since a row is as new as its values.
+
+    :raises ConfigError: a name that is no column, or a column that the model does not produce.
+    """
+    setting = "merge_update_columns" if config.merge_update_columns else "merge_exclude_columns"
+    named = match_columns(getattr(config, setting), table.column_names)
+    unknown = [name for name in named if name not in table.column_names]
+    if unknown:
+        raise ConfigError(
+            f"{setting} names {unknown[0]}, which is no column of {table.name}",
+            where=config.model,
+            why=f"its columns are: {', '.join(table.column_names)}",
+            fix=f"correct {setting}",
+        )
+    if setting == "merge_exclude_columns":
+        named = tuple(name for name in table.column_names if name not in named)
+    always = [*table.key, *([table.sequence_by] if table.sequence_by else [])]
+    updated = tuple(name for name in table.column_names if name in {*named, *always})
+    _require_produced(config, setting, updated, batch.model_columns)
+    return updated
+
+
+def with_kept_columns(
+    config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]
+) -> tuple[Column, ...]:
+    """What a model produces, and what it leaves as it is in the table.
+
+    :raises SchemaChanged: a column that the model lacks would have to be dropped.
+    """
+    names = {column.name.lower() for column in produced}
+    kept = tuple(column for column in table.columns if column.name.lower() not in names)
+    if kept and config.on_schema_change == "sync_all_columns":
+        raise SchemaChanged(
+            f"the model does not produce {', '.join(column.name for column in kept)}",
+            where=config.model,
+            why="on_schema_change is 'sync_all_columns', which drops a column that the model lacks, and "
+            "merge_update_columns or merge_exclude_columns, by which the model may lack it",
+            fix="set on_schema_change to 'append_new_columns', or produce the column",
+        )
+    return (*produced, *kept)
+
+
+def _require_produced(
+    config: KeyedConfig, setting: str, updated: Sequence[str], produced: Sequence[str]
+) -> None:
+    names = {name.lower() for name in produced}
+    missing = [name for name in updated if name.lower() not in names]
+    if missing:
+        raise ConfigError(
+            f"the model does not produce {', '.join(missing)}",
+            where=config.model,
+            why=f"by {setting}, rows that are there change in it; its columns are: {', '.join(produced)}",
+            fix="select the column, or name in merge_update_columns what the model produces",
+        )

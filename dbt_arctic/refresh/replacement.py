@@ -1,0 +1,53 @@
+"""Which relation stands under a name, also after a run was cut off while a table and a view changed places.
+
+Both share one name space, so such a swap takes two renames. Between them the name is free, and what
+stood there, or is to stand there, has a name that this module recognises.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dbt_arctic.catalog.api import CatalogReader, RelationEntry
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.refresh.clone import is_clone
+from dbt_arctic.store.state import keyed_from_view
+
+Kind = Literal["table", "view", "keyed", "clone"]
+
+
+def kind_of(catalog: CatalogReader, name: Name) -> Kind | None:
+    """What is stored under a name now.
+
+    :raises NewerProtocol: a newer dbt-arctic wrote it.
+    """
+    if catalog.load_table(name.schema, name.identifier) is not None:
+        return "table"
+    view = catalog.load_view(name.schema, name.identifier)
+    if view is None:
+        return None
+    if keyed_from_view(name, view) is not None:
+        return "keyed"
+    return "clone" if is_clone(view.properties) else "view"
+
+
+def set_aside(catalog: CatalogReader, name: Name) -> list[RelationEntry]:
+    """What an interrupted swap left, in the order in which a recovery tries it."""
+    prefix = f"{name.identifier}__arctic_"
+    left = [
+        entry
+        for entry in catalog.list_relations(name.schema)
+        if entry.name.startswith((prefix + "old_", prefix + "new_"))
+    ]
+    return sorted(left, key=lambda entry: entry.name)
+
+
+def standing(catalog: CatalogReader, name: Name) -> Name:
+    """Where a name's rows are: under the name, or where an interrupted swap left them.
+
+    A model is compiled before its run puts such a name back, so what depends on what is there asks here.
+    """
+    if kind_of(catalog, name) is None:
+        for entry in set_aside(catalog, name):
+            return name.sibling(entry.name)
+    return name

@@ -1,0 +1,82 @@
+"""Applies changes of a model's ``tblproperties`` to an existing table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dbt_arctic.keyed.names import Name, literal
+from dbt_arctic.store.context import Context
+
+PROPERTY_GIVEN = "arctic.given-properties"
+"""JSON list of the names that a model's ``tblproperties`` have set: what is removed there is unset here."""
+
+_NOT_STORED = frozenset({"format-version"})
+"""Not kept as a property by Iceberg."""
+
+
+TABLE_DEFAULTS = {
+    "format-version": "3",
+    # Updates write deletion vectors instead of rewriting the files that they touch.
+    "write.delete.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+}
+"""Of plain tables."""
+
+
+@dataclass(frozen=True)
+class PropertyChanges:
+    """What is to be changed on a table.
+
+    :param changed: name to new value.
+    :param removed: names to unset.
+    """
+
+    changed: Mapping[str, str]
+    removed: tuple[str, ...]
+
+
+def given(names: Iterable[str]) -> dict[str, str]:
+    """What a table keeps of the names that its model sets; nothing where it sets none."""
+    listed = sorted(names)
+    return {PROPERTY_GIVEN: json.dumps(listed)} if listed else {}
+
+
+def property_changes(
+    stored: Mapping[str, str], wanted: Mapping[str, str], defaults: Mapping[str, str]
+) -> PropertyChanges:
+    """How a table's properties differ from those of its model.
+
+    :param defaults: ours, which a property gets again that the model no longer sets.
+    """
+    before = json.loads(stored.get(PROPERTY_GIVEN, "[]"))
+    gone = [name for name in before if name not in wanted]
+    target = {**{name: defaults[name] for name in gone if name in defaults}, **wanted}
+    changed = {
+        name: value for name, value in target.items() if name not in _NOT_STORED and stored.get(name) != value
+    }
+    removed = [name for name in gone if name not in defaults and name in stored]
+    if set(before) != set(wanted):
+        if wanted:
+            changed |= given(wanted)
+        else:
+            removed.append(PROPERTY_GIVEN)
+    return PropertyChanges(changed, tuple(removed))
+
+
+def apply_properties(
+    edge: Context, name: Name, wanted: Mapping[str, str], defaults: Mapping[str, str]
+) -> None:
+    """Give a table the properties of its model. Most runs read metadata and run no statement."""
+    state = edge.catalog.load_table(name.schema, name.identifier)
+    if state is None:
+        return
+    changes = property_changes(state.properties, wanted, defaults)
+    if changes.changed:
+        listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changes.changed.items())
+        edge.run("set_properties", f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({listed})")
+    if changes.removed:
+        listed = ", ".join(map(literal, changes.removed))
+        edge.run("unset_properties", f"ALTER TABLE {name.sql} UNSET TBLPROPERTIES ({listed})")

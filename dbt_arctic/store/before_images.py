@@ -1,0 +1,35 @@
+"""The number of before-images in commits, from manifests. No Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, SnapshotLike
+from dbt_arctic.keyed.table import OFFSET, TXN, KeyedTable
+
+
+def count_images(
+    catalog: CatalogReader, table: KeyedTable, commits: Iterable[SnapshotLike], snapshot_id: int
+) -> int | None:
+    """Of the rows that some commits added, as far as their files are still there at a snapshot.
+
+    Images have NULL for a place among the changes, and files tell how many NULLs they have. ``None`` where
+    one does not, where it has rows of other commits, too, or where it takes Spark to ask.
+    """
+    wanted = {int(commit.summary[PROPERTY_TXN]) for commit in commits if commit.summary.get(PROPERTY_IMAGES)}
+    if not wanted:
+        return 0
+    if catalog.needs_spark:
+        return None
+    side = table.change
+    dated = catalog.data_files(side.schema, side.identifier, snapshot_id, TXN)
+    for file in dated:
+        if file.lower is None or file.upper is None:
+            return None
+        if file.lower < file.upper and any(file.lower <= txn <= file.upper for txn in wanted):
+            return None
+    paths = {file.path for file in dated if file.lower == file.upper and file.lower in wanted}
+    places = catalog.data_files(side.schema, side.identifier, snapshot_id, OFFSET)
+    counts = [file.nulls for file in places if file.path in paths]
+    return None if None in counts else sum(count for count in counts if count is not None)

@@ -1,0 +1,107 @@
+"""Branches as staging areas: created from a pinned main, published by fast-forward, dropped afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from dbt_arctic.catalog.api import CatalogColumn, TableState
+from dbt_arctic.errors import ArcticError, CommitConflict, CommitStateUnknown, StatementError
+from dbt_arctic.keyed import write
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.leftovers import branch_name, is_abandoned_branch
+
+__all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"]
+
+_GONE = -1
+ATTEMPTS = 5
+"""How often a write on a branch starts again when other commits get in between."""
+
+
+@contextmanager
+def staged(
+    edge: Context, target: Name, snapshot_id: int | None, branch: str, table: KeyedTable | None = None
+) -> Iterator[None]:
+    """A branch of ``target`` at a snapshot, dropped at the end, published or not."""
+    edge.run("create_branch", write.create_branch(target, branch, snapshot_id), table)
+    try:
+        yield
+    finally:
+        # What a user has to see is the failure before, or that there was none: a write that was published
+        # did not fail. A branch that stays is dropped by a later run.
+        with suppress(ArcticError):
+            edge.run("drop_branch", write.drop_branch(target, branch), table)
+
+
+def drop_stale_branches(edge: Context, target: Name, state: TableState, table: KeyedTable | None) -> None:
+    """Drop what a crashed run left; a young branch may belong to a run that is still at work."""
+    for branch in state.branches:
+        if is_abandoned_branch(branch, edge.now_ms()):
+            edge.run("drop_branch", write.drop_branch(target, branch), table)
+
+
+def publish(
+    edge: Context,
+    target: Name,
+    branch: str,
+    table: KeyedTable | None,
+    since: int | None,
+    columns: Sequence[CatalogColumn] = (),
+) -> bool:
+    """Fast-forward main to a branch; ``False`` when main moved since the branch was made.
+
+    :param since: the snapshot at which it was made.
+    :param columns: those with which its rows were written, where it matters that they are still the same.
+    """
+    state = edge.catalog.load_table(target.schema, target.identifier)
+    is_as_made = state is not None and _begins_at(state, branch) == since and _has(state, columns)
+    if not (is_as_made or edge.only_told):
+        return False
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            edge.run("fast_forward", write.fast_forward(target, branch), table)
+        except StatementError as error:
+            if "fast-forward" not in str(error):
+                raise
+            # Sent again after an answer that was lost, it finds what it has done itself below what came then.
+            return _landed(edge, target, branch)
+        except CommitStateUnknown:
+            if not _landed(edge, target, branch):
+                raise
+        except CommitConflict:
+            # Any other commit to the table gets in the way, to a branch too: main may not have moved.
+            if not left:
+                raise
+            continue
+        return True
+    return False
+
+
+def _begins_at(state: TableState, branch: str) -> int | None:
+    """The snapshot of main that a branch goes on from.
+
+    A branch that was dropped under a statement is made again by that statement's commit, and then from where
+    main is: its rows were computed without what main has got meanwhile, and a fast-forward would not tell.
+    """
+    main = {one.snapshot_id for one in state.history()}
+    at = state.branches.get(branch)
+    if at is None:
+        return _GONE
+    return next((one.snapshot_id for one in state.history(at) if one.snapshot_id in main), None)
+
+
+def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
+    """A column that was dropped and added again has none of the values that were written before."""
+    numbers = {column.name: column.field_id for column in state.columns}
+    return all(numbers.get(column.name, _GONE) == column.field_id for column in columns)
+
+
+def _landed(edge: Context, target: Name, branch: str) -> bool:
+    """Whether main holds a branch's head, by now maybe below commits of others."""
+    state = edge.catalog.load_table(target.schema, target.identifier)
+    at = None if state is None else state.branches.get(branch)
+    if state is None or at is None:
+        return False
+    return at == state.current_snapshot_id or any(one.snapshot_id == at for one in state.history())

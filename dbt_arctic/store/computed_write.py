@@ -1,0 +1,237 @@
+"""Writes that depend on rows or versions that were read: published only if the change table has not moved.
+
+Pin, write what was computed from the pinned state to a branch, fast-forward; else compute again. This is the
+only place that does so for keyed tables. It knows nothing of what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from dbt_arctic.catalog.api import TableState
+from dbt_arctic.errors import ConcurrentRun, DamagedKeyedTable
+from dbt_arctic.keyed.columns_at import ColumnsAt
+from dbt_arctic.keyed.in_place import reset_one_side, set_one_side
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.version import Version
+from dbt_arctic.store.branches import ATTEMPTS, branch_name, drop_stale_branches, publish, staged
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.lease import find_build, refuse_beside_build
+from dbt_arctic.store.row_counts import rows_written
+from dbt_arctic.store.side_columns import changing_columns, takes_rows
+from dbt_arctic.store.state import (
+    columns_of,
+    consistent_pair,
+    head,
+    load_change,
+    load_keyed,
+    reads_alike,
+    version_of,
+)
+from dbt_arctic.store.writer_lock import turn
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a computed write is for, as steps and errors name it.
+
+    :param step: the name of the statement that writes.
+    :param where: the model or table that errors name.
+    :param again: what a person does once others were faster, for instance ``run the model again``.
+    :param pulls: whether it consumes upstream versions. A full refresh consumes them itself; any other
+        computed write would be lost beside one, so the two exclude each other.
+    :param joins: whether the statement joins other rows with the table's, which is to stay where it is.
+    """
+
+    step: str
+    where: str
+    again: str
+    joins: bool = False
+    pulls: bool = False
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What one attempt is computed from, and where it is written.
+
+    :param version: the pinned state; its base is only pinned where the write reads rows.
+    :param known: the columns of these snapshots.
+    :param previous: the attempt before, which was overtaken; its branch is still there.
+    """
+
+    change: TableState
+    version: Version | None
+    known: ColumnsAt
+    txn: int
+    branch: str
+    previous: Attempt | None = None
+
+    @property
+    def pinned(self) -> Version:
+        assert self.version is not None, "a write that reads rows says so"
+        return self.version
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a computed write has committed.
+
+    :param rows: rows written; -1 where nobody tells.
+    """
+
+    rows: int
+    sql: str
+    attempt: Attempt
+
+
+def write_computed(
+    edge: Context,
+    table: KeyedTable,
+    purpose: Purpose,
+    statement: Callable[[Attempt], str],
+    *,
+    check: Callable[[TableState], None] | None = None,
+    reads_rows: bool = True,
+    publish_empty: bool = True,
+) -> Written:
+    """Publish one commit that was computed from the state right before it. Parameters as of ``write_unless``.
+
+    :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
+    """
+    written = write_unless(
+        edge, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
+    )
+    assert written is not None
+    return written
+
+
+def write_unless(
+    edge: Context,
+    table: KeyedTable,
+    purpose: Purpose,
+    statement: Callable[[Attempt], str],
+    *,
+    check: Callable[[TableState], None] | None = None,
+    pointless: Callable[[TableState], bool] = lambda change: False,
+    reads_rows: bool = True,
+    publish_empty: bool = True,
+) -> Written | None:
+    """``write_computed``, or ``None`` and nothing is published where the write has become pointless.
+
+    :param statement: the SQL of one attempt. It writes to the attempt's branch, with the attempt's ``txn``.
+    :param check: looks at the pinned change table, and raises where this write must not be.
+    :param pointless: looks at it, too, and ends the write where something else has to be written.
+    :param reads_rows: whether ``statement`` needs a pinned version, or only that nobody committed meanwhile.
+    :param publish_empty: whether a commit without rows says something too: what was consumed.
+    :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
+    """
+    previous: Attempt | None = None
+    if not purpose.pulls:
+        refuse_beside_build(edge, table, f"{purpose.step} has to wait", purpose.where)
+    with ExitStack() as kept:
+        for count in range(ATTEMPTS):
+            if count:
+                # Writers of one process take turns, so that they do not overtake each other for ever.
+                kept.enter_context(turn(table.change))
+            attempt = _pin(edge, table, reads_rows, previous)
+            # After the pins: a column that was added before them is told by the view by then.
+            _require_generation(edge, table, purpose, same_columns=reads_rows)
+            if not takes_rows(attempt.change.columns, table):
+                raise changing_columns(table.name, purpose.where, purpose.again)
+            if check is not None:
+                check(attempt.change)
+            if pointless(attempt.change):
+                return None
+            drop_stale_branches(edge, table.change, attempt.change, table)
+            kept.enter_context(staged(edge, table.change, head(attempt.change), attempt.branch, table))
+            sql = statement(attempt)
+            told = _run(edge, table, purpose, sql)
+            rows = rows_written(edge, told, table.change, txn=attempt.txn, branch=attempt.branch)
+            if rows == 0 and not publish_empty:
+                return Written(rows, sql, attempt)
+            with turn(table.change):
+                pinned = attempt.change
+                published = publish(edge, table.change, attempt.branch, table, head(pinned), pinned.columns)
+            if published:
+                # A build that ends between the two looks is seen by the second.
+                if not purpose.pulls:
+                    _require_no_switch(edge, table, purpose)
+                _require_generation(edge, table, purpose)
+                return Written(rows, sql, attempt)
+            previous = attempt
+    raise ConcurrentRun(
+        f"other commits to {table.name} got in between {ATTEMPTS} times",
+        where=purpose.where,
+        fix=f"{purpose.again} when fewer writers are at work; nothing was changed",
+    )
+
+
+def _run(edge: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int:
+    if not purpose.joins:
+        return edge.run(purpose.step, sql, table)
+    try:
+        edge.run("set_in_place", set_one_side(), table)
+        return edge.run(purpose.step, sql, table)
+    finally:
+        edge.run("reset_in_place", reset_one_side(), table)
+
+
+def branch_head(edge: Context, table: KeyedTable, branch: str) -> int:
+    """The snapshot with the rows of a branch of the change table that is not published, or not yet."""
+    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    snapshot = None if state is None else state.branches.get(branch)
+    if snapshot is None:
+        raise DamagedKeyedTable(
+            f"the branch {branch} of {table.change} is gone",
+            where=table.name.dotted,
+            why="it was dropped while rows were being written to it",
+            fix="write them again; nothing was published",
+        )
+    return snapshot
+
+
+def _pin(edge: Context, table: KeyedTable, reads_rows: bool, previous: Attempt | None) -> Attempt:
+    txn = edge.new_txn()
+    branch = branch_name(txn)
+    if not reads_rows:
+        return Attempt(load_change(edge.catalog, table), None, {}, txn, branch, previous)
+    base, change = consistent_pair(edge.catalog, table)
+    version = version_of(table, base, change)
+    known = columns_of(edge.catalog, table, version)
+    return Attempt(change, version, known, txn, branch, previous)
+
+
+def _require_no_switch(edge: Context, table: KeyedTable, purpose: Purpose) -> None:
+    """A build that is about to be shown may have looked for the last time before this write landed."""
+    build = find_build(edge, table.name, table)
+    if build is not None and build.finished:
+        raise ConcurrentRun(
+            f"{table.name} is being replaced by a full refresh at this very moment",
+            where=purpose.where,
+            why=f"{build.lease.told} shows generation {build.number}, which may lack what was written here; "
+            "or it fails over it, and this is in the table",
+            fix=f"when that run has ended, look at dbt-arctic history {table.name.identifier}; "
+            f"{purpose.again} if this commit is not there",
+        )
+
+
+def _require_generation(
+    edge: Context, table: KeyedTable, purpose: Purpose, *, same_columns: bool = False
+) -> None:
+    shown = load_keyed(edge.catalog, table.name)
+    if shown.generation == table.generation and same_columns and not reads_alike(shown, table):
+        raise ConcurrentRun(
+            f"{table.name} got other columns meanwhile",
+            where=purpose.where,
+            why="rows computed without them would lose what another run has just written to them",
+            fix=f"{purpose.again}; nothing was changed",
+        )
+    if shown.generation != table.generation:
+        raise ConcurrentRun(
+            f"{table.name} got another generation meanwhile",
+            where=purpose.where,
+            why="a full refresh or an undo of one replaced it; its rows and consumed versions are shown now",
+            fix=f"{purpose.again} if it is still wanted",
+        )

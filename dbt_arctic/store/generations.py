@@ -1,0 +1,71 @@
+"""Loads a generation of a keyed table from its side tables, without the view."""
+
+from __future__ import annotations
+
+from dbt_arctic.catalog.api import CatalogReader, TableState
+from dbt_arctic.errors import VersionUnavailable
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import (
+    PROPERTY_ID,
+    PROPERTY_OF,
+    SYSTEM_COLUMNS,
+    KeyedTable,
+    from_sides,
+    side_generation,
+    side_name,
+)
+from dbt_arctic.store.state import to_columns
+
+
+def generation_numbers(catalog: CatalogReader, made_as: Name) -> list[int]:
+    """The generations of which there is a side table, newest first."""
+    numbers = {
+        number
+        for entry in catalog.list_names(made_as.schema)
+        if entry.kind == "table" and (number := side_generation(made_as, entry.name)) is not None
+    }
+    return sorted(numbers, reverse=True)
+
+
+def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) -> KeyedTable:
+    """A generation as its own side tables describe it.
+
+    :param root: what the side tables are named after.
+    :raises VersionUnavailable: it is not there, or not whole.
+    """
+    made_as = name.sibling(root)
+    sides = [_side(catalog, made_as, role, number, name) for role in ("base", "change")]
+    base, change = sides
+    stored = {column.name for column in change.columns} - set(SYSTEM_COLUMNS)
+    # A schema change that was cut off may have reached one of the two only.
+    columns = tuple(column for column in base.columns if column.name in stored)
+    return from_sides(
+        name,
+        root,
+        number,
+        (base.properties[PROPERTY_ID], change.properties[PROPERTY_ID]),
+        base.properties,
+        to_columns(columns),
+        tuple(column.name for column in columns if not column.nullable),
+    )
+
+
+def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: Name) -> TableState:
+    side = side_name(made_as, role, number)
+    state = catalog.load_table(side.schema, side.identifier)
+    if state is None:
+        raise gone(name, number, f"{side} does not exist; a full refresh keeps one generation before it")
+    if state.properties.get(PROPERTY_OF) != made_as.dotted or PROPERTY_ID not in state.properties:
+        raise gone(name, number, f"{side} was not made by dbt-arctic")
+    if state.current_snapshot_id is None:
+        raise gone(name, number, f"{side} has no commit: the build was cut off")
+    return state
+
+
+def gone(name: Name, number: int, why: str) -> VersionUnavailable:
+    return VersionUnavailable(
+        f"generation {number} of {name} cannot be read",
+        where=name.dotted,
+        why=why,
+        fix=f"choose a version that `dbt-arctic history {name.identifier}` lists",
+    )

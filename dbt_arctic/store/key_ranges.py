@@ -1,0 +1,88 @@
+"""The range of keys in changed rows, from the column bounds of change files. No Spark job.
+
+As literals in a statement they let Spark skip the files and row groups of a sorted table that hold no
+changed key. Recent keys, which most changes have, lie close together.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from dbt_arctic.catalog.api import CatalogReader
+from dbt_arctic.keyed.log import LogRange
+from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.table import TXN, KeyedTable
+
+Range = tuple[str, str]
+"""Least and greatest value, as SQL literals: of whole numbers, or of days."""
+
+Ranges = dict[str, Range]
+"""Of columns."""
+
+_EPOCH = dt.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = ((end - _EPOCH).days for end in (dt.date.min, dt.date.max))
+
+
+def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> Ranges:
+    """The ranges of those key columns of which every file of the range tells its bounds."""
+    wanted = [name for name in table.key if table.types[name] in ("int", "bigint", "date")]
+    found: dict[str, list[int]] = {name: [] for name in wanted}
+    transactions = set(log.transactions)
+    change = table.change
+    for snapshot in log.readable_at if wanted else ():
+        dated = catalog.data_files(change.schema, change.identifier, snapshot, TXN)
+        paths = {
+            file.path
+            for file in dated
+            if file.lower is None or file.lower != file.upper or file.lower in transactions
+        }
+        for name in list(found):
+            for file in catalog.data_files(change.schema, change.identifier, snapshot, name):
+                if file.path not in paths or name not in found:
+                    continue
+                if file.lower is None or file.upper is None:
+                    del found[name]
+                else:
+                    found[name] += (file.lower, file.upper)
+    return {
+        name: (_literal(min(bounds), table.types[name]), _literal(max(bounds), table.types[name]))
+        for name, bounds in found.items()
+        if bounds and not _is_beyond_dates(bounds, table.types[name])
+    }
+
+
+def between(ranges: Ranges, alias: str) -> str:
+    """A condition on the columns of ``alias``; empty where nothing is known."""
+    parts = (f"{alias}.{quote(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items())
+    return " AND ".join(parts)
+
+
+def hull(ranges: Sequence[Range | None]) -> Range | None:
+    """The range of all together; ``None`` where one of them is not known.
+
+    >>> hull([("5", "9"), ("10", "12")])
+    ('5', '12')
+    >>> hull([("DATE '2024-01-31'", "DATE '2024-02-01'"), ("DATE '2023-12-31'", "DATE '2024-01-02'")])
+    ("DATE '2023-12-31'", "DATE '2024-02-01'")
+    >>> hull([("5", "9"), None]) is None
+    True
+    """
+    known = [one for one in ranges if one is not None]
+    dated = [low.startswith("DATE") for low, _ in known]
+    if not known or len(known) < len(ranges) or any(dated) != all(dated):
+        return None
+    # Days are written with four digits for the year, so that their order is that of their text.
+    order = str if dated[0] else int
+    return min((low for low, _ in known), key=order), max((high for _, high in known), key=order)
+
+
+def _is_beyond_dates(days: list[int], type_: str) -> bool:
+    """Whether some are in a year that no literal of ours names."""
+    return type_ == "date" and not (min(days) >= _FIRST_DAY and max(days) <= _LAST_DAY)
+
+
+def _literal(value: int, type_: str) -> str:
+    if type_ != "date":
+        return str(value)
+    return f"DATE '{_EPOCH + dt.timedelta(days=value)}'"

@@ -1,0 +1,219 @@
+"""The lease of a build. Its base table exists once, so it records who builds, since when and where.
+
+A lease makes things clear early: a second builder ends at once, instead of at its end. What is shown is
+safe without it, see ``switch``. A lease is over when its process has ended, or, where that cannot be told
+(another host), when it was not renewed for its timeout.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+
+from dbt_arctic.catalog.api import TableState
+from dbt_arctic.errors import ArcticError, ConcurrentRun
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.names import Name, literal
+from dbt_arctic.keyed.table import PROPERTY_ID, PROPERTY_OF, KeyedTable, side_generation, side_name
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.process import Process, is_running, this_process
+
+PROPERTY_LEASE = "arctic.lease"
+PROPERTY_RENEWED = "arctic.lease-renewed-ms"
+RENEWALS = 3
+"""How often a lease is renewed within its timeout."""
+
+_held: set[str] = set()
+"""The ids of base tables that threads of this very process are building."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Who builds a generation, and until when the claim is good.
+
+    :param run: invocation and model. :param timeout_s: how long it is good without being renewed.
+    """
+
+    holder: Process
+    run: str
+    since_ms: int
+    timeout_s: int
+
+    def to_properties(self) -> dict[str, str]:
+        return {PROPERTY_LEASE: json.dumps(asdict(self), sort_keys=True)}
+
+    @property
+    def told(self) -> str:
+        """For people: who builds since when."""
+        since = datetime.fromtimestamp(self.since_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+        run = f" (run {self.run})" if self.run else ""
+        return f"{self.holder.told}{run} since {since} UTC"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A generation that no view shows yet, under a lease that is not over.
+
+    :param finished: it has all of its rows; what is left is to show it.
+    """
+
+    number: int
+    lease: Lease
+    finished: bool
+
+
+def take(edge: Context, timeout_s: int) -> Lease:
+    """What to create the base table with."""
+    return Lease(this_process(), edge.run_id, edge.now_ms(), timeout_s)
+
+
+def read_lease(properties: Mapping[str, str]) -> Lease | None:
+    """The lease that a base table tells of; ``None`` where it tells of none that can be understood."""
+    try:
+        fields = json.loads(properties[PROPERTY_LEASE])
+        return Lease(**{**fields, "holder": Process(**fields["holder"])})
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def is_living(properties: Mapping[str, str], now_ms: int) -> bool:
+    """Whether somebody may be at work on a base table."""
+    lease = read_lease(properties)
+    if lease is None:
+        return False
+    runs = _runs(lease, properties)
+    if runs is not None:
+        return runs
+    renewed = int(properties.get(PROPERTY_RENEWED) or lease.since_ms)
+    return now_ms - renewed <= lease.timeout_s * 1000
+
+
+def _runs(lease: Lease, properties: Mapping[str, str]) -> bool | None:
+    if lease.holder == this_process():
+        return properties.get(PROPERTY_ID) in _held
+    return is_running(lease.holder)
+
+
+def find_build(edge: Context, name: Name, shown: KeyedTable | None) -> Build | None:
+    """The build that is at work on the next generation of a table now.
+
+    :param shown: what the table's view shows.
+    """
+    above = newest_named(shown) if shown is not None and shown.made_as == name else 0
+    numbers = {
+        number
+        for entry in edge.catalog.list_names(name.schema)
+        if entry.kind == "table"
+        and (number := side_generation(name, entry.name)) is not None
+        and number > above
+    }
+    for number in sorted(numbers):
+        states = [_side(edge, name, role, number) for role in ("base", "change")]
+        build = build_at_work(number, states[0], states[1], edge.now_ms())
+        if build is not None:
+            return build
+    return None
+
+
+def build_at_work(
+    number: int, base: TableState | None, change: TableState | None, now_ms: int
+) -> Build | None:
+    """A generation that no view names, if somebody is at work on it."""
+    lease = None if base is None else read_lease(base.properties)
+    if base is None or lease is None or not is_living(base.properties, now_ms):
+        return None
+    finished = change is not None and create.is_finished(change.properties)
+    if finished and change is not None and not _may_still_be_shown(base, change, lease, now_ms):
+        return None
+    return Build(number, lease, finished)
+
+
+def was_cut_off(base: TableState | None, change: TableState | None) -> bool:
+    """Whether a generation that no view names was never finished, and whoever built it has ended."""
+    if base is None or (change is not None and create.is_finished(change.properties)):
+        return False
+    lease = read_lease(base.properties)
+    return lease is not None and _runs(lease, base.properties) is False
+
+
+def newest_named(table: KeyedTable) -> int:
+    """Generations above this one were made after all that a view names."""
+    return max(table.generation.number, table.previous.number if table.previous else 0)
+
+
+def _side(edge: Context, name: Name, role: str, number: int) -> TableState | None:
+    side = side_name(name, role, number)
+    state = edge.catalog.load_table(side.schema, side.identifier)
+    return state if state is not None and state.properties.get(PROPERTY_OF) == name.dotted else None
+
+
+def _may_still_be_shown(base: TableState, change: TableState, lease: Lease, now_ms: int) -> bool:
+    """To show a finished generation takes a moment, and what it replays before that takes as long as its
+    lease is renewed. One that waits for longer has lost its view since.
+    """
+    renewed = int(base.properties.get(PROPERTY_RENEWED) or 0)
+    last = max((renewed, *(one.timestamp_ms for one in change.snapshots[-1:])))
+    return now_ms - last <= lease.timeout_s * 1000
+
+
+def refuse_beside_build(edge: Context, table: KeyedTable, what: str, where: str) -> None:
+    """Refuse what a build under way could not carry over to the generation that it makes.
+
+    :param what: what is refused, as the beginning of a sentence.
+    :raises ConcurrentRun: says who builds.
+    """
+    build = find_build(edge, table.name, table)
+    if build is not None:
+        raise under_way(f"{what} while {table.name} is being built anew", build, where)
+
+
+def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        what,
+        where=where,
+        why=f"generation {build.number} is being built by {build.lease.told}; nothing was changed",
+        fix="run again when that has ended; if the process hangs, end it, and the next run goes on at once",
+    )
+
+
+@contextmanager
+def held(edge: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
+    """While a build is at work: others of this process see it, and its lease outlasts a long statement."""
+    _held.add(table.generation.base_id)
+    stop = threading.Event()
+    beat = None
+    if edge.beside is not None:
+        beat = threading.Thread(
+            target=_renew_until, args=(edge, table, lease, stop), name="arctic-lease", daemon=True
+        )
+        beat.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        _held.discard(table.generation.base_id)
+        if beat is not None:
+            beat.join(timeout=30)
+
+
+def _renew_until(edge: Context, table: KeyedTable, lease: Lease, stop: threading.Event) -> None:
+    """Renew the lease, on a connection of its own."""
+    assert edge.beside is not None
+    while not stop.wait(max(lease.timeout_s, 1) / RENEWALS):
+        try:
+            with edge.beside() as run:
+                run("renew_lease", renew(table, edge.now_ms()), table)
+        except ArcticError:
+            # Without renewal the lease ends, which costs clarity and no row: the build may be overtaken.
+            continue
+
+
+def renew(table: KeyedTable, now_ms: int) -> str:
+    return (
+        f"ALTER TABLE {table.base.sql} SET TBLPROPERTIES "
+        f"({literal(PROPERTY_RENEWED)} = {literal(str(now_ms))})"
+    )

@@ -1,0 +1,349 @@
+"""Replays rows that land in a generation while another one replaces it, so that none is lost.
+
+Whoever sees that something is missing may replay: the build or undo that makes the switch, the writer that
+was late, or the next writer. A replay is a compare-and-swap write and names what it brings, so that two never
+bring the same, and a replay always brings all that is missing, in the order in which it landed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dbt_arctic.catalog.api import CatalogReader, Snapshot, TableReader, TableState, ViewState
+from dbt_arctic.errors import ConcurrentRun, ConstraintBroken, NoSequence, StatementError
+from dbt_arctic.keyed.assignment import unstorable
+from dbt_arctic.keyed.log import PROPERTY_RUN, PROPERTY_TXN, LogRange, find_transaction, log_range
+from dbt_arctic.keyed.replay import (
+    PROPERTY_SETTLED,
+    Late,
+    find_late,
+    insert_replay,
+    replayed,
+    written_directly,
+)
+from dbt_arctic.keyed.table import PROPERTY_ID, SYSTEM_COLUMNS, Generation, KeyedTable, stored_key
+from dbt_arctic.store.branches import ATTEMPTS, branch_name, publish, staged
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.state import (
+    columns_at,
+    head,
+    keyed_from_view,
+    load_change,
+    other_key_type,
+    to_columns,
+)
+
+PROPERTY_SWITCH = "arctic.switch"
+"""On the view: a unique number of the last switch from one generation to another."""
+PROPERTY_RETIRED = "arctic.retired"
+"""On the view: JSON of what the last switch retired, see ``Retired``."""
+
+
+@dataclass(frozen=True)
+class Retired:
+    """A generation whose place another takes.
+
+    :param since: the head of its change table when the other one began: what landed before is not missing.
+    :param target_head: the head of the other's change table when it began to be shown; what was written
+        there since came later than any replay. ``None`` while it is not shown.
+    :param only: the one transaction to bring over, where it is not known what the others became.
+    """
+
+    table: KeyedTable
+    since: int
+    target_head: int | None = None
+    only: int | None = None
+
+    def to_property(self) -> str:
+        return json.dumps([self.table.generation.change_id, self.since, self.target_head])
+
+
+def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> Retired | None:
+    """What is shown now, about to be replaced; ``None`` where there is nothing that rows could land in."""
+    state = None if table is None else _own(catalog, table)
+    return None if table is None or state is None else Retired(table, head(state))
+
+
+def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Retired | None:
+    """What the generation that a view shows has replaced, if it still is there."""
+    text = view.properties.get(PROPERTY_RETIRED)
+    if not text or table.previous is None:
+        return None
+    change_id, since, target_head = json.loads(text)
+    if change_id != table.previous.change_id:
+        return None
+    found = as_generation(catalog, table, table.previous)
+    return None if _own(catalog, found) is None else Retired(found, since, target_head)
+
+
+def as_generation(catalog: TableReader, table: KeyedTable, generation: Generation) -> KeyedTable:
+    """Another generation of a table, keyed as it was, with the columns of the table."""
+    found = replace(table, generation=generation, previous=None)
+    base = catalog.load_table(found.base.schema, found.base.identifier)
+    key = stored_key(base.properties) if base is not None else None
+    return found if key is None else replace(found, key=key)
+
+
+def carry_over(
+    edge: Context, retired: Retired, table: KeyedTable, where: str, *, refuse_computed: bool = False
+) -> int | None:
+    """Replay what landed in a retired generation since and is not in ``table``: its transaction, if any.
+
+    :param refuse_computed: whether commits that cannot be replayed are an error. Without, they are left to
+        their writers, which do not report success beside a build that is about to be shown.
+    :raises ConcurrentRun: something cannot be carried over.
+    """
+    for _ in range(ATTEMPTS):
+        state = _own(edge.catalog, retired.table)
+        if state is None:
+            return None  # dropped since: whoever did that waited until it was nobody's
+        log = _log(state, retired.since)
+        if log is None:
+            raise _cannot(retired, table, where, "it was rolled back by hand since")
+        target = load_change(edge.catalog, table)
+        late = find_late(_since(state, retired.since), target.history())
+        if retired.only is not None:
+            late = Late(tuple(txn for txn in late.replay if txn == retired.only))
+        if late.computed and refuse_computed:
+            raise _computed(retired, table, late, where)
+        if not late.replay:
+            return None
+        if {name.lower() for name in retired.table.key} != {name.lower() for name in table.key}:
+            raise _cannot(retired, table, where, "the key changed, and a delete is known by its key alone")
+        if column := other_key_type(table, {column.name: column.type for column in state.columns}):
+            what = f"the type of {column} changed: two of its keys may be one now"
+            raise _cannot(retired, table, where, what)
+        stored = [column for column in state.columns if column.name not in SYSTEM_COLUMNS]
+        written = ((column.name, column.type) for column in stored)
+        if lossy := unstorable(written, table.types.items(), fill=True):
+            raise _cannot(retired, table, where, "; ".join(one.describe() for one in lossy))
+        if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:
+            if refuse_computed:
+                _refuse_computed(edge, retired, table, where)
+            return txn
+    raise ConcurrentRun(
+        f"other commits to {table.name} got in between {ATTEMPTS} times",
+        where=where,
+        why=f"what landed in {retired.table.change} since a full refresh began is to be replayed",
+        fix="run again when fewer writers are at work: the next run replays it",
+    )
+
+
+def _refuse_computed(edge: Context, retired: Retired, table: KeyedTable, where: str) -> None:
+    """A replay takes its time. Rows that land meanwhile are replayed once the table is shown; what is
+    computed from the retired generation is not.
+    """
+    state = _own(edge.catalog, retired.table)
+    if state is not None:
+        late = find_late(_since(state, retired.since), load_change(edge.catalog, table).history())
+        if late.computed:
+            raise _computed(retired, table, late, where)
+
+
+def settle(edge: Context, table: KeyedTable, where: str) -> dict[str, str]:
+    """Replay what a build that was cut off right after its switch has left; once for each switch.
+
+    :returns: what the next commit is to carry, so that no later one has to look.
+    :raises ConcurrentRun: it cannot be replayed, and a person has to decide.
+    """
+    if table.previous is None:
+        return {}
+    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
+    if view is None or not switch:
+        return {}
+    history = load_change(edge.catalog, table).history()
+    if any(one.summary.get(PROPERTY_SETTLED) == switch for one in history):
+        return {}
+    retired = retired_by(edge.catalog, table, view)
+    if retired is not None:
+        try:
+            carry_over(edge, retired, table, where)
+        except (ConstraintBroken, NoSequence, StatementError) as error:
+            # They are not this run's rows, so this is not what its user has to put right.
+            raise _cannot(retired, table, where, error.why or error.what) from error
+    return {PROPERTY_SETTLED: switch}
+
+
+def has_replayed_nothing(catalog: TableReader, table: KeyedTable, view: ViewState) -> bool:
+    """Whether nothing that is replayed has landed in the generation before since this one began: that is to
+    be remembered. What was computed there, or pulled, is not replayed.
+    """
+    return not _may_be_late(catalog, table, view, ())
+
+
+def has_rows_to_replay(
+    catalog: TableReader, table: KeyedTable, view: ViewState, history: Sequence[Snapshot]
+) -> bool:
+    """Whether the generation before may have rows that are missing in the one that is shown.
+
+    :param history: of the change table that is shown, newest first.
+    """
+    switch = view.properties.get(PROPERTY_SWITCH, "")
+    if any(switch and one.summary.get(PROPERTY_SETTLED) == switch for one in history):
+        return False
+    return _may_be_late(catalog, table, view, history)
+
+
+def _may_be_late(
+    catalog: TableReader, table: KeyedTable, view: ViewState, history: Sequence[Snapshot]
+) -> bool:
+    retired = retired_by(catalog, table, view)
+    if retired is None:
+        return False
+    state = _own(catalog, retired.table)
+    if state is None or _log(state, retired.since) is None:
+        return True
+    return bool(find_late(_since(state, retired.since), history).replay)
+
+
+def follow(edge: Context, table: KeyedTable, txn: int, where: str) -> None:
+    """After a write: if its generation was retired meanwhile, see that the rows reach the one that is shown.
+
+    :raises ConcurrentRun: they cannot.
+    """
+    for _ in range(ATTEMPTS):
+        view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+        shown = None if view is None else keyed_from_view(table.name, view)
+        if view is None or shown is None:
+            raise _gone(table, where)
+        if shown.generation == table.generation:
+            return
+        retired = retired_by(edge.catalog, shown, view)
+        if retired is None or retired.table.generation != table.generation:
+            retired = _only(edge.catalog, table, shown, view, txn, where)
+        if retired is None:
+            return
+        brought = carry_over(edge, retired, shown, where)
+        table, txn = shown, txn if brought is None else brought
+
+
+def _only(
+    catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, view: ViewState, txn: int, where: str
+) -> Retired | None:
+    """For one transaction that landed more than one generation ago; ``None`` when it was brought along."""
+    for generation in (shown.generation, shown.previous):
+        at = None if generation is None else _own(catalog, replace(shown, generation=generation))
+        if at is not None and txn in replayed(at.history()):
+            return None
+    state = _own(catalog, table)
+    landed = None if state is None else find_transaction(state.history(), txn)
+    if landed is None or landed.parent_id is None:
+        raise _gone(table, where)
+    text = view.properties.get(PROPERTY_RETIRED)
+    return Retired(table, landed.parent_id, json.loads(text)[2] if text else None, txn)
+
+
+def _replay(
+    edge: Context,
+    source: KeyedTable,
+    state: TableState,
+    log: LogRange,
+    late: Late,
+    table: KeyedTable,
+    target: TableState,
+    target_head: int | None,
+) -> int:
+    """One attempt: the new transaction, or -1 when another commit was faster."""
+    stored = tuple(column for column in state.columns if column.name not in SYSTEM_COLUMNS)
+    newer = _newer(target, target_head)
+    txn = edge.new_txn()
+    branch = branch_name(txn)
+    statement = insert_replay(
+        replace(source, columns=to_columns(stored)),
+        late.replay,
+        log,
+        columns_at(edge.catalog, source.change, log.readable_at),
+        table,
+        newer,
+        columns_at(edge.catalog, table.change, newer.readable_at),
+        txn,
+        {PROPERTY_RUN: edge.run_id},
+        branch,
+    )
+    with staged(edge, table.change, head(target), branch, table):
+        edge.run("replay", statement, table)
+        return txn if publish(edge, table.change, branch, table, head(target), target.columns) else -1
+
+
+def _newer(target: TableState, since: int | None) -> LogRange:
+    """What was written to a generation itself since it is shown."""
+    if since is None:
+        return LogRange((), ())
+    history = target.history()
+    log = log_range(history, since)
+    log = LogRange((), (head(target),)) if log is None else log
+    direct = written_directly(_since(target, since))
+    return LogRange(tuple(sorted(direct)), log.readable_at)
+
+
+def _log(state: TableState, since: int) -> LogRange | None:
+    """The commits after a snapshot; ``None`` where that never was one of the table's.
+
+    Where it was expired, all that came before it was, too: what is left came after it.
+    """
+    history = state.history()
+    log = log_range(history, since)
+    if log is not None or not history or history[-1].parent_id is None:
+        return log
+    oldest = history[-1]
+    rest = log_range(history, oldest.snapshot_id)
+    first = (int(oldest.summary[PROPERTY_TXN]),) if PROPERTY_TXN in oldest.summary else ()
+    return None if rest is None else LogRange((*first, *rest.transactions), rest.readable_at)
+
+
+def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:
+    """The commits after a snapshot, newest first; all that are known where the snapshot is not."""
+    found: list[Snapshot] = []
+    for snapshot in state.history():
+        if snapshot.snapshot_id == snapshot_id:
+            break
+        found.append(snapshot)
+    return found
+
+
+def _own(catalog: TableReader, table: KeyedTable) -> TableState | None:
+    """The change table of a generation, unless it is gone, or another table has its name."""
+    state = catalog.load_table(table.change.schema, table.change.identifier)
+    if state is None or state.current_snapshot_id is None:
+        return None
+    return state if state.properties.get(PROPERTY_ID) == table.generation.change_id else None
+
+
+def _computed(retired: Retired, table: KeyedTable, late: Late, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"{table.name} was changed in a way that a full refresh cannot carry over",
+        where=where,
+        why=f"since it began, {len(late.computed)} commits to {retired.table.change} were computed from the "
+        "rows there (a batch, a rollback, an UPDATE): their rows would mean something else in a new table",
+        fix="nothing was replaced; run the full refresh again",
+    )
+
+
+def _cannot(retired: Retired, table: KeyedTable, where: str, why: str) -> ConcurrentRun:
+    if retired.target_head is None:
+        fix = "nothing was replaced; run the full refresh again when no other run is at work on the table"
+    else:
+        # Until a person decides, no later run may go on as if these rows had never been.
+        fix = (
+            f"the rows are still in {retired.table.change}. Compute them anew: dbt run --full-refresh "
+            f"--select {table.name.identifier}; or go back to where they are: dbt-arctic restore "
+            f"{table.name.schema}.{table.name.identifier} --previous"
+        )
+    return ConcurrentRun(
+        f"what landed in {retired.table.change} during a full refresh cannot be carried over",
+        where=where,
+        why=why,
+        fix=fix,
+    )
+
+
+def _gone(table: KeyedTable, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"{table.name} was rebuilt more than once, or dropped, while this run wrote to it",
+        where=where,
+        why=f"the rows were written to {table.change}, which no view shows any more",
+        fix="run again",
+    )

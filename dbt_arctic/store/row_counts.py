@@ -1,0 +1,48 @@
+"""The number of rows that a write wrote: from Spark, or from the commit where Spark does not report it."""
+
+from __future__ import annotations
+
+from dbt_arctic.keyed.log import find_transaction
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.store.before_images import count_images
+from dbt_arctic.store.context import Context
+
+
+def rows_written(
+    edge: Context, told: int, target: Name, *, txn: int | None = None, branch: str = "main"
+) -> int:
+    """The rows of the commit just made to a table; -1 where nobody knows.
+
+    Spark Connect does not tell, the commit's summary does. It is read where that costs no statement.
+
+    :param told: what the statement returned; -1 for unknown.
+    :param txn: the commit's transaction, where other writers may have committed since.
+    """
+    if told >= 0 or edge.catalog.needs_spark:
+        return told
+    state = edge.catalog.load_table(target.schema, target.identifier)
+    if state is None or branch not in state.branches:
+        return told
+    history = state.history(state.branches[branch])
+    commit = history[0] if txn is None else find_transaction(history, txn)
+    return told if commit is None else int(commit.summary.get("added-records", "0"))
+
+
+def changes_among(edge: Context, table: KeyedTable, rows: int, txn: int) -> int:
+    """Of the rows of the commit just made the changes, without before-images; -1 where nobody knows."""
+    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    commit = None if state is None else find_transaction(state.history(), txn)
+    if commit is None or rows < 0:
+        return -1
+    images = count_images(edge.catalog, table, [commit], commit.snapshot_id)
+    return -1 if images is None else rows - images
+
+
+def counted(what: str, rows: int) -> str:
+    """A message with its number of rows, if that is known.
+
+    >>> counted("UPSERT", 3), counted("UPSERT", -1)
+    ('UPSERT 3', 'UPSERT')
+    """
+    return f"{what} {rows}" if rows >= 0 else what

@@ -1,0 +1,226 @@
+"""Loads keyed tables from the catalog and checks them before use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
+from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
+from dbt_arctic.keyed.columns_at import ColumnsAt, ColumnThen
+from dbt_arctic.keyed.comparison import compare_exactly
+from dbt_arctic.keyed.layout import count_buckets
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_ID, Column, KeyedTable, from_properties, is_keyed
+from dbt_arctic.keyed.version import Version
+
+_ATTEMPTS = 20
+
+
+def to_columns(columns: tuple[CatalogColumn, ...]) -> tuple[Column, ...]:
+    return tuple(Column(column.name, column.type, column.comment) for column in columns)
+
+
+def keyed_from_view(name: Name, view: ViewState) -> KeyedTable | None:
+    """The keyed table behind a view, or ``None`` for an ordinary view."""
+    if not is_keyed(view.properties):
+        return None
+    return from_properties(name, view.properties, to_columns(view.columns))
+
+
+def find_keyed(catalog: CatalogReader, name: Name) -> KeyedTable | None:
+    """The keyed table of that name as it is now; ``None`` when there is none."""
+    view = catalog.load_view(name.schema, name.identifier)
+    return None if view is None else keyed_from_view(name, view)
+
+
+def load_keyed(catalog: CatalogReader, name: Name) -> KeyedTable:
+    """Load a keyed table from its view and base table.
+
+    :raises UnknownRelation: there is no keyed table of that name.
+    """
+    table = find_keyed(catalog, name)
+    if table is None:
+        raise UnknownRelation(
+            f"{name} is not a keyed table",
+            where=name.dotted,
+            why="there is no view of that name with dbt-arctic's properties",
+            fix="build it as materialized='incremental' with a unique_key: "
+            f"dbt run --select {name.identifier}",
+        )
+    return table
+
+
+def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id: str) -> TableState:
+    """A side table's metadata.
+
+    :raises DamagedKeyedTable: it is gone, or another table took its name.
+    """
+    state = catalog.load_table(side.schema, side.identifier)
+    if state is None or state.current_snapshot_id is None:
+        problem = "does not exist" if state is None else "has lost its snapshots"
+        raise DamagedKeyedTable(
+            f"{side} {problem}",
+            where=table.name.dotted,
+            why="a keyed table needs its base and its change table; one was dropped or emptied by hand",
+            fix=f"rebuild it: dbt run --full-refresh --select {table.name.identifier}",
+        )
+    if state.properties.get(PROPERTY_ID) != expected_id:
+        raise DamagedKeyedTable(
+            f"{side} is not the table that {table.name} was built with",
+            where=table.name.dotted,
+            why="it was dropped and created again by hand",
+            fix=f"rebuild it: dbt run --full-refresh --select {table.name.identifier}",
+        )
+    return state
+
+
+def load_base(catalog: CatalogReader, table: KeyedTable) -> TableState:
+    return load_side(catalog, table, table.base, table.generation.base_id)
+
+
+def load_change(catalog: CatalogReader, table: KeyedTable) -> TableState:
+    return load_side(catalog, table, table.change, table.generation.change_id)
+
+
+def consistent_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[TableState, TableState]:
+    """Base and change as they were at one moment.
+
+    Base, change, base again, until the base did not move in between: then the change table
+    was read while that base was current, so trimmed ⊆ merged ⊆ history holds.
+    """
+    base = load_base(catalog, table)
+    for _ in range(_ATTEMPTS):
+        change = load_change(catalog, table)
+        again = load_base(catalog, table)
+        if again.current_snapshot_id == base.current_snapshot_id:
+            return base, change
+        base = again
+    raise DamagedKeyedTable(
+        f"no consistent version of {table.name} could be read",
+        where=table.name.dotted,
+        why=f"its base table changed {_ATTEMPTS} times while it was looked at",
+        fix="run again when fewer compactions run at once",
+    )
+
+
+def pinned_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[KeyedTable, TableState, TableState]:
+    """``consistent_pair`` and the table as it is shown by then, for whoever reads rows by its columns.
+
+    A column is in the view before the first row with it is written. So the view is read after the pair:
+    read before, it may lack a column that rows of the pair have, and what is computed of them would lose it.
+    """
+    for _ in range(_ATTEMPTS):
+        base, change = consistent_pair(catalog, table)
+        shown = load_keyed(catalog, table.name)
+        if reads_alike(shown, table):
+            return shown, base, change
+        table = shown
+    raise DamagedKeyedTable(
+        f"no consistent version of {table.name} could be read",
+        where=table.name.dotted,
+        why=f"its columns or its generation changed {_ATTEMPTS} times while it was looked at",
+        fix="run again when fewer writers are at work",
+    )
+
+
+def reads_alike(one: KeyedTable, other: KeyedTable) -> bool:
+    """Whether two looks at a table tell the same tables and columns to read (comments aside)."""
+    return (one.generation, one.types) == (other.generation, other.types)
+
+
+def laid_out(table: KeyedTable, side: TableState) -> KeyedTable:
+    """The table with the number of buckets that new files of a side go into.
+
+    The view says what the table was made with; a full compaction may have changed it since.
+    """
+    buckets = count_buckets(side.partitioning, table.layout)
+    return table if buckets == table.layout.buckets else replace(table, layout=table.layout.having(buckets))
+
+
+def current_version(catalog: CatalogReader, table: KeyedTable) -> Version:
+    return version_of(table, *consistent_pair(catalog, table))
+
+
+def version_of(table: KeyedTable, base: TableState, change: TableState) -> Version:
+    return Version(table.generation.number, head(change), head(base))
+
+
+def plain_id(state: TableState) -> str:
+    """What tells a table that is not keyed from another that takes its name: the id of one that we made."""
+    return state.properties.get(PROPERTY_ID, state.location)
+
+
+def head(state: TableState) -> int:
+    """Main's snapshot; ``load_side`` has made sure that there is one."""
+    if state.current_snapshot_id is None:
+        raise DamagedKeyedTable(f"{state.schema}.{state.name} has no snapshot", where=state.location)
+    return state.current_snapshot_id
+
+
+def count_rows(side: TableState) -> int:
+    """Rows of the current snapshot, from its summary; -1 where it does not say."""
+    for snapshot in side.snapshots:
+        if snapshot.snapshot_id == side.current_snapshot_id:
+            return int(snapshot.summary.get("total-records", "-1"))
+    return 0
+
+
+def bytes_of_row(side: TableState) -> float:
+    """What a row takes in the files of the current snapshot, by its summary; -1 where it does not say."""
+    for snapshot in side.snapshots:
+        if snapshot.snapshot_id == side.current_snapshot_id:
+            rows, size = (
+                int(snapshot.summary.get(f"total-{what}", "-1")) for what in ("records", "files-size")
+            )
+            return size / rows if rows > 0 and size >= 0 else -1
+    return -1
+
+
+def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int:
+    """How many rows a read of a table may come by, changes included; -1 where metadata do not say."""
+    counts = [count_rows(side) for side in consistent_pair(catalog, table)]
+    return -1 if min(counts) < 0 else sum(counts)
+
+
+def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
+    """The columns that a table had at some snapshots, with their types of then and of now."""
+    found = {
+        snapshot: catalog.columns_at(side.schema, side.identifier, snapshot) for snapshot in set(snapshots)
+    }
+    today: dict[str, CatalogColumn] = {}
+    if any(then.nested for columns in found.values() for then in columns.values()):
+        state = catalog.load_table(side.schema, side.identifier)
+        today = {} if state is None else {column.name: column for column in state.columns}
+    return {
+        snapshot: {name: _then(column, today.get(name)) for name, column in columns.items()}
+        for snapshot, columns in found.items()
+    }
+
+
+def _then(column: CatalogColumn, today: CatalogColumn | None) -> ColumnThen:
+    if today is None:
+        return ColumnThen(column.type, column.nested)
+    return ColumnThen(column.type, column.nested, today.type, today.nested)
+
+
+def columns_of(
+    catalog: CatalogReader, table: KeyedTable, version: Version
+) -> dict[int, Mapping[str, ColumnThen]]:
+    """The columns that both sides of a table had at a version."""
+    return {
+        **columns_at(catalog, table.base, (version.base_snapshot,)),
+        **columns_at(catalog, table.change, (version.change_snapshot,)),
+    }
+
+
+def other_key_type(table: KeyedTable, earlier: Mapping[str, str]) -> str | None:
+    """A column of the key that Spark compares with its values in an earlier table after a cast.
+
+    :param earlier: the types of columns there, by name.
+    """
+    then = {column.lower(): type_ for column, type_ in earlier.items()}
+    for name in table.key:
+        if name.lower() in then and not compare_exactly(table.types[name], then[name.lower()]):
+            return name
+    return None

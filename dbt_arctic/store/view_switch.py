@@ -1,0 +1,313 @@
+"""Replaces a keyed table's view, always as a compare-and-swap.
+
+``CREATE OR REPLACE VIEW`` replaces whatever is there. So the view is looked at right before, and once more
+after. Replacing keeps properties that the new view does not name, and each switch leaves one with a name of
+its own: what somebody else published between the two looks is seen, and put back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from dbt_arctic.catalog.api import ViewState
+from dbt_arctic.errors import CommitStateUnknown, ConcurrentRun, DamagedKeyedTable, StatementError
+from dbt_arctic.keyed import create
+from dbt_arctic.keyed.adopt import is_adopted, view_properties
+from dbt_arctic.keyed.names import Name, literal
+from dbt_arctic.keyed.table import PROPERTY_PROJECTED, Column, Generation, KeyedTable, is_keyed, side_name
+from dbt_arctic.store.context import Context
+from dbt_arctic.store.generations import generation_numbers, load_generation
+from dbt_arctic.store.replay import (
+    PROPERTY_RETIRED,
+    PROPERTY_SWITCH,
+    Retired,
+    as_generation,
+    carry_over,
+)
+from dbt_arctic.store.state import head, load_change, to_columns
+
+_SHOWN = "arctic.shown-"
+"""Prefix of the property that a switch leaves behind: its number; the value is the generation."""
+_KEEP_SHOWN = 20
+_ALTERED = "arctic.altered-"
+"""Prefix of the property that a view with other columns or comments leaves behind: its number; the value is
+JSON of the columns."""
+_KEEP_ALTERED = 4
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A view at one look.
+
+    :param generation: what it shows; ``None`` where it shows no generation, or does not say which.
+    :param shown: what switches have shown, by their number.
+    :param altered: by number, too, columns with which one generation was shown, and which take no NULL.
+    :param columns: names and types.
+    :param projected: which run is changing the fields inside of them, see ``KeyedTable.projected``.
+    """
+
+    generation: Generation | None
+    shown: Mapping[str, Generation]
+    comment: str = ""
+    previous: Generation | None = None
+    altered: Mapping[str, tuple[tuple[tuple[str, str], ...], tuple[str, ...]]] = field(default_factory=dict)
+    columns: tuple[tuple[str, str], ...] = ()
+    projected: str = ""
+
+
+def look(edge: Context, name: Name) -> Seen:
+    return _seen(edge.catalog.load_view(name.schema, name.identifier))
+
+
+def show(
+    edge: Context,
+    table: KeyedTable,
+    comment: str,
+    before: Seen,
+    retired: Retired | None,
+    *,
+    where: str,
+    properties: Mapping[str, str] | None = None,
+) -> Retired | None:
+    """Replace the view by another generation's.
+
+    :param before: what is to be replaced, from a look at the start of the operation.
+    :param retired: what is retired by that, and comes back with what has to be known to replay from there.
+    :raises ConcurrentRun: something else is shown by now: it still is, afterwards.
+    """
+    switch = str(edge.new_txn())
+    try:
+        mine = head(load_change(edge.catalog, table))
+    except DamagedKeyedTable:
+        # Whoever was faster has dropped what was to be shown: too old by then.
+        require_unmoved(edge, table, before, where)
+        raise
+    last = require_unmoved(edge, table, before, where)
+    retired = None if retired is None else replace(retired, target_head=mine)
+    named = {**(properties or {}), _SHOWN + switch: json.dumps(table.generation.to_list())}
+    if last.generation != table.generation:
+        # Of the same generation, what may have to be replayed from the one before is as it was.
+        named[PROPERTY_SWITCH] = switch
+        named[PROPERTY_RETIRED] = "" if retired is None else retired.to_property()
+    try:
+        _publish(edge, table, comment, named, _SHOWN + switch)
+    except StatementError:
+        if switch not in look(edge, table.name).shown:
+            # Whoever was faster may have dropped what was to be shown: too old by then.
+            require_unmoved(edge, table, before, where)
+            raise
+    after = look(edge, table.name)
+    if after.generation != table.generation:
+        # They looked before this switch, and put it back once they see it; or they followed it rightfully.
+        raise _overtaken(table, where, "another generation was shown right after this one")
+    others = {
+        number: generation
+        for number, generation in after.shown.items()
+        if number not in last.shown and number != switch and generation != table.generation
+    }
+    if others:
+        _give_way(edge, table, comment, last, others[max(others)], Retired(table, mine), where)
+    _forget(edge, table, [_SHOWN + number for number in sorted(after.shown)[:-_KEEP_SHOWN]])
+    return retired
+
+
+def show_again(
+    edge: Context,
+    table: KeyedTable,
+    *,
+    before: KeyedTable,
+    where: str,
+    comment: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Replace the view by one of the same generation, with other columns or comments.
+
+    :param before: the table as it was when ``table`` was made of it.
+    :param comment: ``None`` leaves the view's.
+    :raises ConcurrentRun: another generation, or other columns than before, are shown by now: they still are,
+        afterwards. A column that is not shown any more would be taken for one that is to be dropped.
+    """
+    last = require_unmoved(edge, table, Seen(table.generation, {}), where)
+    if (last.columns, last.projected) != (_names_and_types(before.visible.columns), before.projected):
+        raise _altered(table, where)
+    # The generation before may have been cleaned away since the table was looked at.
+    table = replace(table, previous=last.previous)
+    text = last.comment if comment is None else comment
+    mine = str(edge.new_txn())
+    mark = {_ALTERED + mine: json.dumps([_names_and_types(table.columns), table.required])}
+    try:
+        _publish(edge, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
+    except StatementError as error:
+        now = look(edge, table.name)
+        if (now.columns, now.projected) == (last.columns, last.projected):
+            raise
+        # Fields that this one names are gone by now.
+        raise _altered(table, where) from error
+    if table.previous is not None:
+        found = as_generation(edge.catalog, table, table.previous)
+        if edge.catalog.load_table(found.base.schema, found.base.identifier) is None:
+            forget_previous(edge, table)
+    after = look(edge, table.name)
+    others = {
+        number: generation
+        for number, generation in after.shown.items()
+        if number not in last.shown and generation != table.generation
+    }
+    if others:
+        _give_way(edge, table, text, last, others[max(others)], None, where)
+    if (after.columns, after.projected) != (_names_and_types(table.visible.columns), table.projected):
+        # They see this one's mark, and show its columns again.
+        raise _altered(table, where)
+    theirs = [number for number in after.altered if number not in last.altered and number != mine]
+    if theirs:
+        columns, required = after.altered[max(theirs, key=int)]
+        if columns != _names_and_types(table.columns):
+            comments = {column.name: column.comment for column in table.columns}
+            shown = tuple(Column(name, type_, comments.get(name, "")) for name, type_ in columns)
+            # The sides may be half-way to either: fields by their names are read right in any case.
+            by_name = table.projected or before.projected
+            theirs_again = replace(table, columns=shown, required=required, projected=by_name)
+            _publish(edge, theirs_again, last.comment, {}, "")
+            raise _altered(table, where)
+    if len(after.altered) > 2 * _KEEP_ALTERED:
+        _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
+
+
+def forget_previous(edge: Context, table: KeyedTable) -> None:
+    """Let the view no longer name the generation before, if it still is the one that ``table`` tells of.
+
+    The statement changes whatever view is there: a full refresh that was shown right before it has named what
+    it retired, and that name is put back.
+    """
+    seen = look(edge, table.name)
+    if (seen.generation, seen.previous) != (table.generation, table.previous):
+        return
+    edge.run("forget_previous", create.forget_previous(table), table)
+    after = look(edge, table.name)
+    if after.generation not in (None, table.generation) and after.previous is None:
+        edge.run("name_previous", create.name_previous(table.name, table.generation), table)
+
+
+def require_unmoved(edge: Context, table: KeyedTable, before: Seen, where: str) -> Seen:
+    """Check that the view shows the generation that it did.
+
+    :raises ConcurrentRun: the view shows something else than it did.
+    """
+    found = look(edge, table.name)
+    if found.generation != before.generation:
+        shown = f"generation {found.generation.number}" if found.generation else "nothing"
+        raise _overtaken(table, where, f"{table.name} shows {shown} by now, which was shown after this began")
+    return found
+
+
+def _publish(
+    edge: Context, table: KeyedTable, comment: str, properties: Mapping[str, str], unique: str
+) -> None:
+    if edge.catalog.load_view(table.name.schema, table.name.identifier) is None:
+        properties = {**properties, **_folder(edge, table)}
+    try:
+        edge.run("publish_view", create.publish_view(table, comment, properties), table)
+    except CommitStateUnknown:
+        view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+        if not unique or view is None or unique not in view.properties:
+            raise
+
+
+def _folder(edge: Context, table: KeyedTable) -> dict[str, str]:
+    """Where the view's metadata goes, if a table was adopted whose files are where it would go by itself."""
+    for number in generation_numbers(edge.catalog, table.made_as):
+        base = side_name(table.made_as, "base", number)
+        state = edge.catalog.load_table(base.schema, base.identifier)
+        if state is not None and is_adopted(state.properties):
+            return view_properties(state.location)
+    return {}
+
+
+def _give_way(
+    edge: Context,
+    table: KeyedTable,
+    comment: str,
+    last: Seen,
+    other: Generation,
+    mine: Retired | None,
+    where: str,
+) -> NoReturn:
+    """Put back what was shown first, with what was written to this generation in the meantime."""
+    theirs = load_generation(edge.catalog, table.name, table.made_as.identifier, other.number)
+    if theirs.generation == other:
+        theirs = replace(theirs, previous=last.generation)
+        named = {PROPERTY_SWITCH: str(edge.new_txn())}
+        if mine is not None:
+            named[PROPERTY_RETIRED] = ""
+        _publish(edge, theirs, comment, named, "")
+        if mine is not None:
+            carry_over(edge, mine, theirs, where)
+    raise _overtaken(table, where, f"generation {other.number} was shown a moment before, and is shown again")
+
+
+def _seen(view: ViewState | None) -> Seen:
+    if view is None:
+        return Seen(None, {})
+    shown = {
+        name.removeprefix(_SHOWN): _generation(*json.loads(text))
+        for name, text in view.properties.items()
+        if name.startswith(_SHOWN)
+    }
+    previous = view.properties.get("arctic.previous")
+    before = _generation(*json.loads(previous)) if previous else None
+    altered = {
+        name.removeprefix(_ALTERED): (
+            tuple((column, type_) for column, type_ in json.loads(text)[0]),
+            tuple(json.loads(text)[1]),
+        )
+        for name, text in view.properties.items()
+        if name.startswith(_ALTERED)
+    }
+    columns = _names_and_types(to_columns(view.columns))
+    projected = view.properties.get(PROPERTY_PROJECTED, "")
+    return Seen(_named(view.properties), shown, view.comment, before, altered, columns, projected)
+
+
+def _names_and_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name, column.type) for column in columns)
+
+
+def _named(properties: Mapping[str, str]) -> Generation | None:
+    """The generation that a view names, whatever else of its description is damaged."""
+    number = properties.get("arctic.generation", "")
+    if not is_keyed(properties) or not number.isdigit():
+        return None
+    ids = [properties.get(f"arctic.{side}-id", "") for side in ("base", "change")]
+    return _generation(int(number), *ids, *filter(None, [properties.get("arctic.sequence-by")]))
+
+
+def _generation(number: int, base_id: str, change_id: str, sequence_by: str | None = None) -> Generation:
+    return Generation(number, base_id, change_id, sequence_by)
+
+
+def _forget(edge: Context, table: KeyedTable, properties: Sequence[str]) -> None:
+    if properties:
+        listed = ", ".join(map(literal, properties))
+        statement = f"ALTER VIEW {table.name.sql} UNSET TBLPROPERTIES IF EXISTS ({listed})"
+        edge.run("forget_switches", statement, table)
+
+
+def _altered(table: KeyedTable, where: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"another run changed the columns of {table.name}",
+        where=where,
+        why="it was at work at the same moment",
+        fix="its columns are shown, and those that this run wanted to show are not; run again",
+    )
+
+
+def _overtaken(table: KeyedTable, where: str, why: str) -> ConcurrentRun:
+    return ConcurrentRun(
+        f"another run was faster to replace {table.name}",
+        where=where,
+        why=why,
+        fix="nothing was replaced by this run; run again if it is still wanted",
+    )

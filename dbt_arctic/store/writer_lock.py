@@ -1,0 +1,24 @@
+"""Serializes the writers of one process where they would otherwise discard each other's work.
+
+Between processes nothing but the compare-and-swap of the commit decides; this only saves attempts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dbt_arctic.keyed.names import Name
+
+_locks: dict[Name, threading.RLock] = {}
+_guard = threading.Lock()
+
+
+@contextmanager
+def turn(target: Name) -> Iterator[None]:
+    """Hold the turn to write to a table. The thread that has it may ask for it again."""
+    with _guard:
+        lock = _locks.setdefault(target, threading.RLock())
+    with lock:
+        yield

@@ -1,0 +1,153 @@
+"""Which scans are asked for nothing but rows that changed keys meet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    MetBy,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    State,
+    UnionAll,
+    scans,
+)
+from dbt_arctic.planner.algebra.scalars import column
+from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+
+FACTS = Facts(
+    {
+        "orders": UpstreamFacts(True, ("id",), 1_000_000, 1_000),
+        "lines": UpstreamFacts(True, ("order_id", "line"), 4_000_000, 4_000),
+        "customers": UpstreamFacts(False, ("id",), 10_000, 0),
+    }
+)
+BY_ORDERS: MetBy = frozenset([("orders", "id")])
+BY_LINES: MetBy = frozenset([("lines", "order_id")])
+
+
+def orders(state: State = "new") -> Scan:
+    return Scan("orders", "o", (("o_id", "id"), ("o_customer", "customer")), state)
+
+
+def lines(state: State = "new") -> Scan:
+    return Scan("lines", "l", (("l_order", "order_id"), ("l_line", "line"), ("l_amount", "amount")), state)
+
+
+def same(one: str, other: str) -> exp.Expression:
+    return exp.EQ(this=column(one), expression=column(other))
+
+
+def met(node: Node, facts: Facts = FACTS, values: dict[str, Node] | None = None) -> dict[str, MetBy]:
+    """By source, what the scans of a query are met by; those that say nothing are left out."""
+    return {
+        one.source: one.lookup_keys for one in scans(with_lookup_keys(node, facts, values)) if one.lookup_keys
+    }
+
+
+JOINED = same("o_id", "l_order")
+
+
+@pytest.mark.parametrize("state", ["changed", "plus", "minus", "signed", "keys"])
+def test_the_lines_of_changed_orders_are_asked_for(state: State) -> None:
+    assert met(Join(orders(state), lines(), "inner", (JOINED,))) == {"lines": BY_ORDERS}
+    assert met(Join(lines("old"), orders(state), "inner", (JOINED,))) == {"lines": BY_ORDERS}
+
+
+def test_orders_are_asked_for_by_the_changed_lines() -> None:
+    assert met(Join(lines("signed"), orders("old"), "inner", (JOINED,))) == {"orders": BY_LINES}
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_is_told", "right_is_told"),
+    [
+        ("inner", True, True),
+        ("semi", True, True),
+        ("left", False, True),
+        ("right", True, False),
+        ("full", False, False),
+    ],
+)
+def test_a_side_that_is_kept_is_asked_for_all_its_rows(
+    kind: JoinKind, left_is_told: bool, right_is_told: bool
+) -> None:
+    assert bool(met(Join(lines(), orders("changed"), kind, (JOINED,)))) == left_is_told
+    assert bool(met(Join(orders("changed"), lines(), kind, (JOINED,)))) == right_is_told
+
+
+def test_the_null_side_of_a_join_is_not_told_what_the_join_is() -> None:
+    inner = Join(Scan("customers", "c", (("c_id", "id"),)), lines(), "left", (same("c_id", "l_line"),))
+    assert met(Join(orders("changed"), inner, "inner", (JOINED,))) == {}
+    turned = Join(lines(), Scan("customers", "c", (("c_id", "id"),)), "left", (same("c_id", "l_line"),))
+    assert met(Join(orders("changed"), turned, "inner", (JOINED,))) == {"lines": BY_ORDERS}
+
+
+def test_values_of_several_sources_are_asked_for_together() -> None:
+    items = (("k", column("l_order")),)
+    both = UnionAll(
+        (Project(orders("keys"), (("k", column("o_id")),)), Project(lines("keys"), items)), ("k",)
+    )
+    found = met(Restrict(lines(), both, ((column("l_order"), "k"),)))
+    assert found == {"lines": BY_ORDERS | BY_LINES}
+    mixed = replace(both, children=(both.children[0], Project(lines(), items)))
+    assert met(Restrict(lines(), mixed, ((column("l_order"), "k"),))) == {}
+
+
+def test_what_staged_values_are_made_of_is_known() -> None:
+    staged = Scan("staged", "s", (("k", "key_0"),))
+    made_of = Aggregate(
+        Filter(orders("changed"), (same("o_customer", "o_id"),)), (("key_0", column("o_id")),)
+    )
+    asked = Restrict(lines(), staged, ((column("l_order"), "k"),))
+    assert met(asked, values={"staged": made_of}) == {"lines": BY_ORDERS}
+    assert met(asked) == {}
+
+
+def test_through_a_restriction_a_column_has_the_values_of_its_keys() -> None:
+    few = Restrict(lines(), orders("keys"), ((column("l_order"), "o_id"),))
+    found = met(Join(few, replace(orders(), alias="p"), "inner", (JOINED,)))
+    assert found == {"lines": BY_ORDERS, "orders": BY_ORDERS}
+
+
+def test_other_columns_and_rows_say_nothing() -> None:
+    assert met(Join(orders(), lines(), "inner", (JOINED,))) == {}, "all orders"
+    assert met(Join(orders("changed"), lines(), "inner", (same("o_id", "l_line"),))) == {}, "no first column"
+    assert met(Join(orders("changed"), lines(), "inner", (same("o_customer", "l_order"),))) == {}, "no key"
+    computed = Project(orders("changed"), (("x", exp.Add(this=column("o_id"), expression=column("o_id"))),))
+    assert met(Join(computed, lines(), "inner", (same("x", "l_order"),))) == {}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"orders": replace(FACTS.upstreams["orders"], logged=False)},
+        {"lines": replace(FACTS.upstreams["lines"], logged=False)},
+        {"lines": replace(FACTS.upstreams["lines"], changed=False)},
+        {"orders": replace(FACTS.upstreams["orders"], changed_rows=None)},
+        {"orders": replace(FACTS.upstreams["orders"], changed_rows=2_000_000)},
+        {"orders": replace(FACTS.upstreams["orders"], rows=1_000)},
+        {"orders": replace(FACTS.upstreams["orders"], rows=0)},
+    ],
+    ids=[
+        "no log",
+        "no log of its own",
+        "unchanged",
+        "unknown",
+        "too many",
+        "a tenant's",
+        "no number of rows",
+    ],
+)
+def test_what_would_be_too_much_or_is_not_known_is_not_kept(other: dict[str, UpstreamFacts]) -> None:
+    facts = Facts({**FACTS.upstreams, **other})
+    assert met(Join(orders("changed"), lines(), "inner", (JOINED,)), facts) == {}

@@ -1,0 +1,287 @@
+"""An expression over a column of a UNION has a plan where the parts of it are sure to have one type."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.planner.algebra.operators import Join, walk
+from dbt_arctic.planner.algebra.scalars import SAME_TYPE
+from dbt_arctic.planner.delta.plan import understand
+from dbt_arctic.planner.frontend.point_in_time import Clock
+from dbt_arctic.planner.reasons import CannotPlan
+
+SCHEMAS = {
+    "o": [
+        *(("id", "bigint"), ("n", "int"), ("amount", "decimal(10,2)"), ("at", "date"), ("s", "string")),
+        ("d", "struct<price:decimal(10,2)>"),
+    ],
+}
+NOW = Clock("2026-01-01", "2026-01-01 00:00:00Z")
+
+
+def query(value: str, one: str, other: str, union: str = "UNION ALL") -> str:
+    return (
+        f"SELECT id, {value} AS v FROM (SELECT id, {one} AS x FROM o {union} SELECT id, {other} FROM o) AS u"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "one", "other"),
+    [
+        ("x / 3", "amount", "-amount"),
+        ("x / 3", "amount", "coalesce(amount, amount)"),
+        ("x / 3", "amount", "CASE WHEN n > 1 THEN amount END"),
+        ("x / 3", "amount", "NULL"),
+        ("x / 3", "amount * 1.10", "amount * 1.25"),
+        ("x / 3", "CAST(n AS decimal(10,2))", "amount"),
+        ("upper(x)", "'here'", "'there'"),
+        ("upper(x)", "s", "concat(s, '!')"),
+        ("x + 1", "n", "id"),
+        ("x + 1", "0", "CASE WHEN n > 1 THEN 1 ELSE 2 END"),
+        ("year(x)", "at", "current_date()"),
+        ("year(x)", "at", "date_add(at, 1)"),
+        ("CASE WHEN x THEN 1 ELSE 2 END", "true", "n > 3"),
+        ("lower(x)", "s", "s || '!'"),
+        ("length(x)", "s", "substr(s, 2)"),
+        ("x / 1.5", "n + 1", "abs(n) * 2"),
+        ("lower(x)", "get_json_object(s, '$.a')", "get_json_object(s, '$.b')"),
+        ("date_trunc('day', x)", "current_timestamp()", "to_timestamp(s)"),
+    ],
+)
+def test_parts_of_one_type(value: str, one: str, other: str) -> None:
+    for union in ("UNION ALL", "UNION"):
+        understand(query(value, one, other, union), SCHEMAS, now=NOW)
+        understand(query(value, other, one, union), SCHEMAS, now=NOW)
+
+
+def test_a_sum_of_int_is_a_bigint() -> None:
+    """Which a hash tells from an int."""
+    for call in ("sum(n)", "try_sum(n)"):
+        parts = f"SELECT n AS c FROM o UNION ALL SELECT {call} FROM o GROUP BY s"
+        with pytest.raises(CannotPlan, match="bigint and int"):
+            understand(f"SELECT xxhash64(c) AS k FROM ({parts}) AS q", SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("value", "one", "other"),
+    [
+        ("x / 3", "amount * 0.19", "amount * 1.19"),
+        ("length(x)", "s", "left(encode(s, 'utf-8'), 9)"),
+        ("1.5 / x", "n", "CAST(n AS smallint) + CAST(7 AS smallint)"),
+        ("1.5 / x", "n", "abs(CAST(n AS smallint))"),
+        ("decimal(3) / x", "n", "id"),
+        ("3 / ceil(x, 0)", "n", "id"),
+        ("(SELECT max(amount) FROM o) / x", "n", "id"),
+        ("100000000000000000000 / x", "n", "id"),
+    ],
+)
+def test_what_has_other_digits_in_one_part(value: str, one: str, other: str) -> None:
+    with pytest.raises(CannotPlan):
+        understand(query(value, one, other), SCHEMAS, now=NOW)
+
+
+def test_equal_numbers_of_two_widths_do_not_stand_for_each_other_beside_a_decimal() -> None:
+    schemas = {"a": [("v", "int")], "b": [("v", "bigint"), ("k", "int")]}
+    for value in ("3 / ceil(a.v, 0)", "100000000000000000000 / a.v", "decimal(3) / a.v"):
+        sql = f"SELECT {value} AS g, bool_or(b.k > 1) AS s FROM a JOIN b ON a.v = b.v GROUP BY {value}"
+        made = understand(sql, schemas)
+        (join,) = (one for one in walk(made.node) if isinstance(one, Join))
+        assert not any(SAME_TYPE in condition.meta for condition in join.conditions), value
+    made = understand(
+        "SELECT a.v + 1 AS g, count(*) AS n FROM a JOIN b ON a.v = b.v GROUP BY a.v + 1", schemas
+    )
+    (join,) = (one for one in walk(made.node) if isinstance(one, Join))
+    assert any(SAME_TYPE in condition.meta for condition in join.conditions)
+
+
+def test_a_date_that_is_moved_by_days_is_a_date() -> None:
+    moved = "coalesce(at - 1, DATE'9999-12-31')"
+    understand(f"SELECT id, {moved} AS v FROM o UNION ALL SELECT id, at FROM o", SCHEMAS)
+    understand(query("year(x)", "n + at", "at"), SCHEMAS)
+    with pytest.raises(CannotPlan, match="a computed type and date"):
+        understand(query("x + 1", "at - at", "at"), SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("value", "one", "other"),
+    [
+        ("x / 3", "amount", "id"),
+        ("x / 3", "amount", "amount * 2"),
+        ("x / 3", "amount * 1.1", "amount * 1.10"),
+        ("concat(x, '')", "amount", "coalesce(amount, 0)"),
+        ("x / 2.5", "n", "id"),
+        ("x / 2.5", "length(s)", "id"),
+        ("x / 2.5", "1234567890", "id"),
+        ("x / 2.5", "floor(d.price)", "id"),
+        ("hash(x)", "n", "id"),
+        ("try_multiply(x, 100000)", "n", "id"),
+        ("shiftleft(x, 40)", "n", "id"),
+        ("x << 40", "n", "id"),
+        ("format_string('%x', x)", "n", "id"),
+        ("concat(x, '')", "amount", "CAST(amount AS decimal(12,3))"),
+        ("concat(x, '')", "round(amount, 1)", "round(amount, 2)"),
+        ("concat(x, '')", "CAST(s AS decimal(12,3)) * 1", "CAST(s AS decimal(14,5)) * 1"),
+        ("2.5 / x", "length(s)", "NULL"),
+    ],
+)
+def test_parts_of_two_types(value: str, one: str, other: str) -> None:
+    for union in ("UNION ALL", "UNION"):
+        with pytest.raises(CannotPlan, match="an expression over a column of a UNION"):
+            understand(query(value, one, other, union), SCHEMAS, now=NOW)
+        understand(query("max(x)", one, other, union) + " GROUP BY id", SCHEMAS, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("n > 1 AND id > 2", "true"),
+        ("n > 1 OR NOT id > 2", "startswith(s, 'a')"),
+        ("d", "d * 1.1"),
+        ("d / 2", "avg(n) OVER (PARTITION BY id)"),
+        ("date_trunc('day', t)", "t"),
+        ("from_unixtime(n)", "s"),
+        ("nullif(s, '')", "concat(s, '!')"),
+        ("st.k", "NULL"),
+        ("CASE WHEN n > 1 THEN s END", "'none'"),
+        ("coalesce(d, 1.5D)", "NULL"),
+        ("d", "1e0"),
+        ("(SELECT max(p.s) FROM o AS p)", "s"),
+        ("(SELECT count(*) FROM o AS p)", "n"),
+        ("EXISTS (SELECT 1 FROM o AS p WHERE p.id = o.n)", "n > 1"),
+    ],
+)
+def test_columns_of_unions_that_are_compared_alike(one: str, other: str) -> None:
+    schemas = {
+        "o": [*SCHEMAS["o"], ("st", "struct<k:string>"), ("d", "double"), ("t", "timestamp")],
+    }
+    for left, right in ((one, other), (other, one)):
+        union = f"(SELECT id, {left} AS x FROM o UNION ALL SELECT id, {right} FROM o) AS u"
+        understand(f"SELECT x, count(*) AS n FROM {union} WHERE x IS NOT NULL GROUP BY x", schemas)
+        understand(f"SELECT id, max(x) AS m FROM {union} GROUP BY id", schemas)
+
+
+def test_elements_of_arrays_in_unions_are_compared_alike() -> None:
+    schemas = {"o": [("id", "bigint"), ("tags", "array<string>"), ("more", "array<bigint>")]}
+    part = "SELECT id, x FROM o LATERAL VIEW explode({}) e AS x"
+    both = f"SELECT x, count(*) AS n FROM ({part} UNION ALL {part}) AS u GROUP BY x"
+    understand(both.format("tags", "tags"), schemas)
+    # A sum with a number in it is one of whole numbers, and no float.
+    computed = part.replace("x FROM", "x + 1 AS x FROM", 1).format("more")
+    mixed = (
+        f"SELECT x, count(*) AS n FROM ({computed} UNION ALL SELECT id, id / 2 AS x FROM o) AS u GROUP BY x"
+    )
+    with pytest.raises(CannotPlan, match="is compared"):
+        understand(mixed, schemas)
+    with pytest.raises(CannotPlan, match="have string and bigint"):
+        understand(both.format("tags", "more"), schemas)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_fine"),
+    [
+        ("SELECT x, count(*) AS n FROM {u} GROUP BY x", False),
+        ("SELECT DISTINCT x FROM {u}", False),
+        ("SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM {u}", False),
+        ("SELECT id FROM {u} WHERE x = '1'", False),
+        ("SELECT id, max(x) AS m FROM {u} GROUP BY id", False),
+        ("SELECT id, count(DISTINCT x) AS m FROM {u} GROUP BY id", False),
+        ("SELECT o.id FROM o WHERE o.s IN (SELECT x FROM {u})", False),
+        ("SELECT p.id FROM o AS p WHERE EXISTS (SELECT 1 FROM {u} WHERE u.x = p.s)", False),
+        ("SELECT n AS x FROM o INTERSECT SELECT array_max(l) FROM o", False),
+        ("SELECT x, id FROM {u}", True),
+        ("SELECT id, count(x) AS n FROM {u} WHERE x IS NOT NULL GROUP BY id", True),
+    ],
+)
+def test_of_a_type_that_is_not_known_equal_values_may_be_others_in_a_union(sql: str, is_fine: bool) -> None:
+    schemas = {"o": [*SCHEMAS["o"], ("l", "array<string>")]}
+    union = "(SELECT id, n AS x FROM o UNION ALL SELECT id, array_max(l) FROM o) AS u"
+    text = sql.replace("{u}", union)
+    if is_fine:
+        understand(text, schemas)
+        return
+    with pytest.raises(CannotPlan, match=r"have .* is compared"):
+        understand(text, schemas)
+    understand(text.replace("array_max(l)", "coalesce(n, 1)"), schemas)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_fine"),
+    [
+        ("st.k", "s", True),
+        ("t.st.K", "'x'", True),
+        ("st.inner.n", "n", True),
+        ("ls[0].k", "element_at(l, 1)", True),
+        ("split(s, ',')[0]", "m['a']", True),
+        ("ls.k", "l", True),
+        ("ls['k']", "l", True),
+        ("st['k']", "s", True),
+        ("st.inner.n", "s", False),
+        ("st.k", "n", False),
+        ("split(s, ',')", "s", False),
+    ],
+)
+def test_what_stands_inside_of_a_column_has_a_type(one: str, other: str, is_fine: bool) -> None:
+    inside = [
+        *(("st", "struct<k:string,inner:struct<n:int>>"), ("ls", "array<struct<k:string>>")),
+        *(("l", "array<string>"), ("m", "map<int,string>")),
+    ]
+    union = f"SELECT id, {one} AS x FROM o AS t UNION ALL SELECT id, {other} FROM o"
+    sql = f"SELECT x, count(*) AS n FROM ({union}) AS u GROUP BY x"
+    if is_fine:
+        understand(sql, {"o": [*SCHEMAS["o"], *inside]})
+        return
+    with pytest.raises(CannotPlan, match=r"have .* and .* in one column"):
+        understand(sql, {"o": [*SCHEMAS["o"], *inside]})
+
+
+def test_a_null_has_the_type_of_the_others_in_unions_of_several() -> None:
+    nothing = "id, NULL AS x FROM o"
+    parts = ["SELECT id, amount AS x FROM o", f"SELECT {nothing}", f"SELECT DISTINCT {nothing}"]
+    for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0)):
+        union = " UNION ALL ".join(parts[number] for number in order)
+        understand(f"SELECT id, coalesce(x, 7) / 3 AS v FROM ({union}) AS u", SCHEMAS)
+
+
+def test_a_function_of_types_in_a_link_of_a_subquery_keeps_equal_numbers_apart() -> None:
+    linked = (
+        "SELECT o.id FROM o JOIN o AS p ON o.n = p.id WHERE EXISTS (SELECT 1 FROM o AS c WHERE c.id = {})"
+    )
+    schemas = {"o": [("id", "bigint"), ("n", "int")]}
+    for value, same in (("p.id", True), ("xxhash64(p.id)", False), ("try_add(p.id, 1)", False)):
+        joined = next(
+            part for part in walk(understand(linked.format(value), schemas).node) if isinstance(part, Join)
+        )
+        assert bool(joined.conditions[0].meta.get(SAME_TYPE)) is same
+
+
+def test_a_number_with_a_suffix_is_not_a_cast() -> None:
+    both = "SELECT id, sum(amount / 12L) AS a, sum(amount / CAST(12 AS bigint)) AS b FROM o GROUP BY id"
+    (_, one), (_, other) = understand(both, SCHEMAS).columns[1:]
+    assert one != other
+
+
+def test_without_ansi_numbers_of_two_widths_do_not_stand_for_each_other() -> None:
+    """They wrap at different numbers."""
+    tables = {"o": [("id", "int"), ("n", "int"), ("m", "int")], "c": [("id", "int"), ("n", "int")]}
+    wide = "SELECT id, CAST(n AS bigint) AS w FROM c"
+    sql = "SELECT q.w * 2 AS k, sum(o.m) AS s FROM o JOIN ({}) AS q ON q.w = o.n GROUP BY q.w * 2"
+    for wraps, inner, same in (
+        (False, wide, True),
+        (True, wide, False),
+        (True, wide.replace("bigint", "int"), True),
+    ):
+        query = understand(sql.format(inner), tables, wraps=wraps)
+        joined = next(part for part in walk(query.node) if isinstance(part, Join))
+        assert bool(joined.conditions[0].meta.get(SAME_TYPE)) is same
+    union = "SELECT id, n AS x FROM o UNION ALL SELECT id, CAST(n AS bigint) FROM c"
+    both = f"SELECT id, x * 2 AS v FROM ({union}) AS u"
+    understand(both, tables)
+    with pytest.raises(CannotPlan, match="an expression over a column of a UNION"):
+        understand(both, tables, wraps=True)
+
+
+def test_a_date_to_which_hours_are_added_is_none() -> None:
+    union = "SELECT id, date_add({}) AS x FROM o UNION ALL SELECT id, at FROM o"
+    understand(f"SELECT id, year(x) AS y FROM ({union.format('at, 1')}) AS u", SCHEMAS)
+    with pytest.raises(CannotPlan):
+        understand(f"SELECT id, year(x) AS y FROM ({union.format('HOUR, 1, at')}) AS u", SCHEMAS)

@@ -1,0 +1,80 @@
+"""What is said to identify the rows of a query does: no two rows of it have the same values there."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from dbt_arctic.planner.delta.plan import full_sql, understand
+from dbt_arctic.planner.frontend.parse import parse
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.properties.unique_keys import unique_keys
+from dbt_arctic.planner.reasons import CannotPlan
+from tests.extent import extent
+from tests.planner.oracle import Database, InDuckDB
+from tests.planner.random_queries import draw
+from tests.planner.random_tables import KEYS, SCHEMAS, draw_tables
+
+FACTS = Facts({table: UpstreamFacts(True, key) for table, key in KEYS.items()})
+NUMBERED = "(SELECT t.*, row_number() OVER (PARTITION BY t.x ORDER BY t.id) AS rn FROM a AS t) AS q"
+JOINED = "FROM a AS t1 JOIN b AS t2 ON t2.aid = t1.id"
+
+CASES = {
+    # The first of its kind.
+    f"SELECT x, y, z FROM {NUMBERED} WHERE rn = 1": {"x"},
+    f"SELECT y, x FROM {NUMBERED} WHERE 1 = rn AND y > 1": {"x"},
+    f"SELECT o, y FROM (SELECT x AS o, y, rn FROM {NUMBERED}) AS r WHERE rn <= 1 OR (rn < 2)": None,
+    f"SELECT o, y FROM (SELECT x AS o, y, rn AS n FROM {NUMBERED}) AS r WHERE (n < 2)": {"o"},
+    "SELECT k, m FROM (SELECT c.*, row_number() OVER (PARTITION BY m, n ORDER BY k) AS r FROM c) "
+    "WHERE r = 1": None,
+    "SELECT k, n, m FROM (SELECT c.*, row_number() OVER (PARTITION BY m, n ORDER BY k) AS r FROM c) "
+    "WHERE r = 1": {"m", "n"},
+    "SELECT k FROM (SELECT c.k, row_number() OVER (ORDER BY k) AS r FROM c) WHERE r = 1": set(),
+    f"SELECT x, y FROM {NUMBERED} WHERE rn = 2": None,
+    "SELECT x, y FROM (SELECT x, y, rank() OVER (PARTITION BY x ORDER BY y) AS rn FROM a) WHERE rn = 1": None,
+    "SELECT x, y FROM (SELECT x, y, row_number() OVER (PARTITION BY x + 1 ORDER BY y) AS rn FROM a) "
+    "WHERE rn = 1": None,
+    # What a key determines need not be grouped by.
+    f"SELECT t1.id, t1.x, sum(t2.v) AS s {JOINED} GROUP BY t1.id, t1.x": {"id"},
+    f"SELECT t1.x, t1.id, t1.y + 1 AS z {JOINED} GROUP BY t1.id, t1.x, t1.y + 1": {"id"},
+    f"SELECT t1.id, t2.v, count(*) AS n {JOINED} GROUP BY t1.id, t2.v": {"id", "v"},
+    f"SELECT t1.id, t1.x, count(*) AS n {JOINED.replace('JOIN', 'LEFT JOIN')} GROUP BY t1.id, t1.x": {"id"},
+    f"SELECT t2.id, t2.v, count(*) AS n {JOINED.replace('JOIN', 'RIGHT JOIN')} GROUP BY t2.id, t2.v": {"id"},
+    f"SELECT t1.id, t1.x, count(*) AS n {JOINED.replace('JOIN', 'FULL JOIN')} GROUP BY t1.id, t1.x": {
+        "id",
+        "x",
+    },
+    "SELECT g.x, g.n, count(*) AS m FROM (SELECT x, count(*) AS n FROM a GROUP BY x) AS g "
+    "JOIN b ON b.v = g.n GROUP BY g.x, g.n": {"x"},
+    "SELECT id, x FROM a GROUP BY ROLLUP (id, x)": None,
+}
+
+
+@pytest.mark.parametrize("sql", CASES)
+def test_what_identifies_a_row(sql: str) -> None:
+    expected = CASES[sql]
+    query = understand(parse(sql), SCHEMAS)
+    names = {identifier: name for name, identifier in query.columns}
+    found = [{names[one] for one in key} for key in unique_keys(query.node, FACTS)]
+    assert min(found, key=len, default=None) == expected
+
+
+def test_it_does_in_random_rows() -> None:
+    database, met = Database(SCHEMAS), 0
+    drawn = [draw(seed).sql for seed in range(extent(150, 600))]
+    for place, sql in enumerate([*CASES, *drawn]):
+        try:
+            query = understand(parse(sql), SCHEMAS)
+        except CannotPlan:
+            continue
+        keys = unique_keys(query.node, FACTS)
+        columns = [identifier for _, identifier in query.columns]
+        for attempt in range(4 if keys else 0):
+            database.load(*draw_tables(f"unique {place}/{attempt}"))
+            rows = database.rows(full_sql(query, InDuckDB()))
+            for key in keys:
+                found = Counter(tuple(row[columns.index(one)] for one in sorted(key)) for row in rows)
+                assert max(found.values(), default=1) == 1, (sql, sorted(key))
+                met += len(rows) > 1
+    assert met > extent(100, 400)

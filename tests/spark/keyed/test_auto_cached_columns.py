@@ -1,0 +1,97 @@
+"""Spark is asked for a query's columns where these may be others than last time, and not else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dbt_arctic.auto import cached_columns
+from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.engine.api import ColumnInfo
+from dbt_arctic.store.state import load_keyed
+from tests.extent import first
+from tests.spark.keyed.auto import Model
+from tests.spark.keyed.conftest import Orders
+
+QUERIES = {
+    "keys": ("id", "SELECT id, amount + 1 AS more FROM {} WHERE amount > 2"),
+    "hidden": ("part", "SELECT amount % 3 AS part, avg(amount) AS mean FROM {} GROUP BY amount % 3"),
+    "unnamed": ("part", "SELECT amount % 3 AS part, sum(amount) FROM {} GROUP BY amount % 3"),
+}
+
+
+class Asking:
+    """A model that keeps a record of what Spark is asked for."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.edge, self.asked = model, model.session.edge, 0
+
+    def schema(self, sql: str) -> list[ColumnInfo]:
+        self.asked += 1
+        return self.edge.query_schema(sql)
+
+    def refresh(self) -> str:
+        model = self.model
+        plan = plan_refresh(self.edge.catalog, model.name, model.config, model.sql, self.schema)
+        return str(run_refresh(self.edge, model.name, model.config, plan, owner="model.test").choice)
+
+    def check(self) -> None:
+        assert self.model.rows() == self.model.rows(self.model.sql)
+
+
+@pytest.fixture
+def orders(shop: Any) -> Orders:
+    made: Orders = shop.table()
+    made.build([{"id": number, "amount": number} for number in range(20)])
+    return made
+
+
+@pytest.fixture(params=first(1, QUERIES))
+def asking(request: Any, orders: Orders) -> Iterator[Asking]:
+    key, sql = QUERIES[request.param]
+    made = Asking(Model(orders, key, sql.format(orders.name.sql)))
+    made.refresh()
+    assert made.asked
+    made.asked = 0
+    orders.upsert([{"id": 1, "amount": 40}])
+    yield made
+    made.check()
+
+
+def test_nothing_is_asked_again(asking: Asking) -> None:
+    assert asking.refresh().startswith("INCREMENTAL")
+    assert asking.refresh().startswith("SKIP")
+    assert asking.asked == 0
+
+
+def test_another_name_of_a_column_is_seen(asking: Asking) -> None:
+    """Though what is computed for it is the same to the letter."""
+    sql = asking.model.sql
+    asking.model.sql = (
+        sql.replace("mean", "average").replace("more", "and_more").replace("sum(amount)", "sum(amount) AS s")
+    )
+    assert asking.refresh() == "FULL (changed-columns)"
+    assert asking.asked
+
+
+def test_another_query_is_seen(asking: Asking) -> None:
+    asking.model.sql = asking.model.sql.replace("FROM", "FROM /* others */").replace("> 2", "> 3")
+    asking.model.sql = asking.model.sql.replace("GROUP BY", "WHERE id <> 4 GROUP BY")
+    assert asking.refresh() == "FULL (changed-sql)"
+    assert asking.asked
+
+
+def test_another_spark_is_asked(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached_columns, "_spark", lambda: "5.0.0")
+    assert asking.refresh().startswith("INCREMENTAL")
+    assert asking.asked
+
+
+def test_a_column_that_somebody_added_to_the_table_is_seen(asking: Asking) -> None:
+    table = load_keyed(asking.edge.catalog, asking.model.name)
+    for side in (table.base, table.change):
+        asking.model.session.query(f"ALTER TABLE {side.sql} ADD COLUMN foreign_one int")
+    asking.refresh()
+    assert asking.asked

@@ -1,0 +1,47 @@
+"""How many tasks a statement over few changed rows has after a shuffle."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from dbt_arctic.auto import fast_path
+
+
+class Context:
+    def __init__(self, cores: int | None) -> None:
+        self.cores, self.conf = cores, dict[str, str]()
+
+    def tuned(self, conf: dict[str, str]) -> Any:
+        self.conf = dict(conf)
+        return nullcontext()
+
+
+@pytest.mark.parametrize(
+    ("cores", "changed", "read", "tasks"),
+    [
+        (2, 100, 0, "2"),
+        (2, 500_000, 500_000, "3"),
+        (2, 100, 7_000_000, "15"),
+        (2, 100, 60_000_000, "121"),  # or as many as the session has
+        (2, 100, -1, None),
+        (64, 100, 0, "8"),
+        (None, 100, 0, "8"),
+    ],
+)
+def test_a_stage_has_as_many_tasks_as_its_rows_ask_for(
+    cores: int | None, changed: int, read: int, tasks: str | None
+) -> None:
+    edge: Any = Context(cores)
+    fast_path.changes(edge, changed, read)
+    assert edge.conf.pop("spark.sql.adaptive.enabled") == "false"
+    assert edge.conf == ({} if tasks is None else {fast_path.PARTITIONS: tasks})
+
+
+@pytest.mark.parametrize("changed", [-1, fast_path.CHANGES + 1])
+def test_a_statement_over_many_changed_rows_is_planned_as_it_runs(changed: int) -> None:
+    edge: Any = Context(2)
+    fast_path.changes(edge, changed, 0)
+    assert edge.conf == {}

@@ -1,0 +1,189 @@
+"""What earlier refreshes say of the next one."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.auto.timings import (
+    ASKED,
+    ASKED_AT_ONCE,
+    Strategy,
+    Took,
+    computes_at_once,
+    found_late,
+    looks_first,
+    note,
+    slower,
+    timings,
+)
+from dbt_arctic.catalog.api import Snapshot
+
+
+def commit(at_ms: int, summary: dict[str, str]) -> Snapshot:
+    return Snapshot(at_ms, None, at_ms, at_ms, "append", summary)
+
+
+def test_a_history_tells_how_long_each_refresh_took() -> None:
+    history = [
+        commit(20_000, note("incremental", 12_500, 40)),
+        commit(10_000, {"arctic.txn": "7"}),
+        commit(9_000, note("full", 1_000)),
+        commit(500, note("full", 600)),  # a clock that went back took no time
+    ]
+    assert timings([commit(9_000, note("full", 1_000, 7, "guard"))]) == [Took("full", 8.0, 7, "guard")]
+    assert timings(history) == [Took("incremental", 7.5, 40), Took("full", 8.0), Took("full", 0.0)]
+
+
+def took(strategy: Strategy, *seconds: float, changed: int = 100) -> list[Took]:
+    return [Took(strategy, one, changed) for one in seconds]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "changed", "expected"),
+    [
+        ([], 100, False),
+        (took("incremental", 20), 100, False),  # never refreshed in full
+        (took("full", 10), 100, False),  # never incrementally
+        (took("incremental", 20) + took("full", 10), 100, True),
+        (took("incremental", 13) + took("full", 10), 100, False),  # within the margin
+        (took("incremental", 20, 9) + took("full", 10), 100, False),  # one was slow, another was not
+        (took("incremental", 20) + took("full", 10, 30), 100, True),
+        (took("incremental", 20) + took("full", 4), 100, False),  # too cheap to matter
+        (took("incremental", 8) + took("full", 10), 200, True),  # twice as many rows
+        (took("incremental", 20) + took("full", 10), 1, True),  # few rows are no promise
+        (took("incremental", 8) + took("full", 10), -1, False),
+        (took("incremental", 8, changed=-1) + took("full", 10), 10_000, False),
+        (took("incremental", *[20.0] * 5, 1) + took("full", 10), 100, True),  # long ago
+        # Ten times as many rows need not take ten times as long: it is tried.
+        (took("incremental", 8, changed=10) + took("full", 10), 100, False),
+        (took("incremental", 20, changed=10) + took("full", 10), 100, True),  # fewer rows took too long
+        (took("incremental", 20) + took("incremental", 1, changed=10) + took("full", 10), 100, True),
+        # A late one took as long as its attempt and the refresh together.
+        ([*took("incremental", 20), Took("full", 30, 100, "guard"), Took("full", 10)], 100, True),
+        ([*took("incremental", 20), Took("full", 18, 100, "guard")], 100, False),
+    ],
+)
+def test_what_was_slower_is_refreshed_in_full(earlier: list[Took], changed: int, expected: bool) -> None:
+    reason = slower(earlier, changed)
+    assert (reason is not None) == expected
+    assert reason is None or reason.code == "slower"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "since", "expected"),
+    [(20, 0, True), (20, 9, True), (20, 10, False), (14, 4, False), (200, 100, True)],
+)
+def test_what_was_slower_is_tried_again_when_it_may_lose_little(
+    seconds: float, since: int, expected: bool
+) -> None:
+    earlier = [*[Took("full", 10, 100, "slower")] * since, *took("incremental", seconds), Took("full", 10)]
+    assert (slower(earlier, 100) is not None) == expected
+
+
+def test_the_reason_tells_the_times() -> None:
+    reason = slower([Took("incremental", 20, 100), Took("full", 10)], 200)
+    assert reason is not None
+    assert "40 s or more" in reason.what
+    assert "a full one 10 s" in reason.what
+
+
+def found(*reasons: str, seconds: float = 10) -> list[Took]:
+    """Newest first; an empty reason is an incremental refresh."""
+    return [Took("full" if one else "incremental", seconds, 100, one) for one in reasons]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "full"),
+    [
+        (found(), False),
+        (found("guard"), False),  # may be chance
+        (found("guard", "guard"), True),
+        (found("many-keys", "failed"), True),
+        (found("guard", "guard", seconds=4), False),  # too cheap to matter
+        ([*found("guard"), *found("guard", seconds=4)], False),
+        # It was cheap when the table was small.
+        ([*found(*["guard"] * 5), *found("guard", seconds=1)], True),
+        (found("", "guard", "guard"), False),  # it has worked since
+        (found("guard", "", "guard", "guard"), False),
+        (found("found-late", "guard", "", "guard", "guard"), False),
+        (found("changed-sql", "guard", "guard"), False),  # another query
+        (found("changed-sql"), False),  # a reason that was known before
+        (found("many-changes", "guard", "history-gone", "guard"), True),  # known before, and nothing new
+        (found("found-late", "guard", "guard"), False),  # to try again
+        (found("guard", "found-late", "guard", "guard"), True),
+        (found(*["found-late"] * 2, "guard", "found-late", "guard", "guard"), True),
+        (found(*["found-late"] * 3, "guard", "found-late", "guard", "guard"), False),
+        (found(*["found-late"] * 6, *["guard"] * 4), True),
+        (found(*["found-late"] * 7, *["guard"] * 4), False),
+        (found(*["found-late"] * 14, *["guard"] * 9), True),
+        (found(*["found-late"] * 15, *["guard"] * 9), False),
+    ],
+)
+def test_what_has_ended_as_a_full_refresh_is_tried_again_less_and_less(
+    earlier: list[Took], full: bool
+) -> None:
+    reason = found_late(earlier, 100, guarded=True)
+    assert (reason is not None) == full
+    assert reason is None or reason.code == "found-late"
+
+
+def asked(*reasons: str) -> list[Took]:
+    """Newest first; an empty reason is a refresh for which the stored sums have sufficed."""
+    return [Took("incremental", 1, 100, one) for one in reasons]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "at_once"),
+    [
+        (asked(), False),
+        (asked("", ASKED), False),
+        (asked(ASKED), True),
+        (asked(ASKED_AT_ONCE, ASKED), False),  # to try again
+        (asked(ASKED, ASKED_AT_ONCE, ASKED), True),
+        (asked(*[ASKED_AT_ONCE] * 2, ASKED, ASKED_AT_ONCE, ASKED), True),
+        (asked(*[ASKED_AT_ONCE] * 3, ASKED, ASKED_AT_ONCE, ASKED), False),
+        (asked(*[ASKED_AT_ONCE] * 14, *[ASKED] * 9), True),
+        (asked(*[ASKED_AT_ONCE] * 15, *[ASKED] * 9), False),
+        ([Took("full", 1, 100, "many-changes"), *asked(ASKED, ASKED)], False),
+    ],
+)
+def test_groups_are_computed_at_once_where_some_have_lost_their_extremes_before(
+    earlier: list[Took], at_once: bool
+) -> None:
+    assert computes_at_once(earlier) == at_once
+
+
+@pytest.mark.parametrize(
+    ("earlier", "first"),
+    [
+        (asked(), True),
+        (asked("", ""), True),
+        (asked("", "", "", ASKED), True),
+        (asked("", "", "", "", ASKED), False),
+        (asked(ASKED, "", "", "", ""), True),
+        (asked(ASKED_AT_ONCE, "", "", "", ""), True),
+        (asked("", "", "", ""), False),
+        ([Took("full", 1, 100, "many-changes"), *asked("", "", "", "")], False),
+        ([*asked("", "", ""), Took("full", 1, 100), *asked("", ASKED)], False),
+    ],
+)
+def test_it_is_looked_which_groups_have_lost_an_extreme_unless_none_has_lately(
+    earlier: list[Took], first: bool
+) -> None:
+    assert looks_first(earlier) == first
+
+
+def test_what_cannot_be_found_late_this_time_is_tried() -> None:
+    guards, keys = found("guard", "guard"), found("many-keys", "many-keys")
+    assert found_late(guards, 100, guarded=True) is not None
+    assert found_late(guards, 100, guarded=False) is None
+    assert found_late(keys, 100, guarded=False) is not None
+    assert found_late(keys, 99, guarded=False) is None  # fewer rows have fewer keys
+    assert found_late(keys, -1, guarded=False) is not None
+
+
+def test_the_reason_tells_what_was_found() -> None:
+    reason = found_late(found("guard", "many-keys"), 100, guarded=True)
+    assert reason is not None
+    assert "the last 2" in reason.what
+    assert "(guard)" in reason.what

@@ -1,0 +1,66 @@
+"""The interval of a batch: as SQL for each type of event time, and what cannot be one."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from dbt_arctic.errors import ConfigError
+from dbt_arctic.refresh.event_time import Interval, batch_interval, refuse_pull
+
+DAY = Interval.of("At", "2020-01-01T00:00:00+00:00", "2020-01-02T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("type_", "start", "end"),
+    [
+        ("timestamp", "TIMESTAMP '2020-01-01 00:00:00+00:00'", "TIMESTAMP '2020-01-02 00:00:00+00:00'"),
+        ("timestamp_ntz", "TIMESTAMP_NTZ '2020-01-01 00:00:00'", "TIMESTAMP_NTZ '2020-01-02 00:00:00'"),
+        ("date", "DATE '2020-01-01'", "DATE '2020-01-02'"),
+    ],
+)
+def test_its_ends_have_the_type_of_the_column(type_: str, start: str, end: str) -> None:
+    assert DAY.condition("m", [("id", "bigint"), ("at", type_)]) == f"`at` >= {start} AND `at` < {end}"
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ([("id", "bigint")], "its columns are: id"),
+        ([("at", "bigint")], "of type bigint"),
+        ([("at", "string")], "of type string"),
+    ],
+)
+def test_a_column_that_holds_no_time_is_refused(columns: list[tuple[str, str]], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        DAY.condition("m", columns)
+
+
+def test_days_have_no_hours() -> None:
+    hour = Interval.of("at", "2020-01-01T23:00:00Z", "2020-01-02T00:00:00Z")
+    assert hour.condition("m", [("at", "timestamp")])
+    with pytest.raises(ConfigError, match="is a date, and the batch is of hours"):
+        hour.condition("m", [("at", "date")])
+
+
+def test_its_ends_are_in_utc_whatever_the_zone_they_are_given_in() -> None:
+    berlin = datetime(2020, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))
+    assert Interval.of("at", berlin, datetime(2020, 1, 2)) == Interval.of("at", "2020-01-01", "2020-01-02")
+
+
+def model(**config: Any) -> dict[str, Any]:
+    return {"name": "m", "config": {"event_time": "at", **config}}
+
+
+def test_only_microbatch_has_batches_and_it_always_does() -> None:
+    assert batch_interval(model()) is None
+    with pytest.raises(ConfigError, match="without a batch"):
+        batch_interval(model(incremental_strategy="microbatch"))
+
+
+def test_a_batch_does_not_pull() -> None:
+    refuse_pull(model(incremental_strategy="append"))
+    with pytest.raises(ConfigError, match="microbatch"):
+        refuse_pull(model(incremental_strategy="microbatch"))

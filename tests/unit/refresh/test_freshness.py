@@ -1,0 +1,105 @@
+"""When a table's rows last changed: an upsert counts, and neither compaction nor its own bookkeeping does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewState
+from dbt_arctic.errors import UnknownRelation
+from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import PROPERTY_CREATED, PROPERTY_ID, Column, Generation, KeyedTable
+from dbt_arctic.refresh.freshness import last_modified_ms
+
+ORDERS = Name("lake", "shop", "orders")
+KEYED = KeyedTable(
+    ORDERS, Generation(1, "base", "change"), ("id",), Layout(2, "id"), (Column("id", "bigint"),)
+)
+BUILT, UPSERTED, LATER = 1000, 2000, 3000
+
+
+def commit(number: int, at: int, operation: str = "append", txn: str = "", **summary: str) -> Snapshot:
+    counts = {name.replace("_", "-"): count for name, count in summary.items()}
+    if txn:
+        counts["arctic.txn"] = txn
+    return Snapshot(number, number - 1 or None, number, at, operation, counts)
+
+
+@dataclass
+class Catalog:
+    """A keyed table with this log of its change table, and an ordinary view."""
+
+    log: tuple[Snapshot, ...]
+
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        if name not in (KEYED.change.identifier, "plain"):
+            return None
+        properties = {PROPERTY_ID: "change", PROPERTY_CREATED: str(BUILT)}
+        head = self.log[-1].snapshot_id
+        return TableState(schema, name, "", properties, (), self.log, head, {"main": head})
+
+    def load_view(self, schema: str, name: str) -> ViewState | None:
+        columns = (CatalogColumn("id", "bigint"),)
+        if name == "orders":
+            return ViewState(schema, name, KEYED.to_properties(), columns, "")
+        return ViewState(schema, name, {}, columns, "") if name == "view" else None
+
+
+MARKERS = commit(1, BUILT, added_records="2")
+
+
+@pytest.mark.parametrize(
+    ("log", "modified"),
+    [
+        ((MARKERS,), BUILT),
+        ((MARKERS, commit(2, UPSERTED, txn="7", added_records="1")), UPSERTED),
+        (
+            (
+                MARKERS,
+                commit(2, UPSERTED, txn="7", added_records="1"),
+                commit(3, LATER, "delete", deleted_records="1"),
+            ),
+            UPSERTED,
+        ),
+        (
+            (
+                MARKERS,
+                commit(2, UPSERTED, txn="7", added_records="1"),
+                commit(3, LATER, txn="8", added_records="0"),
+            ),
+            UPSERTED,
+        ),
+        ((commit(5, LATER, "delete", arctic_log="[]"), commit(6, LATER + 1, "replace")), LATER),
+        (
+            (Snapshot(5, 4, 5, LATER, "append", {"arctic.log": f"[[4,0],[3,{UPSERTED << 20}],[2,7]]"}),),
+            UPSERTED,
+        ),
+    ],
+    ids=["built", "upserted", "trimmed", "upserted nothing", "expired", "erased"],
+)
+def test_a_keyed_table_changes_by_its_upserts(log: tuple[Snapshot, ...], modified: int) -> None:
+    assert last_modified_ms(Catalog(log), ORDERS) == modified  # type: ignore[arg-type] # a part of a catalog
+
+
+@pytest.mark.parametrize(
+    ("log", "modified"),
+    [
+        ((commit(1, UPSERTED, added_records="2"), commit(2, LATER, "replace", added_records="2")), UPSERTED),
+        ((commit(2, LATER, "replace", added_records="2"),), LATER),
+        ((commit(1, LATER, added_records="0"),), None),
+    ],
+    ids=["appended", "expired", "never"],
+)
+def test_a_plain_table_changes_by_what_changed_its_rows(
+    log: tuple[Snapshot, ...], modified: int | None
+) -> None:
+    found = last_modified_ms(Catalog(log), ORDERS.sibling("plain"))  # type: ignore[arg-type]
+    assert found == modified
+
+
+@pytest.mark.parametrize(("name", "told"), [("view", "loaded_at_field"), ("missing", "does not exist")])
+def test_what_has_no_time_of_its_own_is_refused(name: str, told: str) -> None:
+    with pytest.raises(UnknownRelation, match=told):
+        last_modified_ms(Catalog((MARKERS,)), ORDERS.sibling(name))  # type: ignore[arg-type]

@@ -1,0 +1,143 @@
+"""Whose a build is, and when it is nobody's any more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dbt_arctic.catalog.api import Snapshot, TableState
+from dbt_arctic.errors import CommitConflict
+from dbt_arctic.keyed.layout import Layout
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import Column, Generation, KeyedTable
+from dbt_arctic.store import lease
+from dbt_arctic.store.context import Context, RunStatement
+from dbt_arctic.store.process import Process, is_running, started, this_process
+
+NOW = 1_800_000_000_000
+TABLE = KeyedTable(
+    name=Name("lake", "shop", "orders"),
+    generation=Generation(2, "base-2", "change-2"),
+    key=("id",),
+    layout=Layout(2, "id", (), ("id",)),
+    columns=(Column("id", "bigint"),),
+)
+
+
+def edge(**changes: Any) -> Context:
+    made = Context(None, lambda *of: -1, lambda sql: [], lambda sql: [], "run-1", lambda: NOW)  # type: ignore[arg-type]
+    return replace(made, **changes)
+
+
+def base(holder: Process, renewed_ms: int | None = None) -> TableState:
+    taken = replace(lease.take(edge(), timeout_s=60), holder=holder)
+    properties = {"arctic.of": "lake.shop.orders", "arctic.id": "base-2", **taken.to_properties()}
+    if renewed_ms is not None:
+        properties[lease.PROPERTY_RENEWED] = str(renewed_ms)
+    return TableState("shop", "orders__base_2", "", properties, (), (), None, {})
+
+
+def change(finished: bool, at_ms: int) -> TableState:
+    properties = {} if finished else {"write.metadata.metrics.default": "none"}
+    commit = Snapshot(1, None, 1, at_ms, "append", {})
+    return TableState("shop", "orders__change_2", "", properties, (), (commit,), 1, {"main": 1})
+
+
+def ended() -> Process:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        mark = started(child.pid)
+        assert mark
+    assert started(child.pid) == ""
+    return replace(this_process(), pid=child.pid, started=mark)
+
+
+def test_a_process_is_told_from_one_that_has_ended_and_from_a_later_one_of_its_number() -> None:
+    here = this_process()
+    assert is_running(here) is True
+    assert is_running(replace(here, started="another time")) is False
+    assert is_running(ended()) is False
+    assert is_running(replace(here, host="elsewhere")) is None
+    assert is_running(replace(here, space="another container")) is None
+
+
+def test_a_process_that_ended_and_was_not_waited_for_does_not_run() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert started(child.pid) == ""
+
+
+def test_a_lease_of_this_process_is_held_while_its_build_is_at_work() -> None:
+    mine = base(this_process())
+    assert lease.build_at_work(2, mine, None, NOW) is None
+    assert lease.was_cut_off(mine, None)
+    with lease.held(edge(), TABLE, lease.take(edge(), 60)):
+        found = lease.build_at_work(2, mine, None, NOW)
+        assert found is not None
+        assert not lease.was_cut_off(mine, None)
+        assert "run-1" in found.lease.told
+        with pytest.raises(RuntimeError), lease.held(edge(), TABLE, found.lease):
+            raise RuntimeError
+    assert lease.build_at_work(2, mine, None, NOW) is None
+
+
+def test_a_lease_of_a_process_that_has_ended_is_over_at_once() -> None:
+    assert lease.build_at_work(2, base(ended()), None, NOW) is None
+    assert lease.was_cut_off(base(ended()), change(finished=False, at_ms=NOW))
+    assert not lease.was_cut_off(base(ended()), change(finished=True, at_ms=NOW)), "it may have been shown"
+
+
+def test_a_lease_of_another_host_is_over_when_it_was_not_renewed() -> None:
+    other = replace(this_process(), host="elsewhere")
+    assert lease.build_at_work(2, base(other), None, NOW + 60_000) is not None
+    assert lease.build_at_work(2, base(other), None, NOW + 60_001) is None
+    assert lease.build_at_work(2, base(other, NOW + 50_000), None, NOW + 110_000) is not None
+    assert not lease.was_cut_off(base(other), None), "nobody knows"
+
+
+def test_a_finished_build_is_at_work_until_it_must_have_been_shown() -> None:
+    with lease.held(edge(), TABLE, lease.take(edge(), 60)):
+        found = lease.build_at_work(2, base(this_process()), change(True, NOW - 60_000), NOW)
+        assert found is not None
+        assert found.finished
+        assert lease.build_at_work(2, base(this_process()), change(True, NOW - 60_001), NOW) is None
+
+
+def test_a_table_without_a_lease_or_with_one_that_nobody_understands_is_nobodys() -> None:
+    for text in (None, "", "{}", "[1]", '{"holder": 1}'):
+        properties = {} if text is None else {lease.PROPERTY_LEASE: text}
+        strange = replace(base(this_process()), properties=properties)
+        assert lease.build_at_work(2, strange, None, NOW) is None
+        assert not lease.was_cut_off(strange, None)
+
+
+def test_a_lease_is_renewed_beside_a_long_statement_and_a_failure_to_do_so_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+    renewed = threading.Event()
+
+    def run(step: str, sql: str, table: KeyedTable | None = None) -> int:
+        ran.append(f"{step} {threading.current_thread().name}")
+        if len(ran) == 1:
+            raise CommitConflict("others were faster")
+        renewed.set()
+        return -1
+
+    @contextmanager
+    def beside() -> Iterator[RunStatement]:
+        yield run
+
+    monkeypatch.setattr(lease, "RENEWALS", 60_000)
+    with lease.held(edge(beside=beside), TABLE, lease.take(edge(), 60)):
+        assert renewed.wait(20)
+    assert set(ran) == {"renew_lease arctic-lease"}
+    assert "arctic-lease" not in {thread.name for thread in threading.enumerate()}
+    assert "'arctic.lease-renewed-ms' = '1800000000000'" in lease.renew(TABLE, NOW)
