@@ -10,7 +10,7 @@ from typing import Any
 from tests.dbt.random.columns import Table
 from tests.dbt.random.fits import NotExact, TooLarge, keep
 from tests.dbt.random.project import Model
-from tests.dbt.random.values import Pairs, canonical
+from tests.dbt.random.values import Pairs, canonical, comparable_type
 
 SNAPSHOT_COLUMNS = {"dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted"}
 Rows = Counter[Any]
@@ -18,7 +18,10 @@ Rows = Counter[Any]
 
 @dataclass(frozen=True)
 class Found:
-    """What a table holds: the types by names in small letters, and each row as often as it is there."""
+    """What a table holds: the types by names in small letters, and each row as often as it is there.
+
+    Types have the fields of their structs in alphabetical order: the place of a field means nothing.
+    """
 
     types: dict[str, str]
     rows: Rows
@@ -61,7 +64,7 @@ def as_found(model: Model, table: Table) -> Found:
             rows[(*cells, place in table.deleted, place in table.ended)] += 1
         else:
             rows[cells] += 1
-    return Found(types, rows)
+    return Found({name: comparable_type(one) for name, one in types.items()}, rows)
 
 
 def with_columns_of(before: Table, found: Found) -> Table | None:

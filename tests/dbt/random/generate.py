@@ -131,13 +131,11 @@ class Draft:
 
     @property
     def _duplicates(self) -> float:
-        if self.model.kind == "snapshot" and "duplicate keys in snapshots" in KNOWN:
-            return 0
         if "sequence_by" in self.model.config:
             return 0
         if "deduplicate_by" in self.model.config:
             return 0.9
-        return 0.04 if self.model.is_keyed else 0.15
+        return 0.04 if self.model.is_keyed or self.model.kind == "snapshot" else 0.15
 
     def _ordered(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Rows of one key have different values in ``deduplicate_by``: what is left open is not asked."""

@@ -5,5 +5,4 @@ from __future__ import annotations
 KNOWN: dict[str, str] = {
     "void in keyed tables": "a keyed table asks for a full refresh where such a column gets a type",
     "odd names in snapshots' keys": "dbt takes them for expressions: `the-line` is the - line",
-    "duplicate keys in snapshots": "the second run fails with Spark's own error of a MERGE",
 }

@@ -7,6 +7,7 @@ after a run, and which runs have to be refused.
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -268,9 +269,12 @@ def _snapshot(model: Model, before: Table | None, batch: Batch) -> Expected:
         raise Refused("check_cols names a column that the query lacks")
     if before is None:
         types = {name: stored_type(one) for name, one in batch.types.items()}
-        return Expected(Table(types, stored_rows(batch, types)))
+        first = Table(types, stored_rows(batch, types))
+        _require_one_a_key(model, first, first.rows)
+        return Expected(first)
     table, may_refuse = evolve(model, before, batch)
     rows = stored_rows(batch, table.types)
+    _require_one_a_key(model, table, rows)
     is_new = [
         one.name for one in batch.columns if one.name.lower() not in {name.lower() for name in before.types}
     ]
@@ -278,6 +282,12 @@ def _snapshot(model: Model, before: Table | None, batch: Batch) -> Expected:
     added = any(name.lower() in {one.lower() for one in is_new} for name in checked)
     taken = _taken(model, table, rows, checked, added)
     return Expected(taken, may_refuse)
+
+
+def _require_one_a_key(model: Model, table: Table, rows: list[Row]) -> None:
+    keys = Counter(key_of(model, table, row) for row in rows)
+    if any(count > 1 for count in keys.values()):
+        raise Refused("rows of the snapshot share a key", by_rows=True)
 
 
 def _taken(model: Model, table: Table, rows: list[Row], checked: list[str], added: bool) -> Table:

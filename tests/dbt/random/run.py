@@ -30,7 +30,7 @@ from tests.dbt.random.columns import Refused, Table
 from tests.dbt.random.found import Found, Rows, as_found, as_row, is_own, plain, with_columns_of
 from tests.dbt.random.oracle import Expected, days_of, expect, expect_batch, seen
 from tests.dbt.random.project import CONF, Case, Model, Round, arguments_of, files_of
-from tests.dbt.random.values import quote
+from tests.dbt.random.values import comparable_type, quote
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class Trial:
                 name: plain(value, one.dataType) for name, value, one in zip(names, row, fields, strict=True)
             }
             rows[as_row(model, values, types)] += 1
-        kept = {name: one for name, one in types.items() if not is_own(model, name)}
+        kept = {name: comparable_type(one) for name, one in types.items() if not is_own(model, name)}
         return Found(kept, rows)
 
 

@@ -188,6 +188,26 @@ def _atom_sql(value: Any, type_: Atomic) -> str:
 # Comparing
 
 
+def comparable_type(type_: str) -> str:
+    """The type with the fields of its structs in the order of the alphabet: a field's place means nothing."""
+    return type_text(_comparable(parse_type(type_)))
+
+
+def _comparable(type_: DataType) -> DataType:
+    match type_:
+        case Struct(fields):
+            return Struct(
+                tuple(
+                    sorted(((name, _comparable(one)) for name, one in fields), key=lambda one: one[0].lower())
+                )
+            )
+        case Array(element):
+            return Array(_comparable(element))
+        case Map(key, value):
+            return Map(_comparable(key), _comparable(value))
+    return type_
+
+
 def canonical(value: Any, type_: str) -> Any:
     """The value in a form in which equal values are equal, and different ones are not."""
     return _canonical(value, parse_type(type_))
