@@ -85,7 +85,7 @@ class SharedRows:
 
         :param rows_of: what tells these rows from others; pinned, so that it is the same for ever.
         :param columns: those that are asked for.
-        :param lookup_keys: queries of keys, with the range of each where it is known: rows of these are asked for.
+        :param lookup_keys: queries of the keys whose rows are needed, with the range of each if it is known.
         :param make: SQL of the rows, with the columns and the rows of the keys that were asked for by now.
         :param foresee: what others will ask for, as far as that is known; ``None`` where nobody will.
         """

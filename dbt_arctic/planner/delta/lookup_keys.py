@@ -1,8 +1,8 @@
 """Reads that only need the rows which changed keys look up: an order's lines, where orders have changed.
 
-Changed orders are joined with their line items, and affected orders are looked up, in one model after another.
-A scan of which only such rows are needed says so (``Scan.lookup_keys``). Whoever executes the plan may then
-read less than the table, or read once what all models need. Reading the whole table is right, too.
+Changed orders are joined with their line items, and affected orders are looked up, in one model after the
+next. A scan of which only such rows are needed says so (``Scan.lookup_keys``). Whoever executes the plan may
+then read less than the table, or read once what all models need. Reading the whole table is right, too.
 """
 
 from __future__ import annotations
