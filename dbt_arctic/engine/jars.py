@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_DEFAULT_CACHE = "~/.ivy2.5.2"
+if sys.platform != "win32":
+    import pwd
+
+_DEFAULT_CACHE = ".ivy2.5.2"
 
 
 def cache_folder(conf: Mapping[str, str]) -> Path:
     """Where Spark's launcher keeps what it fetches."""
-    return Path(conf.get("spark.jars.ivy", _DEFAULT_CACHE)).expanduser()
+    chosen = conf.get("spark.jars.ivy")
+    return Path(chosen).expanduser() if chosen else _user_home() / _DEFAULT_CACHE
+
+
+def _user_home() -> Path:
+    """The folder that Java calls ``user.home``: that of the user's account, whatever HOME says."""
+    if sys.platform == "win32":
+        return Path.home()
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:  # a user without an account, as some containers have
+        return Path.home()
 
 
 def missing_jars(conf: Mapping[str, str]) -> list[str]:

@@ -39,7 +39,7 @@ ATTEMPTS = 3
 
 
 class InDuckDB:
-    """Upstreams as tables: ``a`` and ``a@old``, ``a@minus`` and so on; ``a@met_new`` after ``keep_met``."""
+    """Upstreams as tables: ``a`` and ``a@old``, ``a@minus`` ...; ``a@lookup_new`` after ``keep_met``."""
 
     def relation(self, source: str, state: State) -> str:
         return f"`{source}`" if state == "new" else f"`{source}@{state}`"
@@ -171,7 +171,7 @@ class Database:
             columns = ", ".join(f'"{column}"' for column, _ in self.schemas[source])
             for state, condition in (("new", "state <> 1"), ("old", "state <> 2")):
                 self.connection.execute(
-                    f'CREATE OR REPLACE VIEW "{source}@met_{state}" AS SELECT {columns} '
+                    f'CREATE OR REPLACE VIEW "{source}@lookup_{state}" AS SELECT {columns} '
                     f'FROM "{source}@rows" AS r WHERE {condition} AND EXISTS '
                     f'(SELECT 1 FROM ({met}) AS m WHERE m.k IS NOT DISTINCT FROM r."{own}")'
                 )

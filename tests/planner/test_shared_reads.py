@@ -296,7 +296,7 @@ def test_whatever_is_foreseen_models_are_those_of_their_queries(
         columns = [name for name, _ in upstream.columns]
         return alongside.sample(columns, alongside.randint(0, len(columns))), keys
 
-    monkeypatch.setattr(shared_reads, "foreseen", foreseen)
+    monkeypatch.setattr(shared_reads, "expected_requests", foreseen)
     for seed in range(SEEDS):
         dice = random.Random(f"foreseen {seed}")
         world.load(*drawn_tables(dice), ranged=dice.random() < 0.5, images=dice.choice(("", "", "", "p")))

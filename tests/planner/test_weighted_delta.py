@@ -18,8 +18,8 @@ def understood(sql: str, schemas: dict[str, tuple[tuple[str, str], ...]]) -> Que
     return understand(named(parse(sql), lambda written: written), schemas)
 
 
-@pytest.mark.parametrize(("rows", "hinted"), [(100, True), (-1, False), (3_000_000, False)])
-def test_changes_that_are_known_to_be_few_are_sent_to_each_task(rows: int, hinted: bool) -> None:
+@pytest.mark.parametrize(("rows", "hinted"), [(100, True), (None, False), (3_000_000, False)])
+def test_changes_that_are_known_to_be_few_are_sent_to_each_task(rows: int | None, hinted: bool) -> None:
     schemas = {"t": (("id", "int"), ("x", "int")), "u": (("id", "int"), ("y", "int"))}
     query = understood("SELECT t.x, u.y FROM t JOIN u ON t.id = u.id", schemas)
     facts = Facts(
@@ -47,7 +47,7 @@ STAR = {
 KEYS = {"o": ("ok",), "l": ("ok", "n"), "p": ("pk",), "c": ("ck",)}
 
 
-def parts(sql: str, rows: dict[str, int], changed: dict[str, int]) -> Signed:
+def parts(sql: str, rows: dict[str, int], changed: dict[str, int | None]) -> Signed:
     query = understood(sql, STAR)
     facts = Facts(
         {
@@ -83,7 +83,7 @@ LINES = "SELECT o.day, l.x, c.city FROM l JOIN o ON o.ok = l.ok JOIN c ON o.ck =
         (ORDERS, {"o": 0, "l": 10**7, "p": 10**6}, {"o": 100}, [{"o"}]),
         # Spark sends what is smaller to each task by itself.
         (LINES, {"l": 10**9, "o": 10**8, "c": 1_000}, {"l": 10**6}, [{"l"}]),
-        (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": -1}, []),
+        (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": None}, []),
         (LINES, {"l": 10**9, "o": 10**8, "c": 10**7}, {"l": 10**7}, []),
         # One part has ten thousand lines, which a query below says as well as one beside.
         (
@@ -113,7 +113,7 @@ LINES = "SELECT o.day, l.x, c.city FROM l JOIN o ON o.ok = l.ok JOIN c ON o.ck =
     ],
 )
 def test_what_few_changes_meet_is_sent_to_each_task_as_long_as_it_is_few(
-    sql: str, rows: dict[str, int], changed: dict[str, int], expected: list[set[str]]
+    sql: str, rows: dict[str, int], changed: dict[str, int | None], expected: list[set[str]]
 ) -> None:
     assert sent(parts(sql, rows, changed)) == expected
 

@@ -127,7 +127,7 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
         return told
 
     monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
-    monkeypatch.setattr(shared_reads, "foreseen", noting)
+    monkeypatch.setattr(shared_reads, "expected_requests", noting)
     shop.model("named", "select * from {{ ref('orders') }}")
     shop.model("viewed", BY_CUSTOMER.replace("ref('orders')", "ref('named')"))
     layered(shop)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt_arctic.engine.jars import fetching, missing_jars
+from dbt_arctic.engine.jars import cache_folder, fetching, missing_jars
 
 
 def test_a_jar_in_the_cache_is_not_missing(tmp_path: Path) -> None:
@@ -16,6 +16,17 @@ def test_a_jar_in_the_cache_is_not_missing(tmp_path: Path) -> None:
     (tmp_path / "jars" / "org.xerial_sqlite-jdbc-3.50.3.0.jar").touch()
     conf = {"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "org.xerial:sqlite-jdbc:3.50.3.0,a.b:c:1"}
     assert missing_jars(conf) == ["a.b:c:1"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Java asks Windows for the folder")
+def test_the_cache_is_where_java_looks_for_it_whatever_home_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java takes ``user.home`` from the account, and not from HOME, which containers often set."""
+    before = cache_folder({})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder({}) == before
+    assert cache_folder({"spark.jars.ivy": "~/jars"}) == tmp_path / "jars"
 
 
 def test_no_packages_need_no_lock(tmp_path: Path) -> None:
