@@ -122,7 +122,7 @@ def test_the_models_of_a_run_are_known_to_the_first_that_reads_a_table(
     found: dict[str, Any] = {}
 
     def noting(catalog: Any, alongside: Any, target: Name, upstream: Upstream, *more: Any) -> Any:
-        told = expected_requests.foreseen(catalog, alongside, target, upstream, *more)
+        told = expected_requests.expected_requests(catalog, alongside, target, upstream, *more)
         found[target.identifier] = told and sorted(told[0])
         return told
 
