@@ -164,7 +164,10 @@ def test_cancelling_stops_only_the_own_statement(
             cancel_until_done(connection, own_running)
             cancel_until_done(other, other_running)
         assert isinstance(other_running.exception(), StatementCancelled)
-    assert rows(connection, "SELECT 1") == [(1,)]
+    with pytest.raises(StatementCancelled):
+        rows(connection, "SELECT 1")
+    with contextlib.closing(engine.connect()) as later:
+        assert rows(later, "SELECT 1") == [(1,)]
 
 
 def test_a_connection_that_breaks_off_in_a_write_is_taken_up_again_and_writes_once(
