@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections import Counter
 from importlib.metadata import version
@@ -80,7 +81,8 @@ def again() -> None:
     expect(comment, "It's described")
 
     expect(statuses(dbt("source", "freshness")), {"pass": 1})
-    cloned = dbt("clone", "--select", "orders_keyed", "--state", str(ARTIFACTS), "--target", "other")
+    shutil.copytree(ARTIFACTS, "state")  # dbt writes its own manifest first, for the other target
+    cloned = dbt("clone", "--select", "orders_keyed", "--state", "state", "--target", "other")
     expect(statuses(cloned), {"success": 1})
     expect(set(statuses(dbt("run", "--empty", "--select", "orders_table", "totals"))), {"success"})
 
