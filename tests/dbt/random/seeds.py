@@ -34,7 +34,8 @@ def seed_value(chance: random.Random, column: Column, config: dict[str, Any]) ->
         "txt": lambda: chance.choice(("x1", "it's", "a,b", 'say "x"', "ü")),
         "f": lambda: chance.choice((1.5, -2.25, 0.1)),
         "flag": lambda: chance.random() < 0.5,
-        "zip": lambda: chance.choice(("00501", "7", "a b", "null")),
+        # Not "null", which dbt reads as NULL, in a column of text too.
+        "zip": lambda: chance.choice(("00501", "7", "a b", "nil")),
         "amount": lambda: Decimal(chance.choice(("0.1234567890", "-5", "9999999999.9999999999"))),
         "day": lambda: dt.date(2024, 1, chance.randint(1, 28)),
         "n": lambda: chance.randint(-3, 3),
