@@ -14,7 +14,7 @@
   {%- do adapter.require_form(model, kind, keyed) -%}
   {%- set sample = invocation_args_dict.get('sample') -%}
   {%- set full_refresh = should_full_refresh()
-      and not adapter.is_later_batch(model, sample.start if sample else flags.EVENT_TIME_START) -%}
+      and not adapter.is_later_batch(model, sample.start if sample else invocation_args_dict.get('event_time_start')) -%}
   {%- set rebuild = full_refresh or kind not in ('keyed' if keyed else 'table', 'clone') -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}

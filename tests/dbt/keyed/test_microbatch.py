@@ -112,6 +112,9 @@ def test_a_full_refresh_of_which_a_batch_failed_is_completed_by_dbt_retry(batche
     assert of_both(batches) == [(1, 1, 10), (2, 2, 5), (3, 3, 100), (4, 4, 2)]
     batches.dbt("run", "--full-refresh", *FOUR_DAYS)
     assert [amount for _, _, amount in of_both(batches)] == [100] * 4
+    # From another day on than the model's first, the first batch of the run replaces the table, too.
+    batches.dbt("run", "--full-refresh", *SECOND_DAY)
+    assert of_both(batches) == [(2, 2, 100)]
 
 
 def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(batches: Shop) -> None:
