@@ -63,7 +63,7 @@ class Bench:
         self.connection = SessionEngine(settings).connect()
         self.catalog = EmbeddedCatalog("lake", str(folder))
         self.buckets = buckets
-        self.edge = Context(self.catalog, self.run, self.connection.query_schema, self.query)
+        self.context = Context(self.catalog, self.run, self.connection.query_schema, self.query)
         self.seconds: dict[str, list[float]] = {}
 
     def run(self, step: str, sql: str, table: KeyedTable | None = None) -> int:
@@ -107,7 +107,7 @@ def measure(bench: Bench, large: int, repeat: int) -> dict[str, float]:
         bench.timed(
             f"build of {size:,} rows",
             lambda name=name, size=size: build_generation(
-                bench.edge, name, config(name.identifier, bench.buckets), rows(0, size), {}, owner=""
+                bench.context, name, config(name.identifier, bench.buckets), rows(0, size), {}, owner=""
             ),
         )
     vectors = ", ".join(f"'write.{kind}.mode'='merge-on-read'" for kind in ("merge", "update", "delete"))
@@ -118,20 +118,20 @@ def measure(bench: Bench, large: int, repeat: int) -> dict[str, float]:
     base = "lake.bench.large__base_1"
     # Once unmeasured: what runs first pays for the JIT compiler and for the classes it loads.
     bench.query(aggregate.format(base))
-    upsert(bench.edge, names["small"], config("small", bench.buckets), changes(small, count, 99))
+    upsert(bench.context, names["small"], config("small", bench.buckets), changes(small, count, 99))
     for seed in range(repeat):
         bench.timed(
             f"upsert of {count:,} into {small:,}",
             lambda seed=seed: upsert(
-                bench.edge, names["small"], config("small", bench.buckets), changes(small, count, seed)
+                bench.context, names["small"], config("small", bench.buckets), changes(small, count, seed)
             ),
         )
         if seed > 0:
-            compact_major(bench.edge, names["large"], trim_grace_seconds=0)
+            compact_major(bench.context, names["large"], trim_grace_seconds=0)
         bench.timed(
             f"upsert of {count:,} into {large:,}",
             lambda seed=seed: upsert(
-                bench.edge, names["large"], config("large", bench.buckets), changes(large, count, seed)
+                bench.context, names["large"], config("large", bench.buckets), changes(large, count, seed)
             ),
         )
         for _ in range(2):
@@ -148,7 +148,7 @@ def measure(bench: Bench, large: int, repeat: int) -> dict[str, float]:
     found = {name: bench.query(same.format(f"lake.bench.{name}")) for name in ("large", "plain", "vectors")}
     if len({repr(rows) for rows in found.values()}) != 1:
         raise SystemExit(f"the tables differ after the same changes: {found}")
-    bench.timed("compaction", lambda: compact_major(bench.edge, names["large"], trim_grace_seconds=0))
+    bench.timed("compaction", lambda: compact_major(bench.context, names["large"], trim_grace_seconds=0))
     into_large = bench.median(f"upsert of {count:,} into {large:,}")
     return {
         "merge / upsert": bench.median("MERGE into plain") / into_large,

@@ -154,14 +154,14 @@ def _planned(lake: Lake, model: str, sql: str, key: tuple[str, ...]) -> float:
     parsed.cache_clear()
     spelled.cache_clear()
     began = time.perf_counter()
-    plan_refresh(lake.edge.catalog, lake.name(model), _config(model, key), sql, lake.edge.query_schema)
+    plan_refresh(lake.context.catalog, lake.name(model), _config(model, key), sql, lake.context.query_schema)
     return time.perf_counter() - began
 
 
 def _refreshed(lake: Lake, model: str, sql: str, key: tuple[str, ...]) -> str:
     name, config = lake.name(model), _config(model, key)
-    plan = plan_refresh(lake.edge.catalog, name, config, sql, lake.edge.query_schema)
-    choice = run_refresh(lake.edge, name, config, plan, owner="benchmark").choice
+    plan = plan_refresh(lake.context.catalog, name, config, sql, lake.context.query_schema)
+    choice = run_refresh(lake.context, name, config, plan, owner="benchmark").choice
     assert choice is not None
     return f"{choice.strategy} ({choice.reason or choice.how})"
 

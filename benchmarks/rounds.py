@@ -77,10 +77,10 @@ def measure(
     bench.run("schema", "CREATE SCHEMA IF NOT EXISTS lake.bench")
     name, static = Name("lake", "bench", "orders"), Name("lake", "bench", "fresh")
     model = config("orders", bench.buckets)
-    began = bench.edge.now_ms
+    began = bench.context.now_ms
     for table in (name, static):
         build_generation(
-            bench.edge, table, replace(model, model=table.identifier), rows(0, size), {}, owner=""
+            bench.context, table, replace(model, model=table.identifier), rows(0, size), {}, owner=""
         )
     fresh = f"{static.schema}.{static.identifier}__base_1"
     bench.run("create", f"CREATE TABLE lake.bench.merged USING iceberg AS {rows(0, size)}")
@@ -89,18 +89,18 @@ def measure(
         bench.query(READ.format("lake.bench.orders"))
     told: list[Round] = []
     for number in range(rounds):
-        edge = replace(bench.edge, now_ms=lambda number=number: began() + number * ROUND_MS)
+        context = replace(bench.context, now_ms=lambda number=number: began() + number * ROUND_MS)
         batch = change(size, number)
-        bench.timed("upsert", lambda edge=edge, batch=batch: upsert(edge, name, model, batch))
+        bench.timed("upsert", lambda context=context, batch=batch: upsert(context, name, model, batch))
         ran = []
-        for done in run_operations(edge, most_valuable_first(seen_now(bench, edge, name, trigger).due)):
+        for done in run_operations(context, most_valuable_first(seen_now(bench, context, name, trigger).due)):
             bench.seconds.setdefault("compaction", []).append(done.seconds)
             bench.seconds.setdefault(f"of it {done.operation.kind}", []).append(done.seconds)
             ran.append(done.operation.kind)
         for _ in range(reads):
             bench.timed("read of a fresh table", lambda: bench.query(READ.format(f"lake.{fresh}")))
             bench.timed("read", lambda: bench.query(READ.format("lake.bench.orders")))
-        told.append(as_round(bench, seen_now(bench, edge, name, trigger).status, reads, ran))
+        told.append(as_round(bench, seen_now(bench, context, name, trigger).status, reads, ran))
         bench.timed("MERGE", lambda batch=batch: bench.run("", merge_statement("lake.bench.merged", batch)))
     found = {repr(bench.query(SAME.format(f"lake.bench.{table}"))) for table in ("orders", "merged")}
     if len(found) != 1:
@@ -116,9 +116,9 @@ def measure(
     }, told
 
 
-def seen_now(bench: Bench, edge: Context, name: Name, trigger: Trigger) -> Seen:
+def seen_now(bench: Bench, context: Context, name: Name, trigger: Trigger) -> Seen:
     settings = CompactionSettings(trigger=trigger)
-    (seen,) = look(bench.catalog, "lake", ["bench"], edge.now_ms(), lambda *_: settings, frozenset([name]))
+    (seen,) = look(bench.catalog, "lake", ["bench"], context.now_ms(), lambda *_: settings, frozenset([name]))
     return seen
 
 

@@ -56,7 +56,7 @@ class Arctic(Peer):
         self.connection = self._given or self._connect(warehouse)
         self.spark = self.connection.session
         self.catalog = EmbeddedCatalog(CATALOG, self.connection.settings.warehouse)
-        self.edge = Context(
+        self.context = Context(
             self.catalog,
             self._run,
             self.connection.query_schema,
@@ -111,15 +111,15 @@ class Arctic(Peer):
 
     def load(self, table: Table, rows: str) -> None:
         sql = f"SELECT {', '.join(table.columns)} FROM {rows}"
-        build_generation(self.edge, self.name(table), self.config(table), sql, {}, owner="benchmark")
+        build_generation(self.context, self.name(table), self.config(table), sql, {}, owner="benchmark")
 
     def write(self, table: Table, changes: str) -> None:
         columns = ", ".join(table.columns)
         sql = f"SELECT {columns}, CASE WHEN {DELETED} THEN 'D' ELSE 'U' END AS _action FROM {changes}"
-        upsert(self.edge, self.name(table), self.config(table), sql)
+        upsert(self.context, self.name(table), self.config(table), sql)
 
     def compact(self, table: Table) -> None:
-        compact_major(self.edge, self.name(table), trim_grace_seconds=0)
+        compact_major(self.context, self.name(table), trim_grace_seconds=0)
 
     def maintain(self, table: Table, number: int) -> bool:
         """What ``dbt-arctic compact`` would run with its defaults."""
@@ -133,7 +133,7 @@ class Arctic(Peer):
             lambda *_: CompactionSettings(),
             frozenset([name]),
         )
-        return len(run_operations(self.edge, most_valuable_first(seen.due))) > 0
+        return len(run_operations(self.context, most_valuable_first(seen.due))) > 0
 
     def mark(self, table: Table) -> str:
         consumed = plan_pull(self.catalog, self.name(table), None, model="mark").consumed

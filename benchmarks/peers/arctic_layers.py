@@ -37,9 +37,9 @@ class Models:
         return self.peer.relation(self.dwd_table), self.peer.relation(self.dws_table)
 
     def _refresh(self, table: Table, sql: str) -> None:
-        edge, name = self.peer.edge, self.peer.name(table)
+        context, name = self.peer.context, self.peer.name(table)
         # As dbt's graph tells: DWS reads DWD.
         config = replace(self.peer.config(table), before_images=table is self.dwd_table)
-        plan = plan_refresh(edge.catalog, name, config, sql, edge.query_schema)
-        outcome = run_refresh(edge, name, config, plan, owner="benchmark")
+        plan = plan_refresh(context.catalog, name, config, sql, context.query_schema)
+        outcome = run_refresh(context, name, config, plan, owner="benchmark")
         self.peer.note(f"{table.name}: {outcome.choice}")

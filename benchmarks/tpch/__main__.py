@@ -176,7 +176,7 @@ def run(lake: Lake, models: list[Model], given: argparse.Namespace, files: Path)
         if given.compact_every and number % given.compact_every == 0:
             for name in (*map(lake.name, KEYS), *lake.models, *map(state_name, lake.models)):
                 if find_keyed(lake.catalog, name) is not None:
-                    compact_major(lake.edge, name, trim_grace_seconds=0)
+                    compact_major(lake.context, name, trim_grace_seconds=0)
 
 
 def _tell(text: str) -> None:

@@ -165,7 +165,7 @@ WHERE NOT (kind = 'U' AND place % 5 = 1)"""
         return ", ".join(f"{expressions.get(name, name)} AS {name}" for name in names)
 
     def _upsert(self, table: str, sql: str) -> int:
-        return upsert(self.lake.edge, self.lake.name(table), config(table, self.buckets), sql).rows
+        return upsert(self.lake.context, self.lake.name(table), config(table, self.buckets), sql).rows
 
 
 def _when(condition: str, then: str, otherwise: str) -> str:

@@ -53,7 +53,7 @@ def load(lake: Lake, folder: Path, buckets: int) -> None:
         if find_keyed(lake.catalog, lake.name(table)) is not None:
             continue
         build_generation(
-            lake.edge,
+            lake.context,
             lake.name(table),
             config(table, buckets),
             f"SELECT * FROM source_{table}",

@@ -32,7 +32,7 @@ class Lake:
         self, connection: SessionConnection, catalog: EmbeddedCatalog, cores: int | None, schema: str = SCHEMA
     ) -> None:
         self.connection, self.catalog, self.schema = connection, catalog, schema
-        self.edge = Context(
+        self.context = Context(
             self.catalog,
             self._run,
             self.connection.query_schema,
@@ -57,7 +57,7 @@ class Lake:
 
     def begin_invocation(self) -> None:
         """What the refreshes of one ``dbt run`` share is theirs."""
-        self.edge = replace(self.edge, shared=SharedRows())
+        self.context = replace(self.context, shared=SharedRows())
 
     def name(self, table: str) -> Name:
         return Name("lake", self.schema, table)

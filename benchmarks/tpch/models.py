@@ -85,9 +85,9 @@ class Model:
         """As the adapter runs it; a name that ends in ``_full`` is always built anew."""
         rebuild = name.identifier != self.query
         plan = plan_refresh(
-            lake.edge.catalog, name, self.config, self.sql, lake.edge.query_schema, rebuild=rebuild
+            lake.context.catalog, name, self.config, self.sql, lake.context.query_schema, rebuild=rebuild
         )
-        return run_refresh(lake.edge, name, self.config, plan, owner="benchmark")
+        return run_refresh(lake.context, name, self.config, plan, owner="benchmark")
 
     def _differences(self, lake: Lake, expected: str) -> int:
         """How often rows are in one of the two and not in the other."""

@@ -72,7 +72,7 @@ class AutoApi(ModelApi):
         unique_id = model["unique_id"]
         read, readers = self._of_graph(graph or {}, selected)
         alongside = Alongside(lambda name: readers.get(name.dotted.lower(), ()), self._pinned_version)
-        edge = replace(self.edge(self._run_id(unique_id)), alongside=alongside)
+        context = replace(self.context(self._run_id(unique_id)), alongside=alongside)
         with as_dbt_errors():
             if self._pulls().consumed(unique_id):
                 raise ConfigError(
@@ -82,8 +82,8 @@ class AutoApi(ModelApi):
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
             config, sql = self._auto_config(model, unpinned(sql))
-            if partial and not rebuild and find_keyed(edge.catalog, this.name_parts) is not None:
-                edge.query_schema(sql)
+            if partial and not rebuild and find_keyed(context.catalog, this.name_parts) is not None:
+                context.query_schema(sql)
                 message = "SKIP (--empty and --sample read a part)"
                 return AutoResponse(
                     _message=message,
@@ -96,18 +96,18 @@ class AutoApi(ModelApi):
                 config = replace(config, before_images=unique_id in read)
             with self._handle().noting() as statements:
                 plan = plan_refresh(
-                    edge.catalog,
+                    context.catalog,
                     this.name_parts,
                     config,
                     sql,
-                    edge.query_schema,
+                    context.query_schema,
                     rebuild=rebuild,
                     settings=settings_of_meaning(self.config.credentials, model["config"]),
                     until=self._pinned_version,
                     now=time_of_invocation(self.config.credentials, model["config"]),
                 )
                 outcome = run_refresh(
-                    edge,
+                    context,
                     this.name_parts,
                     config,
                     plan,

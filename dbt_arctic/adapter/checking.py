@@ -251,12 +251,12 @@ def _dropped_at_the_end(operator: Operator, name: Name, keep: bool) -> Iterator[
 
 def _create(operator: Operator, schema: Name) -> None:
     sql = f"{quote(schema.catalog)}.{quote(schema.schema)}"
-    operator.edge.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
+    operator.context.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
 
 
 def _drop(operator: Operator, schema: Name) -> None:
     entries = sorted(operator.catalog.list_names(schema.schema), key=lambda entry: entry.kind != "view")
     for entry in entries:
         kind, purge = ("VIEW", "") if entry.kind == "view" else ("TABLE", " PURGE")
-        operator.edge.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")
-    operator.edge.run("drop", f"DROP SCHEMA {quote(schema.catalog)}.{quote(schema.schema)}")
+        operator.context.run("drop", f"DROP {kind} {schema.sibling(entry.name).sql}{purge}")
+    operator.context.run("drop", f"DROP SCHEMA {quote(schema.catalog)}.{quote(schema.schema)}")

@@ -76,7 +76,7 @@ def copied(
         held = _some_of(operator, source.sql, columns, seed, held_of(rows), _free(columns, referring))
     _create_aside(operator, copy)
     for statement in copy_statements(source.sql, copy, held):
-        operator.edge.run("copy", statement)
+        operator.context.run("copy", statement)
     return Churned(copy, columns, _identifying(operator, source, columns, rows, said.keys))
 
 
@@ -84,7 +84,7 @@ def loaded(operator: Operator, seed_table: Name, said: Declared) -> Churned:
     """A seed loses no row at first; from the next round on it is changed like a source."""
     _create_aside(operator, seed_table)
     for beside in (waiting(seed_table), gone(seed_table)):
-        operator.edge.run(
+        operator.context.run(
             "copy", f"CREATE TABLE {beside.sql} USING iceberg AS SELECT * FROM {seed_table.sql} WHERE false"
         )
     columns, rows = _looked_at(operator, seed_table, said)
@@ -111,12 +111,12 @@ def change(
 
     leaving = [] if only_new else leaving_statements(table, some_of(table, seed, _free(columns, referring)))
     for statement in (*leaving, *coming_statements(table, some_of(waiting(table), seed + 1))):
-        operator.edge.run("change", statement)
+        operator.context.run("change", statement)
     if only_new:
         return
     update = change_statement(table, columns, one.identifying, seed, some_of(table, seed + 2))
     if update is not None:
-        operator.edge.run("change", update)
+        operator.context.run("change", update)
 
 
 def referring_to(
@@ -175,7 +175,7 @@ def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
 def _create_aside(operator: Operator, table: Name) -> None:
     schema = aside(table)
     sql = f"{quote(schema.catalog)}.{quote(schema.schema)}"
-    operator.edge.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
+    operator.context.run("create_schema", f"CREATE SCHEMA IF NOT EXISTS {sql}")
 
 
 def _some_of(

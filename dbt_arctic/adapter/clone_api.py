@@ -58,7 +58,7 @@ class CloneApi(KeyedApi):
                 required = tuple(name for name in contract.required if name.lower() in columns)
                 config = replace(config, required=required)
             _, outcome = build.build_generation(
-                self.edge(self._run_id(model["unique_id"])),
+                self.context(self._run_id(model["unique_id"])),
                 this.name_parts,
                 config,
                 rows.sql_for(config),
@@ -75,5 +75,5 @@ class CloneApi(KeyedApi):
     ) -> ArcticResponse:
         """Create the table that takes a clone's place, with what its source had consumed."""
         with as_dbt_errors():
-            edge = self.edge(self._run_id(model["unique_id"]))
-            return _response(plain.execute_first_build(edge, rows.consumed, statement))
+            context = self.context(self._run_id(model["unique_id"]))
+            return _response(plain.execute_first_build(context, rows.consumed, statement))

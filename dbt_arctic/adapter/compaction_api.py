@@ -50,18 +50,18 @@ class CompactionApi(ModelApi):
         """Major compaction of one keyed table."""
         grace = DEFAULT_TRIM_GRACE_SECONDS if trim_grace_seconds is None else trim_grace_seconds
         with as_dbt_errors():
-            return vars(compact_major(self.edge(), relation.name_parts, grace))
+            return vars(compact_major(self.context(), relation.name_parts, grace))
 
     @available.parse(lambda *a, **k: None)
     def trim_when_due(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:
         """After a write. What fails here is told; the rows are written, and the trim stays due."""
         with as_dbt_errors():
             settings = parse_settings(model["name"], model["config"].get("compaction"))
-            edge, names = self.edge(), [relation.name_parts]
+            context, names = self.context(), [relation.name_parts]
             if (state := find_state(self.catalog, relation.name_parts)) is not None:
                 names.append(state.name)
             for name in names:
-                done = trim_when_due(edge, name, settings)
+                done = trim_when_due(context, name, settings)
                 if done is not None and done.outcome == FAILED:
                     _logger.warning(f"{name} was written, and could not be trimmed: {done.detail}")
 
@@ -85,12 +85,12 @@ class CompactionApi(ModelApi):
             }
             declared = max((one.budget_s or 0 for one in settings.values()), default=0)
             budget_s = parse_duration("compact_due", "budget", budget, declared or DEFAULT_BUDGET_S)
-            edge = self.edge(self._run_id("compact_due"))
+            context = self.context(self._run_id("compact_due"))
             found = look(
                 self.catalog,
                 self.config.credentials.database,
                 sorted({name.schema for name in settings}),
-                edge.now_ms(),
+                context.now_ms(),
                 lambda name, is_keyed: settings[name],
                 frozenset(settings),
                 with_lags=False,
@@ -101,9 +101,9 @@ class CompactionApi(ModelApi):
             own = Name(self.config.credentials.database, self.config.credentials.schema, "any")
             experience = experience_of(self.catalog, own, _logger.warning)
             due = experience.applied([operation for seen in found for operation in seen.due])
-            done = run_operations(edge, most_valuable_first(due), budget_s)
+            done = run_operations(context, most_valuable_first(due), budget_s)
             said = [(str(model["identifier"]), model.get("compaction")) for model in models]
-            record_and_keep(edge, own, done, experience, longest_history(said), _logger.warning)
+            record_and_keep(context, own, done, experience, longest_history(said), _logger.warning)
         return [f"compaction: {_told(one)}" for one in done]
 
 

@@ -275,7 +275,7 @@ class ArcticAdapter(
     def get_column_schema_from_query(self, sql: str) -> list[ArcticColumn]:
         """The columns that a query would return, by analysis only."""
         with as_dbt_errors():
-            return [ArcticColumn(name, type_) for name, type_ in self.edge().query_schema(sql)]
+            return [ArcticColumn(name, type_) for name, type_ in self.context().query_schema(sql)]
 
     def _get_one_catalog(self, information_schema: Any, schemas: set[str], used_schemas: Any) -> agate.Table:
         """Rows for ``dbt docs generate``, one a column, from metadata alone."""

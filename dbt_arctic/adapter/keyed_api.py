@@ -76,7 +76,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
                 self._catalog = choose_catalog(self.config.credentials, project_root, self._rows)
             return self._catalog
 
-    def edge(self, run_id: str = "") -> Context:
+    def context(self, run_id: str = "") -> Context:
         return Context(
             self.catalog,
             self._run,
@@ -166,8 +166,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             refuse_pull(model)
             begun = self._pulls().begun_from(model["unique_id"]) if running else None
             expected = begun if begun is not None else {} if first_run else self._consumed(target)
-            edge = self.edge()
-            staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}") if running else None
+            context = self.context()
+            staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}") if running else None
             cloned = clone.cloned_from(self.catalog, upstream, expected)
             pin = earlier[0].consumed if earlier else self._pinned_version(upstream)
             since = last_read(self.catalog, upstream, expected) if cloned is None else cloned[1]
@@ -189,7 +189,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             if running:
                 self._pulls().add(model["unique_id"], expected, planned, since)
                 if planned.stage is not None:
-                    edge.run("stage", planned.stage[0])
+                    context.run("stage", planned.stage[0])
         return planned.sql
 
     @available.parse(lambda *a, **k: False)
@@ -206,7 +206,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         """One run of a keyed model: a new generation, or one commit to the change table."""
         pulls = self._pulls()
         unique_id = model["unique_id"]
-        edge = self.edge(self._run_id(unique_id))
+        context = self.context(self._run_id(unique_id))
         with as_dbt_errors():
             config, sql = parse_config(model["name"], model["config"]), without_end(sql)
             contract = read_contract(model, config.unique_key)
@@ -217,7 +217,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             if rebuild:
                 pulls.require_everything(unique_id, model["name"])
                 _, outcome = build.build_generation(
-                    edge,
+                    context,
                     this.name_parts,
                     config,
                     sql,
@@ -230,7 +230,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             else:
                 consumption = Consumption(pulls.expected(unique_id), pulls.consumed(unique_id))
                 interval = batch_interval(model)
-                outcome = write_rows(edge, this.name_parts, config, sql, consumption, interval)
+                outcome = write_rows(context, this.name_parts, config, sql, consumption, interval)
         return _response(outcome)
 
     @available.parse(lambda *a, **k: None)
@@ -239,7 +239,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     ) -> plain.PlainWrite:
         pulls = self._pulls()
         return plain.begin_plain_write(
-            self.edge(),
+            self.context(),
             this.name_parts,
             statements=statements,
             expected=pulls.expected(model["unique_id"]),
@@ -251,38 +251,38 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         self, write: plain.PlainWrite, model: Mapping[str, Any], statements: Sequence[str]
     ) -> ArcticResponse:
         with as_dbt_errors():
-            edge = self.edge(self._run_id(model["unique_id"]))
-            return _response(plain.execute_plain_write(edge, write, statements))
+            context = self.context(self._run_id(model["unique_id"]))
+            return _response(plain.execute_plain_write(context, write, statements))
 
     @available.parse(lambda *a, **k: None)
     def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
         with as_dbt_errors():
             unique_id, pulls = model["unique_id"], self._pulls()
             pulls.require_everything(unique_id, model["name"])
-            edge = self.edge(self._run_id(unique_id))
-            return _response(plain.execute_first_build(edge, pulls.consumed(unique_id), statement))
+            context = self.context(self._run_id(unique_id))
+            return _response(plain.execute_first_build(context, pulls.consumed(unique_id), statement))
 
     @available.parse(lambda *a, **k: None)
     def drop_keyed(self, relation: ArcticRelation) -> None:
         """Drop a keyed table: its view, its side tables, and its state, if it has one."""
         with as_dbt_errors():
-            edge, table = self.edge(), load_keyed(self.catalog, relation.name_parts)
-            self._drop_state(edge, table)
-            build.drop_keyed(edge, table)
+            context, table = self.context(), load_keyed(self.catalog, relation.name_parts)
+            self._drop_state(context, table)
+            build.drop_keyed(context, table)
 
     @available.parse(lambda *a, **k: None)
     def drop_side_tables(self, table: KeyedTable) -> None:
         """What is left of a keyed table after its view was replaced by an ordinary one."""
         with as_dbt_errors():
-            edge = self.edge()
-            self._drop_state(edge, table)
-            build.drop_side_tables(edge, table)
+            context = self.context()
+            self._drop_state(context, table)
+            build.drop_side_tables(context, table)
 
-    def _drop_state(self, edge: Context, table: KeyedTable) -> None:
+    def _drop_state(self, context: Context, table: KeyedTable) -> None:
         # A swap may have renamed the table before it goes. What has its name by then keeps its own state.
         shown = find_keyed(self.catalog, table.made_as)
         if shown is None or shown.generation == table.generation:
-            drop_lost_state(edge, table.made_as)
+            drop_lost_state(context, table.made_as)
 
     @available.parse(lambda *a, **k: "append")
     def incremental_strategy(self, model: Mapping[str, Any]) -> str:
@@ -308,7 +308,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     def finish_adoption(self, relation: ArcticRelation) -> None:
         """Show a keyed table whose adoption was cut off while nothing had its name."""
         with as_dbt_errors():
-            finish_adoption(self.edge(), relation.name_parts)
+            finish_adoption(self.context(), relation.name_parts)
 
     @available.parse(lambda *a, **k: [])
     def set_aside(self, relation: ArcticRelation) -> list[ArcticRelation]:
@@ -327,7 +327,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     @available.parse(lambda *a, **k: "")
     def swap_suffix(self) -> str:
         """A unique end for the names of a swap, so that no two tables ever share a folder."""
-        return str(self.edge().new_txn())
+        return str(self.context().new_txn())
 
     # What dbt calls around a model
 

@@ -81,10 +81,10 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
                     why="only the latest batches would be in the new one",
                     fix=f"build it from all batches: dbt run --full-refresh --select {model['name']}",
                 )
-            edge, sql = self.edge(), without_end(sql)
-            columns = edge.query_schema(sql)
+            context, sql = self.context(), without_end(sql)
+            columns = context.query_schema(sql)
             if interval.is_local(columns) and (filtered := filtered_upstreams(model, graph)):
-                ((zone,),) = edge.query("SELECT current_timezone()")
+                ((zone,),) = context.query("SELECT current_timezone()")
                 refuse_local_time(model["name"], interval.event_time, str(zone), filtered)
             return interval.restrict(sql, interval.condition(model["name"], columns))
 
@@ -107,8 +107,8 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
     ) -> ArcticResponse:
         """One batch of a plain microbatch model."""
         with as_dbt_errors():
-            edge = self.edge(self._run_id(model["unique_id"]))
-            return _response(microbatch.replace_rows(edge, write, direct, delete, statements))
+            context = self.context(self._run_id(model["unique_id"]))
+            return _response(microbatch.replace_rows(context, write, direct, delete, statements))
 
 
 _NAMES = {"table": "a plain table", "keyed": "a keyed table"}

@@ -216,7 +216,7 @@ class ModelApi(KeyedApi):
             names = [column.name for column in view.columns]
             found, _ = documented(model.get("columns") or {}, names)
             comment = str(model.get("description") or "") if for_relation else None
-            describe(self.edge(), relation.name_parts, comment, found if for_columns else {})
+            describe(self.context(), relation.name_parts, comment, found if for_columns else {})
         return True
 
     @available

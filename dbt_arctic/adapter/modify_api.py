@@ -43,5 +43,5 @@ class ModifyApi(_Base, metaclass=AdapterMeta):
                     *parsed.target[-2:],
                 )
             )
-            edge = self.edge(f"{get_invocation_id()}:keyed_sql")
-            return asdict(modify(edge, Name(*parts), parsed))
+            context = self.context(f"{get_invocation_id()}:keyed_sql")
+            return asdict(modify(context, Name(*parts), parsed))

@@ -34,7 +34,7 @@ from dbt_arctic.store.context import Context
 
 
 class Operator:
-    """What a command needs of a target. ``catalog`` reads metadata; ``edge`` runs statements.
+    """What a command needs of a target. ``catalog`` reads metadata; ``context`` runs statements.
 
     :param command: its name, which commits carry as ``arctic.run``.
     """
@@ -45,7 +45,7 @@ class Operator:
         self._connection: Connection | None = None
         root = str(target.project_root)
         self.catalog: CatalogReader = choose_catalog(target.credentials, root, self.query)
-        self.edge = Context(
+        self.context = Context(
             catalog=self.catalog,
             run=self._run,
             query_schema=self._schema,

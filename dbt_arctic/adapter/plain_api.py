@@ -61,12 +61,12 @@ class PlainApi(KeyedApi):
         compute them anew, and may find others.
         """
         with as_dbt_errors():
-            edge, target = self.edge(), this.name_parts
+            context, target = self.context(), this.name_parts
             state = self.catalog.load_table(target.schema, target.identifier)
             stored = {} if state is None else {column.name.lower(): column.type for column in state.columns}
-            staging = target.sibling(f"{target.identifier}__pull_{edge.new_txn()}")
+            staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}")
             self._pulls().stage(staging)
-            edge.run("stage", stage(staging, batch, self._schema(f"SELECT * FROM {batch}"), stored))
+            context.run("stage", stage(staging, batch, self._schema(f"SELECT * FROM {batch}"), stored))
         made = this.incorporate(path={"identifier": staging.identifier})  # type: ignore[no-untyped-call] # dbt's
         return cast(ArcticRelation, made)
 
@@ -88,7 +88,7 @@ class PlainApi(KeyedApi):
             if on_schema_change == "fail" and compare_columns(stored, columns):
                 return {}  # dbt's own macro says so next
             after = evolve_plain(
-                self.edge(), target.name_parts, model["name"], on_schema_change, stored, columns
+                self.context(), target.name_parts, model["name"], on_schema_change, stored, columns
             )
             return stored_values(produced, after)
 
@@ -103,7 +103,7 @@ class PlainApi(KeyedApi):
         with as_dbt_errors():
             stored = as_columns(cast(Any, self).get_columns_in_relation(target))
             after = evolve_snapshot(
-                self.edge(), target.name_parts, model["name"], stored, as_columns(queried)
+                self.context(), target.name_parts, model["name"], stored, as_columns(queried)
             )
             return stored_values(queried, after)
 
@@ -135,11 +135,11 @@ class PlainApi(KeyedApi):
             return
         with as_dbt_errors():
             wanted = {key: str(value) for key, value in (model["config"].get("tblproperties") or {}).items()}
-            name, edge = relation.name_parts, self.edge()
+            name, context = relation.name_parts, self.context()
             if kind == "table":
-                apply_properties(edge, name, wanted, TABLE_DEFAULTS)
+                apply_properties(context, name, wanted, TABLE_DEFAULTS)
             elif (table := find_keyed(self.catalog, name)) is not None:
-                apply_properties(edge, table.base, wanted, BASE_DEFAULTS)
+                apply_properties(context, table.base, wanted, BASE_DEFAULTS)
 
     # Snapshots
 

@@ -98,7 +98,9 @@ class PythonModels(_Base, metaclass=AdapterMeta):
         name = Name(model["database"], model["schema"], model["alias"])
         writes = model["config"].get("materialized") == "incremental"
         keyed = writes and writes_keyed(model["name"], model["config"])
-        self._thread_views.beginning = (model["unique_id"], begin(self.edge(), name)) if keyed else ("", None)
+        self._thread_views.beginning = (
+            (model["unique_id"], begin(self.context(), name)) if keyed else ("", None)
+        )
 
     def beginning(self, unique_id: str) -> Beginning | None:
         noted, beginning = getattr(self._thread_views, "beginning", ("", None))

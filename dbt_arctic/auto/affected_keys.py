@@ -18,7 +18,7 @@ RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
 
 
 @contextmanager
-def kept_rows(edge: Context, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
+def kept_rows(context: Context, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
     """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed.
 
     Keys are computed by the first query that reads them, which asks between which bounds they lie. Rows are
@@ -26,25 +26,25 @@ def kept_rows(edge: Context, table: KeyedTable, sql: str, what: Literal["keys", 
     """
     name = f"arctic_{what}_{secrets.token_hex(6)}"
     when = "LAZY " if what == "keys" else ""
-    if what == "keys" and edge.cores:
+    if what == "keys" and context.cores:
         # A statement that reads them five times starts five times as many tasks, which take longer to start
         # than to read them.
-        sql = f"SELECT /*+ COALESCE({2 * edge.cores}) */ *\nFROM (\n{sql}\n)"
-    make_view(edge, f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
+        sql = f"SELECT /*+ COALESCE({2 * context.cores}) */ *\nFROM (\n{sql}\n)"
+    make_view(context, f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
     try:
         yield name
     finally:
-        edge.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
+        context.run(f"drop_{what}", f"DROP VIEW IF EXISTS {quote(name)}", table)
 
 
 @contextmanager
-def staged_values(edge: Context, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
+def staged_values(context: Context, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
     """Keys or other values, and between which of them they lie."""
-    with kept_rows(edge, table, sql, "keys") as name:
-        yield counted(edge, quote(name), columns)
+    with kept_rows(context, table, sql, "keys") as name:
+        yield counted(context, quote(name), columns)
 
 
-def counted(edge: Context, relation: str, columns: Sequence[str]) -> Staged:
+def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
     """How many values there are, and between which of them they lie: one query.
 
     :param relation: what stands for them in a FROM clause.
@@ -55,7 +55,7 @@ def counted(edge: Context, relation: str, columns: Sequence[str]) -> Staged:
         f"CAST(min({one}) AS STRING), CAST(max({one}) AS STRING), count({one}), typeof(min({one}))"
         for one in named
     )
-    found = edge.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {relation}")[0]
+    found = context.query(f"SELECT {', '.join(['count(*)', *asked])} FROM {relation}")[0]
     count = int(found[0])
     ranges = {}
     for place, column in enumerate(columns):

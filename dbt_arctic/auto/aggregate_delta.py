@@ -41,7 +41,7 @@ class Adding:
 
 @contextmanager
 def groups_touched(
-    edge: Context, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
+    context: Context, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
 ) -> Iterator[Adding]:
     """What is kept in memory for it is there until it ends.
 
@@ -50,42 +50,42 @@ def groups_touched(
     """
     sums = plan.sums
     columns = _columns(table, sums)
-    if extremes is None and not _has_many_groups(stored_rows(edge.catalog, table), plan.changed_rows):
+    if extremes is None and not _has_many_groups(stored_rows(context.catalog, table), plan.changed_rows):
 
         def of_all(attempt: Attempt) -> str:
-            groups = _groups(edge, table, columns, changes, attempt, images=images)
+            groups = _groups(context, table, columns, changes, attempt, images=images)
             return added(table, columns, groups, images=images)
 
         yield Adding(of_all)
         return
     # To look up the stored rows of these groups costs less than to bring all of them together.
     ranged = [name for name in table.key if table.types[name] in RANGED]
-    with staged_values(edge, table, net(changes, table, columns), ranged) as found:
+    with staged_values(context, table, net(changes, table, columns), ranged) as found:
         few = "/*+ BROADCAST */ " if found.count <= _FEW else ""
         keys = f"SELECT {few}{quote_all(table.key)} FROM {found.relation}"
         touched = Touched(keys, found.between(table.types))
         changes = f"SELECT * FROM {found.relation}"
 
         def of_touched(attempt: Attempt) -> str:
-            groups = _groups(edge, table, columns, changes, attempt, images=images, touched=touched)
+            groups = _groups(context, table, columns, changes, attempt, images=images, touched=touched)
             return added(table, columns, groups, images=images)
 
         if extremes is None:
             yield Adding(of_touched)
             return
-        base, change = consistent_pair(edge.catalog, table)
+        base, change = consistent_pair(context.catalog, table)
         version = version_of(table, base, change)
         known, logged = (
-            columns_of(edge.catalog, table, version),
-            logged_at(edge.catalog, table, change, version.change_snapshot),
+            columns_of(context.catalog, table, version),
+            logged_at(context.catalog, table, change, version.change_snapshot),
         )
         groups = groups_with_changes(
             table, columns, changes, version, known, images=images, logged=logged, touched=touched
         )
-        with kept_rows(edge, table, groups, "keys") as kept:
+        with kept_rows(context, table, groups, "keys") as kept:
             groups = f"SELECT * FROM {quote_all([kept])}"
             left = f"(\n{left_groups(columns, groups, [stored_name(table, one) for one in sums.key])}\n)"
-            lost = counted(edge, left, [f"key_{place}" for place in range(len(sums.key))])
+            lost = counted(context, left, [f"key_{place}" for place in range(len(sums.key))])
             asked = ""
             if lost.count:
                 asked = extremes.sql(Found().also(LEFT, lost))
@@ -95,14 +95,14 @@ def groups_touched(
                     return added(table, columns, groups, images=images, asked=asked)
                 # Something else has been written since: a group that has lost an extreme by that was not
                 # asked, and ends the statement.
-                anew = _groups(edge, table, columns, changes, attempt, images=images, touched=touched)
+                anew = _groups(context, table, columns, changes, attempt, images=images, touched=touched)
                 return added(table, columns, anew, images=images, asked=asked)
 
             yield Adding(of_asked, has_lost=lost.count > 0)
 
 
 def _groups(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     columns: SumColumns,
     changes: str,
@@ -118,7 +118,7 @@ def _groups(
         attempt.pinned,
         attempt.known,
         images=images,
-        logged=logged_at(edge.catalog, table, attempt.change, attempt.pinned.change_snapshot),
+        logged=logged_at(context.catalog, table, attempt.change, attempt.pinned.change_snapshot),
         touched=touched,
     )
 

@@ -37,11 +37,11 @@ def is_free(catalog: CatalogReader, name: Name) -> bool:
     )
 
 
-def drop_lost_state(edge: Context, name: Name) -> None:
+def drop_lost_state(context: Context, name: Name) -> None:
     """Where a model is no query over a state any more, or is gone: what it had goes."""
-    stored = find_state(edge.catalog, name)
+    stored = find_state(context.catalog, name)
     if stored is not None:
-        drop_keyed(edge, stored)
+        drop_keyed(context, stored)
 
 
 __all__ = ["drop_lost_state", "find_state", "is_free", "owner_of_state", "state_name"]

@@ -46,7 +46,7 @@ _LITTLE = 0.1
 class _Refresh:
     """One model's refresh: what is needed for its own table, and for that of its state."""
 
-    edge: Context
+    context: Context
     name: Name
     config: KeyedConfig
     owner: str
@@ -55,7 +55,7 @@ class _Refresh:
 
 
 def run_refresh(
-    edge: Context,
+    context: Context,
     name: Name,
     config: KeyedConfig,
     plan: RefreshPlan,
@@ -72,41 +72,41 @@ def run_refresh(
     _require_wanted(config, plan)
     # The plan of a model over a state is the state's, and may read less than the query over it.
     reading = plan.state.reading if isinstance(plan, OverState) else plan.reading
-    refresh = _Refresh(edge, name, config, owner, comment, column_comments)
-    with select_list_subqueries.over(edge, (reading.tree, *reading.trees.values())):
+    refresh = _Refresh(context, name, config, owner, comment, column_comments)
+    with select_list_subqueries.over(context, (reading.tree, *reading.trees.values())):
         return _run(refresh, plan)
 
 
 def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome:
-    edge = refresh.edge
-    if isinstance(plan, OverState) and plan.action == "build" and not _is_of_few(edge, plan.state):
-        plan = replace(plan.state.elsewhere(edge.query_schema), reason=plan.reason)
+    context = refresh.context
+    if isinstance(plan, OverState) and plan.action == "build" and not _is_of_few(context, plan.state):
+        plan = replace(plan.state.elsewhere(context.query_schema), reason=plan.reason)
     if isinstance(plan, OverState):
         return _over_state(refresh, plan)
     outcome = _of_table(refresh, refresh.name, refresh.config, plan)
     if isinstance(plan, Build) or (plan.reason is not None and plan.reason.code == "changed-sql"):
-        drop_lost_state(edge, refresh.name)
+        drop_lost_state(context, refresh.name)
     return outcome
 
 
-def _is_of_few(edge: Context, state: StatePlan) -> bool:
+def _is_of_few(context: Context, state: StatePlan) -> bool:
     """Whether a state has few rows beside what it spares reading. Where data tell, Spark is asked."""
     stage, size = size_stage(state), state.split.size
     if stage is None or size is None:
         return True
-    ((rows,),) = edge.query(stage.sql(Found()))
+    ((rows,),) = context.query(stage.sql(Found()))
     return rows is not None and bool(rows <= size.share * state.plan.reading.upstreams[size.source].rows)
 
 
 def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
     """Refresh the state, and the model from it."""
-    edge, name, config, state = refresh.edge, refresh.name, refresh.config, plan.state
+    context, name, config, state = refresh.context, refresh.name, refresh.config, plan.state
     if plan.action == "nothing":
         return _of_table(refresh, name, config, Nothing(**plan.common))
     kept: Outcome | None = None
     try:
         kept = _of_table(refresh, state.name, state.config, state.plan)
-        outer = state.over(edge.query_schema)
+        outer = state.over(context.query_schema)
         if isinstance(outer, NotOver):
             return _without(refresh, state, outer.why, drops=outer.drops)
         reads_all = state.is_inside and not _reads_little(outer, state.plan)
@@ -135,10 +135,10 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
 
 def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> Outcome:
     """Refresh the model as if it had no state. One that cannot be kept is not tried again."""
-    lost = find_keyed(refresh.edge.catalog, state.name)
+    lost = find_keyed(refresh.context.catalog, state.name)
     if lost is not None and drops:
-        drop_keyed(refresh.edge, lost)
-    alone = state.without(refresh.edge.query_schema)
+        drop_keyed(refresh.context, lost)
+    alone = state.without(refresh.context.query_schema)
     if alone.reason is not None and alone.reason.code == "changed-sql":
         # Not its SQL has changed, but what it reads by it.
         what = (
@@ -165,29 +165,29 @@ def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshP
     hidden = plan.hidden
     if hidden is None:
         return _alone(refresh, name, config, plan)
-    edge = refresh.edge
-    builds_first = isinstance(plan, Build) and find_keyed(edge.catalog, name) is None
+    context = refresh.context
+    builds_first = isinstance(plan, Build) and find_keyed(context.catalog, name) is None
     small = builds_first and config.buckets is None and hidden.is_small
     try:
         return _alone(refresh, name, replace(config, buckets=1) if small else config, plan)
     except SparkEnded:
         raise
     except StatementError:
-        without = hidden.without(edge.query_schema)
+        without = hidden.without(context.query_schema)
         if without.sql == plan.sql:
             raise
     return _alone(refresh, name, config, without)
 
 
 def _alone(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshPlan) -> Outcome:
-    edge = refresh.edge
+    context = refresh.context
     if not isinstance(plan, Build):
-        table = load_keyed(edge.catalog, name)
-        return refresh_auto(edge, name, table, config, plan, _rows(edge, plan, table))
-    mine, began_ms = name == refresh.name, edge.now_ms()
+        table = load_keyed(context.catalog, name)
+        return refresh_auto(context, name, table, config, plan, _rows(context, plan, table))
+    mine, began_ms = name == refresh.name, context.now_ms()
     (stage,) = stages_of(plan)
     _, outcome = build_generation(
-        edge,
+        context,
         name,
         config,
         stage.sql(Found()),
@@ -218,12 +218,12 @@ def _require_wanted(config: KeyedConfig, plan: RefreshPlan) -> None:
     require_incremental(plan, config)
 
 
-def _rows(edge: Context, plan: RefreshPlan, table: KeyedTable) -> int:
+def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int:
     """How many rows our own statements of a refresh may come by; -1: not known, or there are none."""
     small_state = plan.reason is not None and plan.reason.code == "small"
     if plan.stored_rows < 0 or not (plan.action == "incremental" or small_state):
         return -1
-    own = stored_rows(edge.catalog, table)
+    own = stored_rows(context.catalog, table)
     return -1 if own < 0 else own + plan.stored_rows
 
 

@@ -48,7 +48,7 @@ _Difference = Callable[[Attempt], str]
 class _Target:
     """What is refreshed."""
 
-    edge: Context
+    context: Context
     name: Name
     table: KeyedTable
     config: KeyedConfig
@@ -59,10 +59,10 @@ class _Target:
         return bool(self.config.before_images) and not self.table.sequence_by
 
     def stored(self) -> int:
-        return stored_rows(self.edge.catalog, self.table)
+        return stored_rows(self.context.catalog, self.table)
 
     def logged(self, attempt: Attempt) -> Logged:
-        return logged_at(self.edge.catalog, self.table, attempt.change, attempt.pinned.change_snapshot)
+        return logged_at(self.context.catalog, self.table, attempt.change, attempt.pinned.change_snapshot)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _Computed:
 
 
 def refresh_auto(
-    edge: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int
+    context: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int
 ) -> Outcome:
     """Run the plan of a table that is there.
 
@@ -91,15 +91,15 @@ def refresh_auto(
     if isinstance(plan, Nothing):
         choice = Choice("skip", "unchanged", how="no upstream change")
         return Outcome(str(choice), 0, "", choice)
-    target = _Target(edge, name, table, config)
-    plan = replace(plan, began_ms=edge.now_ms())
+    target = _Target(context, name, table, config)
+    plan = replace(plan, began_ms=context.now_ms())
     if isinstance(plan, IncrementalPlan):
-        with fast_path.over(edge, rows):
+        with fast_path.over(context, rows):
             ended = _incrementally(target, plan)
         return ended if isinstance(ended, Outcome) else _full(target, ended)
     assert isinstance(plan, Full)
     is_small = plan.reason is not None and plan.reason.code == "small"
-    with fast_path.over(edge, rows) if is_small else nullcontext():
+    with fast_path.over(context, rows) if is_small else nullcontext():
         return _full(target, plan)
 
 
@@ -123,7 +123,7 @@ def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
 
 def _attempt(target: _Target, plan: IncrementalPlan) -> Outcome | Reason:
     """The outcome; or why a full refresh has to follow, and nothing was written."""
-    shared = with_shared_rows(target.edge, target.name, plan)
+    shared = with_shared_rows(target.context, target.name, plan)
     with _settings(target, plan), ExitStack() as kept:
         computed = _walk(target, shared, kept)
         return computed if isinstance(computed, Reason) else _write(target, computed)
@@ -133,7 +133,7 @@ def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[
     if not isinstance(plan, BySums):
         return nullcontext()
     read = [plan.whole_rows, target.stored()]
-    return fast_path.changes(target.edge, plan.changed_rows, -1 if min(read) < 0 else sum(read))
+    return fast_path.changes(target.context, plan.changed_rows, -1 if min(read) < 0 else sum(read))
 
 
 def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed | Reason:
@@ -141,7 +141,7 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
 
     :param kept: holds what is kept in memory until that is written.
     """
-    edge, table, found = target.edge, target.table, Found()
+    context, table, found = target.context, target.table, Found()
     stages = stages_of(plan)
     choice = Choice("incremental", how="sums") if isinstance(plan, BySums) else Choice("incremental", keys=0)
     computed = _Computed(plan, _nothing(table), choice)
@@ -153,19 +153,19 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
         sql = stage.sql(found)
         match stage.result:
             case "decision":
-                found = found.also(stage.name, Staged("", int(bool(edge.query(sql)[0][0])), {}))
+                found = found.also(stage.name, Staged("", int(bool(context.query(sql)[0][0])), {}))
             case "keys":
-                values = kept.enter_context(staged_values(edge, table, sql, stage.columns))
+                values = kept.enter_context(staged_values(context, table, sql, stage.columns))
                 found = found.also(stage.name, values)
             case "log":
                 assert stage.known is not None
                 found = found.also(stage.name, stage.known)
             case "rows":
-                rows = quote(kept.enter_context(kept_rows(edge, table, sql, "rows")))
+                rows = quote(kept.enter_context(kept_rows(context, table, sql, "rows")))
                 found = found.also(stage.name, Staged(rows, -1, {}))
             case "value":
                 assert stage.value is not None
-                literal = literal_of(edge.query(sql))
+                literal = literal_of(context.query(sql))
                 more = {} if literal is None else {stage.value.name: literal}
                 computed = replace(computed, values={**computed.values, **more})
             case "changes":
@@ -188,7 +188,7 @@ def _added(target: _Target, plan: BySums, changes: str, extremes: Stage | None, 
     """Add what changed to the stored sums: one statement over the changes and these."""
     images = target.keeps_images
     adding = kept.enter_context(
-        groups_touched(target.edge, target.table, plan, changes, extremes, images=images)
+        groups_touched(target.context, target.table, plan, changes, extremes, images=images)
     )
     plan = plan if adding.has_lost else replace(plan, extremes_asked="")
     return _Computed(plan, adding.difference, Choice("incremental", how="sums"), images=images)
@@ -274,13 +274,13 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     """One commit: the difference, and what it was computed from. A reason where an incremental refresh has
     become pointless, and nothing was committed.
     """
-    edge, name, table, config = target.edge, target.name, target.table, target.config
+    context, name, table, config = target.context, target.name, target.table, target.config
     plan, choice, images = computed.plan, computed.choice, computed.images
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if isinstance(plan, IncrementalPlan) else "full"
     reason = choice.reason or (plan.extremes_asked if isinstance(plan, IncrementalPlan) else "")
     timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
-    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties(), **timed}
+    properties = {PROPERTY_RUN: context.run_id, **consumption.properties(), **timed}
     if isinstance(plan, IncrementalPlan):
         properties |= note_values({**plan.values, **computed.values})
     if images:
@@ -301,7 +301,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
         return write.insert_into_change(table, batch, attempt.txn, {**properties, **asked}, attempt.branch)
 
     written = write_unless(
-        edge,
+        context,
         table,
         Purpose("refresh", config.model, "run the model again", pulls=True),
         statement,
@@ -310,7 +310,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     )
     if written is None:
         return Reason("written-to", "something else has written to it during its refresh")
-    rows = changes_among(edge, table, written.rows, written.attempt.txn) if images else written.rows
+    rows = changes_among(context, table, written.rows, written.attempt.txn) if images else written.rows
     told = f", {rows} rows" if rows >= 0 else ""
     return Outcome(f"{choice}{told}", rows, written.sql, choice)
 

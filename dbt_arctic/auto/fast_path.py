@@ -28,9 +28,9 @@ CHANGES = 1_000_000
 ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
 
 
-def over(edge: Context, rows: int) -> AbstractContextManager[None]:
+def over(context: Context, rows: int) -> AbstractContextManager[None]:
     """The settings of statements that read up to ``rows`` rows; -1 where that is not known."""
-    return edge.tuned(CONF) if 0 <= rows <= ROWS else nullcontext()
+    return context.tuned(CONF) if 0 <= rows <= ROWS else nullcontext()
 
 
 _ROWS_OF_TASK = 500_000
@@ -40,12 +40,12 @@ _TASKS = 8
 """At least, where there are so many cores. Rows that a join makes more of are not counted."""
 
 
-def changes(edge: Context, rows: int, read: int) -> AbstractContextManager[None]:
+def changes(context: Context, rows: int, read: int) -> AbstractContextManager[None]:
     """The settings of statements over ``rows`` changed rows; -1 where that is not known.
 
     :param read: how many other rows they may bring together, -1 where that is not known.
     """
-    return edge.tuned(planned_once(edge.cores, rows, read)) if 0 <= rows <= CHANGES else nullcontext()
+    return context.tuned(planned_once(context.cores, rows, read)) if 0 <= rows <= CHANGES else nullcontext()
 
 
 def planned_once(cores: int | None, rows: int, read: int) -> dict[str, str]:

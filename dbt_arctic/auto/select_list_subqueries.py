@@ -18,9 +18,9 @@ _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 CONF = {EXCLUDED_RULES: f"{_OPTIMIZER}.PushProjectionThroughUnion,{_OPTIMIZER}.CombineUnions"}
 
 
-def over(edge: Context, queries: Iterable[exp.Query | None]) -> AbstractContextManager[None]:
+def over(context: Context, queries: Iterable[exp.Query | None]) -> AbstractContextManager[None]:
     """The settings of statements that these are a part of: a model's query, and those of the views below."""
-    return edge.tuned(CONF) if any(map(_has_subquery, queries)) else nullcontext()
+    return context.tuned(CONF) if any(map(_has_subquery, queries)) else nullcontext()
 
 
 def _has_subquery(query: exp.Query | None) -> bool:

@@ -41,12 +41,12 @@ finds it.
 """
 
 
-def with_shared_rows(edge: Context, target: Name, plan: IncrementalPlan) -> IncrementalPlan:
+def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> IncrementalPlan:
     """The plan with the rows that other models of this invocation read as well in a cache.
 
     :param target: the table that is refreshed.
     """
-    if edge.shared is None:
+    if context.shared is None:
         return plan
     upstreams = dict(plan.reading.upstreams)
     read = {source: one for source, one in upstreams.items() if _is_found_by_reading(one)}
@@ -55,11 +55,11 @@ def with_shared_rows(edge: Context, target: Name, plan: IncrementalPlan) -> Incr
     for source, asked in sorted(requested_by(plan.nodes, keys, meet).items()):
         if asked.reads:
             one = read[source]
-            foresee = partial(_foreseen, edge, target, plan, one)
+            foresee = partial(_foreseen, context, target, plan, one)
             states = (
-                _of_keyed(edge, edge.shared, one, asked, upstreams, foresee)
+                _of_keyed(context, context.shared, one, asked, upstreams, foresee)
                 if one.key
-                else _of_compared(edge, edge.shared, one, asked, foresee)
+                else _of_compared(context, context.shared, one, asked, foresee)
             )
             upstreams[source] = replace(one, states={**one.states, **states})
     kept = [source for source, upstream in upstreams.items() if "lookup_new" in upstream.states]
@@ -69,14 +69,14 @@ def with_shared_rows(edge: Context, target: Name, plan: IncrementalPlan) -> Incr
     return replace(plan, reading=reading)
 
 
-def _foreseen(edge: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> Foreseen | None:
-    if edge.alongside is None:
+def _foreseen(context: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> Foreseen | None:
+    if context.alongside is None:
         return None
     known = {
         one.name.dotted: (plan.expected.get(one.name.dotted), one) for one in plan.reading.upstreams.values()
     }
     last = plan.expected.get(upstream.name.dotted)
-    found = expected_requests(edge.catalog, edge.alongside, target, upstream, last, known)
+    found = expected_requests(context.catalog, context.alongside, target, upstream, last, known)
     if found is None:
         return None
     columns, keys = found
@@ -89,7 +89,7 @@ def _is_found_by_reading(upstream: Upstream) -> bool:
 
 
 def _of_keyed(
-    edge: Context,
+    context: Context,
     shared: SharedRows,
     upstream: Upstream,
     asked: RequestedStates,
@@ -103,11 +103,11 @@ def _of_keyed(
     )
 
     def rows(columns: Sequence[str], lookup_keys: Mapping[str, Range | None]) -> str:
-        few_tasks = f"/*+ COALESCE({2 * edge.cores}) */ " if edge.cores else ""
+        few_tasks = f"/*+ COALESCE({2 * context.cores}) */ " if context.cores else ""
         return f"SELECT {few_tasks}*\nFROM (\n{_rows(upstream, columns, lookup_keys)}\n)"
 
     relation = shared.kept(
-        upstream.states["minus"], columns, lookup_keys, rows, partial(make_view, edge), foresee
+        upstream.states["minus"], columns, lookup_keys, rows, partial(make_view, context), foresee
     )
     if relation is None:
         return {}
@@ -163,7 +163,7 @@ FROM (
 
 
 def _of_compared(
-    edge: Context,
+    context: Context,
     shared: SharedRows,
     upstream: Upstream,
     asked: RequestedStates,
@@ -181,7 +181,7 @@ def _of_compared(
         ) -> str:
             return f"SELECT {quote_all(columns)}\nFROM (\n{rows}\n)"
 
-        relation = shared.kept(rows, columns, {}, selected, partial(make_view, edge), foresee)
+        relation = shared.kept(rows, columns, {}, selected, partial(make_view, context), foresee)
         found[state] = f"SELECT {listed}\nFROM {relation or f'({chr(10)}{rows}{chr(10)})'}"
     minus, plus = found["minus"], found["plus"]
     return {**found, "changed": f"{minus}\nUNION ALL\n{plus}", "signed": signed(minus, plus, listed)}

@@ -13,13 +13,13 @@ from dbt_arctic.store.context import Context
 ANALYSED = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 
 
-def make_view(edge: Context, step: str, sql: str, table: KeyedTable | None = None) -> int:
+def make_view(context: Context, step: str, sql: str, table: KeyedTable | None = None) -> int:
     """Run a statement that makes a temporary view over pinned versions.
 
     :param table: as of ``Context.run``.
     """
-    with edge.tuned(ANALYSED):
-        return edge.run(step, sql, table)
+    with context.tuned(ANALYSED):
+        return context.run(step, sql, table)
 
 
 __all__ = ["make_view"]

@@ -54,7 +54,7 @@ def adopt(
             question = f"Make {name} a plain table, and drop its change table and the generation before?"
             if not yes and not click.confirm(question, err=as_json):
                 context.exit(1)
-            release(operator.edge, name)
+            release(operator.context, name)
             _tell(as_json, {"table": name.dotted, "keyed": False}, f"{name} is a plain table.")
             return
         begun = adopting.find_unfinished(operator.catalog, name) if dry_run else None
@@ -66,7 +66,7 @@ def adopt(
                 f"The adoption of {name} was cut off; without --dry-run it is finished.",
             )
             return
-        shown = adopting.finish_adoption(operator.edge, name)
+        shown = adopting.finish_adoption(operator.context, name)
         if shown is not None:
             _tell(
                 as_json,
@@ -89,7 +89,7 @@ def _adopt(
     as_json: bool,
 ) -> None:
     with progress(f"are the keys of {name} unique?", quiet=as_json):
-        plan = adopting.plan_adoption(operator.edge, name, keys)
+        plan = adopting.plan_adoption(operator.context, name, keys)
     if not as_json:
         _show(plan)
     if dry_run:
@@ -99,7 +99,7 @@ def _adopt(
     if not yes and not click.confirm(f"Adopt {name}?", err=as_json):
         context.exit(1)
     with progress(f"adopt {name}", quiet=as_json) as bar:
-        adopting.adopt(watched(operator.edge, bar), plan)
+        adopting.adopt(watched(operator.context, bar), plan)
     _tell(
         as_json,
         _as_json(plan, True),

@@ -70,7 +70,7 @@ def clean(
         found = _find(operator, target.credentials.database, chosen, retention)
         if files:
             orphans, shared = find_orphans(
-                operator.edge, target.credentials.database, chosen, files_older_than
+                operator.context, target.credentials.database, chosen, files_older_than
             )
             found.orphans.extend(orphans)
             found.shared.extend(shared)
@@ -88,10 +88,10 @@ def clean(
                 bar.echo(f"{'removed' if done else 'left   '}  {removal.what}", err=as_json)
                 bar.advance()
 
-            gone = remove(operator.edge, target.credentials.database, found.removals, retention, told)
+            gone = remove(operator.context, target.credentials.database, found.removals, retention, told)
             for one in found.orphans:
                 bar.now(one.table.dotted, counted(len(one.files), "file"))
-                remove_orphans(operator.edge, one, files_older_than)
+                remove_orphans(operator.context, one, files_older_than)
                 bar.echo(f"removed  {_described(one)}", err=as_json)
                 bar.advance()
                 gone += 1
@@ -114,7 +114,7 @@ def _find(operator: Operator, catalog: str, schemas: list[str], retention: Reten
     found = _Found([], [])
     for schema in schemas:
         inventory = take_inventory(operator.catalog, catalog, schema)
-        leftovers = find_leftovers(inventory, operator.edge.now_ms(), retention)
+        leftovers = find_leftovers(inventory, operator.context.now_ms(), retention)
         found.removals.extend(leftovers.removals)
         found.kept.extend(leftovers.kept)
     return found

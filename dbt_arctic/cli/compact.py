@@ -88,7 +88,7 @@ def compact(
                 bar.now(*next(coming))
 
             done = run_operations(
-                operator.edge,
+                operator.context,
                 operations,
                 None if budget is None else budget / 1000,
                 trim_grace / 1000,
@@ -96,7 +96,7 @@ def compact(
             )
             bar.now("writing it down")
             own, kept_s = operator.name("any"), operator.operations_kept_s
-            record_and_keep(operator.edge, own, done, experience, kept_s, _warn)
+            record_and_keep(operator.context, own, done, experience, kept_s, _warn)
     if as_json:
         print_json([_as_dict(one) for one in done])
     if broken or any(one.outcome == FAILED for one in done):

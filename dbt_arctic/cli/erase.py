@@ -50,9 +50,9 @@ def erase(
     with operating(target, "erase") as operator:
         name = operator.name(table)
         if where:
-            plan = plan_by_condition(operator.edge, name, where)
+            plan = plan_by_condition(operator.context, name, where)
         else:
-            plan = plan_by_values(operator.edge, name, [_value(key) for key in keys])
+            plan = plan_by_values(operator.context, name, [_value(key) for key in keys])
         if not as_json:
             _show_plan(plan, force)
         if dry_run or not plan.keys:
@@ -64,8 +64,9 @@ def erase(
             if not click.confirm(question, err=as_json):
                 context.exit(1)
         with progress(f"erase from {name}", quiet=as_json) as bar:
-            edge = watched(operator.edge, bar)
-            done = erasing.erase(edge, plan, force, lambda path: size_of(path) not in (None, -1))
+            done = erasing.erase(
+                watched(operator.context, bar), plan, force, lambda path: size_of(path) not in (None, -1)
+            )
     if as_json:
         print_json(_done_as_json(done))
     else:

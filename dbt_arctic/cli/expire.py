@@ -72,11 +72,11 @@ def expire(
         names = _chosen(operator, tables, schemas, everything)
         released = frozenset(operator.name(text).dotted for text in release)
         claims = find_claims(operator.catalog, operator.name("any").catalog)
-        before_ms = operator.edge.now_ms() - older_than
+        before_ms = operator.context.now_ms() - older_than
         plans = [
             plan
             for name in names
-            if (plan := plan_expiry(operator.edge, name, claims, before_ms, released)) is not None
+            if (plan := plan_expiry(operator.context, name, claims, before_ms, released)) is not None
         ]
         going = sum(plan.going for plan in plans)
         if as_json:
@@ -93,7 +93,7 @@ def expire(
                 if not plan.going:
                     continue
                 bar.now(f"{plan.name.schema}.{plan.name.identifier}", counted(plan.going, "snapshot"))
-                done = let_go(operator.edge, plan.name, claims, before_ms, released)
+                done = let_go(operator.context, plan.name, claims, before_ms, released)
                 gone += 0 if done is None else done.snapshots
                 bar.advance(plan.going)
     click.echo(f"{gone} snapshots are gone.", err=as_json)

@@ -73,8 +73,8 @@ def _progress(console: Console, off: bool) -> Progress:
     )
 
 
-def watched(edge: Context, bar: Bar) -> Context:
-    """The same edge, of which each statement is told by its step, with the rows that were written so far."""
+def watched(context: Context, bar: Bar) -> Context:
+    """The same context; each statement is told by its step, with the rows written so far."""
     rows = 0
     count = 0
 
@@ -82,11 +82,11 @@ def watched(edge: Context, bar: Bar) -> Context:
         nonlocal rows, count
         count += 1
         bar.now(step.replace("_", " "), f"statement {count}" + (f", {rows:,} rows so far" if rows else ""))
-        written = edge.run(step, sql, table)
+        written = context.run(step, sql, table)
         rows += max(0, written)
         return written
 
-    return replace(edge, run=run)
+    return replace(context, run=run)
 
 
 def counting(count: Callable[[int], None], ask: Callable[[str], int | None]) -> Callable[[str], int | None]:

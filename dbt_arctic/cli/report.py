@@ -65,11 +65,11 @@ def report(
 
     with operating(target, "report") as operator:
         found = gather(
-            replace(operator.edge, catalog=Once(operator.catalog)),
+            replace(operator.context, catalog=Once(operator.catalog)),
             target.credentials.database,
             chosen_schemas(operator, schemas, everything),
             operator.name("any"),
-            operator.edge.now_ms() - since,
+            operator.context.now_ms() - since,
             operator.compaction_of,
             lambda name: name in operator.models or name.identifier == OPERATIONS,
             lambda name: _is_selected(name, select),

@@ -44,10 +44,10 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
             if not known:
                 click.echo(f"{of} has no savepoint.")
         elif drop:
-            savepoints.drop_savepoint(operator.edge, of, name)
+            savepoints.drop_savepoint(operator.context, of, name)
             click.echo(f"{of}: the savepoint {name} is dropped.")
         else:
-            made = savepoints.make_savepoint(operator.edge, of, name, version)
+            made = savepoints.make_savepoint(operator.context, of, name, version)
             click.echo(f"{of}: the savepoint {name} is the version {made}.")
 
 
@@ -63,7 +63,7 @@ def rollback(target: Target, table: str, version: str) -> None:
     from dbt_arctic.adapter.operator import operating
 
     with operating(target, "rollback") as operator:
-        done = roll_back(operator.edge, operator.name(table), version)
+        done = roll_back(operator.context, operator.name(table), version)
     click.echo(f"{done.table} is what it was at {done.to} ({counted('rows written:', done.rows)}).")
     click.echo(f"To take that back: dbt-arctic rollback {table} {done.before}")
 
@@ -82,7 +82,7 @@ def restore(target: Target, table: str, previous: bool, generation: int | None) 
     with operating(target, "restore") as operator:
         name = operator.name(table)
         if previous:
-            shown = restoring.undo_full_refresh(operator.edge, name)
+            shown = restoring.undo_full_refresh(operator.context, name)
         else:
-            shown = restoring.restore(operator.edge, name, generation)
+            shown = restoring.restore(operator.context, name, generation)
     click.echo(f"{shown.name} shows generation {shown.generation.number}.")

@@ -68,13 +68,13 @@ def _modify(
     name = operator.name(".".join(parsed.target))
     _use(target, operator)
     if dry_run:
-        statements = explain(operator.edge, name, parsed)
+        statements = explain(operator.context, name, parsed)
         if as_json:
             print_json({"table": name.dotted, "statements": statements})
         else:
             click.echo(";\n\n".join(statements) + ";")
         return
-    done = modify(operator.edge, name, parsed)
+    done = modify(operator.context, name, parsed)
     if as_json:
         print_json(asdict(done))
     else:

@@ -41,7 +41,7 @@ def status(
 
     with operating(target, "status") as operator:
         found = look_at(operator, tables, schemas, everything, by_bucket=bool(tables))
-        now_ms = operator.edge.now_ms()
+        now_ms = operator.context.now_ms()
     shown = [seen for seen in found if seen.due or seen.problem] if only_due else found
     if as_json:
         print_json([as_dict(seen, now_ms) for seen in shown])
@@ -74,7 +74,7 @@ def look_at(
         Once(operator.catalog),
         catalog,
         chosen,
-        operator.edge.now_ms(),
+        operator.context.now_ms(),
         operator.compaction_of,
         only,
         by_bucket=by_bucket,

@@ -67,7 +67,7 @@ def verify(
                 found += verify_schema(
                     operator.catalog,
                     inventory,
-                    operator.edge.now_ms(),
+                    operator.context.now_ms(),
                     counting(partial(bar.tell, "file"), size_of),
                     operator.query if data else None,
                     only,

@@ -67,16 +67,16 @@ class CompactionResult:
     outcome: str
 
 
-def plan_major(edge: Context, name: Name, trim_grace_seconds: float) -> CompactionPlan:
+def plan_major(context: Context, name: Name, trim_grace_seconds: float) -> CompactionPlan:
     """Decide from metadata alone."""
-    table, base, change = _pin(edge, name)
-    pending = pending_transactions(edge, table, head(change))
+    table, base, change = _pin(context, name)
+    pending = pending_transactions(context, table, head(change))
     history = base.history()
-    before_ms = edge.now_ms() - int(trim_grace_seconds * 1000)
+    before_ms = context.now_ms() - int(trim_grace_seconds * 1000)
     merge = _unmerged(change, history, pending)
     # What is merged once more stays until that has settled.
     settled = _settled(table, change, history, pending, before_ms) - merge
-    trim, forget = _plan_trim(edge, table, change, history, settled)
+    trim, forget = _plan_trim(context, table, change, history, settled)
     return CompactionPlan(
         table=table,
         base_snapshot=head(base),
@@ -85,21 +85,21 @@ def plan_major(edge: Context, name: Name, trim_grace_seconds: float) -> Compacti
         merge=merge,
         trim=trim,
         forget=forget,
-        note=None if trim or forget else _to_note(edge, table, change, history, before_ms),
+        note=None if trim or forget else _to_note(context, table, change, history, before_ms),
     )
 
 
-def _pin(edge: Context, name: Name) -> tuple[KeyedTable, TableState, TableState]:
+def _pin(context: Context, name: Name) -> tuple[KeyedTable, TableState, TableState]:
     """The table and its sides: the base before the change table, and the view after both.
 
     A column is in the view before the first row that has it is in the change table. Were the view older
     than the pin, such a row would be merged without that column, and be trimmed.
     """
-    table = load_keyed(edge.catalog, name)
+    table = load_keyed(context.catalog, name)
     while True:
-        base = load_base(edge.catalog, table)
-        change = load_change(edge.catalog, table)
-        shown = load_keyed(edge.catalog, name)
+        base = load_base(context.catalog, table)
+        change = load_change(context.catalog, table)
+        shown = load_keyed(context.catalog, name)
         if reads_alike(shown, table):
             return shown, base, change
         table = shown
@@ -139,13 +139,17 @@ def _settled(
 
 
 def _to_note(
-    edge: Context, table: KeyedTable, change: TableState, history: Sequence[Snapshot], before_ms: int | None
+    context: Context,
+    table: KeyedTable,
+    change: TableState,
+    history: Sequence[Snapshot],
+    before_ms: int | None,
 ) -> compact.NothingToTrim | None:
     """That of what was merged until then nothing is to be trimmed, unless it says so already."""
     merged_ms = newest_merge_ms(history, before_ms)
     if table.sequence_by is None or merged_ms is None:
         return None
-    known, now_ms = compact.NothingToTrim.of(change.properties), edge.now_ms()
+    known, now_ms = compact.NothingToTrim.of(change.properties), context.now_ms()
     if known is not None and known.holds(table, merged_ms, now_ms):
         return None
     return compact.NothingToTrim(merged_ms, now_ms)
@@ -161,7 +165,7 @@ def _commits(change: TableState) -> dict[int, Snapshot]:
 
 
 def _plan_trim(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     change: TableState,
     history: Sequence[Snapshot],
@@ -170,10 +174,10 @@ def _plan_trim(
     """Of what may be trimmed: what to trim, and of what to let go of the deletes as well."""
     if not table.sequence_by or not settled:
         return _oldest_first(change, settled), ()
-    rows = edge.query(compact.list_kept_rows(table, head(change)))
+    rows = context.query(compact.list_kept_rows(table, head(change)))
     with_upserts = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes} - {MARKER_TXN}
     # A row that came in time to lose against a delete needs the delete beside it for as long as it is here.
-    now_ms = edge.now_ms()
+    now_ms = context.now_ms()
     longest_here_ms = max((txn_age_ms(txn, now_ms) for txn in with_upserts - settled), default=0)
     expired_ms = now_ms - longest_here_ms - table.tombstone_retention_s * 1000
     forget = settled & merged_transactions(history, before_ms=expired_ms)
@@ -188,54 +192,56 @@ def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int
     return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(told)), txn)))
 
 
-def pending_transactions(edge: Context, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
+def pending_transactions(context: Context, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
     """Transactions with rows in the change table at a snapshot, from file statistics.
 
     A data file as written holds one transaction. Files that a rewrite has mixed are the exception;
     only then the rows themselves are asked.
     """
-    files = edge.catalog.data_files(table.change.schema, table.change.identifier, change_snapshot, TXN)
+    files = context.catalog.data_files(table.change.schema, table.change.identifier, change_snapshot, TXN)
     found = {file.lower for file in files if file.lower is not None and file.lower == file.upper}
     if any(file.lower is None or file.lower != file.upper for file in files):
-        found.update(int(row[0]) for row in edge.query(compact.list_transactions(table, change_snapshot)))
+        found.update(int(row[0]) for row in context.query(compact.list_transactions(table, change_snapshot)))
     return frozenset(found - {MARKER_TXN})
 
 
 def compact_major(
-    edge: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
+    context: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
 ) -> CompactionResult:
     """Run one major compaction.
 
     Commits: one merge on a branch and its fast-forward when there is something to merge; one
     metadata-only DELETE for each ``LISTED_AT_MOST`` transactions that there are to trim.
     """
-    plan = plan_major(edge, name, trim_grace_seconds)
+    plan = plan_major(context, name, trim_grace_seconds)
     rows = 0
     if plan.merge:
-        if plan.table.projected and not takes_rows(load_base(edge.catalog, plan.table).columns, plan.table):
+        if plan.table.projected and not takes_rows(
+            load_base(context.catalog, plan.table).columns, plan.table
+        ):
             raise changing_columns(name, name.dotted, "compact again")
-        merged_rows = _merge(edge, plan)
+        merged_rows = _merge(context, plan)
         if merged_rows is None:
             return CompactionResult(name.dotted, 0, 0, 0, len(plan.pending), "another compaction was faster")
         rows = merged_rows
         if trim_grace_seconds <= 0:
-            plan = _plan_trim_again(edge, plan)
-    trimmed = _trim(edge, plan)
+            plan = _plan_trim_again(context, plan)
+    trimmed = _trim(context, plan)
     outcome = "compacted" if plan.merge or trimmed else "nothing to do"
     return CompactionResult(name.dotted, len(plan.merge), rows, trimmed, len(plan.pending) - trimmed, outcome)
 
 
 def trim_settled(
-    edge: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
+    context: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
 ) -> CompactionResult:
     """Only what is left of a compaction of before: what has been merged for longer than the grace goes."""
-    plan = plan_major(edge, name, trim_grace_seconds)
-    trimmed = _trim(edge, plan)
+    plan = plan_major(context, name, trim_grace_seconds)
+    trimmed = _trim(context, plan)
     outcome = "trimmed" if trimmed else "nothing to do"
     return CompactionResult(name.dotted, 0, 0, trimmed, len(plan.pending) - trimmed, outcome)
 
 
-def _trim(edge: Context, plan: CompactionPlan) -> int:
+def _trim(context: Context, plan: CompactionPlan) -> int:
     """How many transactions went."""
     keep_deletes = plan.table.sequence_by is not None
     trim = plan.trim
@@ -247,48 +253,50 @@ def _trim(edge: Context, plan: CompactionPlan) -> int:
         for start in range(0, len(transactions), LISTED_AT_MOST):
             statement = compact.trim(plan.table, transactions[start : start + LISTED_AT_MOST], keep)
             try:
-                edge.run(step, statement, plan.table)
+                context.run(step, statement, plan.table)
             except StatementError as error:
                 if MIXED_MEANWHILE not in str(error):
                     raise
                 # Planned as a removal of whole files, which a minor compaction has put together since.
-                edge.run(step, statement, plan.table)
+                context.run(step, statement, plan.table)
     if plan.note is not None:
         # Nobody's work fails for it: without the note, the next run looks once more.
         with suppress(ArcticError):
-            edge.run("note_nothing_to_trim", compact.note_nothing_to_trim(plan.table, plan.note), plan.table)
+            context.run(
+                "note_nothing_to_trim", compact.note_nothing_to_trim(plan.table, plan.note), plan.table
+            )
     return len(plan.trim) + len(plan.forget)
 
 
-def _merge(edge: Context, plan: CompactionPlan) -> int | None:
+def _merge(context: Context, plan: CompactionPlan) -> int | None:
     """Merge on a branch and publish it; ``None`` when the base moved meanwhile.
 
     Without the fast-forward a stale compaction could merge older rows over newer ones.
     """
     table = plan.table
-    drop_stale_branches(edge, table.base, load_base(edge.catalog, table), table)
-    branch = branch_name(edge.new_txn())
-    with staged(edge, table.base, plan.base_snapshot, branch, table):
+    drop_stale_branches(context, table.base, load_base(context.catalog, table), table)
+    branch = branch_name(context.new_txn())
+    with staged(context, table.base, plan.base_snapshot, branch, table):
         try:
             for setting in compact.settings_for_merge(table, plan.merge):
-                edge.run("set_for_merge", setting, table)
+                context.run("set_for_merge", setting, table)
             # A column that was added after the last commit is not in the snapshot yet.
-            known = columns_at(edge.catalog, table.change, (plan.change_snapshot,))
+            known = columns_at(context.catalog, table.change, (plan.change_snapshot,))
             statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch, known)
-            rows = rows_written(edge, edge.run("merge", statement, table), table.base, branch=branch)
+            rows = rows_written(context, context.run("merge", statement, table), table.base, branch=branch)
         finally:
             # Left in place, the property would be committed with every later write of the session.
             with ExitStack() as settings:  # each of them, whatever becomes of the others
                 for setting in reversed(compact.settings_after_merge(table)):
-                    settings.callback(edge.run, "set_after_merge", setting, table)
-        return rows if publish(edge, table.base, branch, table, plan.base_snapshot) else None
+                    settings.callback(context.run, "set_after_merge", setting, table)
+        return rows if publish(context, table.base, branch, table, plan.base_snapshot) else None
 
 
-def _plan_trim_again(edge: Context, plan: CompactionPlan) -> CompactionPlan:
+def _plan_trim_again(context: Context, plan: CompactionPlan) -> CompactionPlan:
     """Without a grace, what was merged just now is trimmed at once."""
-    history = load_base(edge.catalog, plan.table).history()
-    change = load_change(edge.catalog, plan.table)
+    history = load_base(context.catalog, plan.table).history()
+    change = load_change(context.catalog, plan.table)
     settled = _settled(plan.table, change, history, plan.pending, None)
-    trim, forget = _plan_trim(edge, plan.table, change, history, settled)
-    note = None if trim or forget else _to_note(edge, plan.table, change, history, None)
+    trim, forget = _plan_trim(context, plan.table, change, history, settled)
+    note = None if trim or forget else _to_note(context, plan.table, change, history, None)
     return replace(plan, trim=trim, forget=forget, note=note)

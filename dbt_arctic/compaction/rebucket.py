@@ -40,7 +40,7 @@ ATTEMPTS = 3
 
 
 def rebucket(
-    edge: Context,
+    context: Context,
     name: Name,
     buckets: int,
     target_bytes: int = TARGET_FILE_BYTES,
@@ -51,13 +51,13 @@ def rebucket(
     Commits: one that replaces the files of the base; two that drop the bucket markers and make new ones; one
     that replaces the files of the changes.
     """
-    made_as = load_keyed(edge.catalog, name)
-    before = laid_out(made_as, load_base(edge.catalog, made_as)).layout.buckets
-    of_base = _base(edge, made_as, buckets, target_bytes)
+    made_as = load_keyed(context.catalog, name)
+    before = laid_out(made_as, load_base(context.catalog, made_as)).layout.buckets
+    of_base = _base(context, made_as, buckets, target_bytes)
     if of_base.outcome == OVERTAKEN:
         return of_base
     began = clock()
-    of_changes = _changes(edge, made_as, buckets, target_bytes)
+    of_changes = _changes(context, made_as, buckets, target_bytes)
     if of_changes.outcome == OVERTAKEN:
         return replace(of_base, outcome=OVERTAKEN)
     told = f"{before} buckets into {buckets}" if before != buckets else f"all in {buckets} buckets"
@@ -72,53 +72,63 @@ def rebucket(
     )
 
 
-def _base(edge: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
-    _partition(edge, made_as, made_as.base, load_base, buckets)
+def _base(context: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
+    _partition(context, made_as, made_as.base, load_base, buckets)
 
     def attempt(state: TableState) -> RewriteResult:
         statement = compact.rewrite_base(laid_out(made_as, state), (), target_bytes)
-        return rewrite_files(edge, "rewrite_base", made_as.name, made_as.base, state, statement, made_as)
+        return rewrite_files(context, "rewrite_base", made_as.name, made_as.base, state, statement, made_as)
 
-    return _move_files(edge, made_as, made_as.base, load_base, attempt)
+    return _move_files(context, made_as, made_as.base, load_base, attempt)
 
 
-def _changes(edge: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
-    _partition(edge, made_as, made_as.change, load_change, buckets)
-    state = load_change(edge.catalog, made_as)
+def _changes(context: Context, made_as: KeyedTable, buckets: int, target_bytes: int) -> RewriteResult:
+    _partition(context, made_as, made_as.change, load_change, buckets)
+    state = load_change(context.catalog, made_as)
     marked = next((one for one in state.history() if PROPERTY_MARKERS in one.summary), None)
     is_marked = marked is not None and marked.summary[PROPERTY_MARKERS] == str(buckets)
     table = laid_out(made_as, state)
-    if not is_marked or not create.keeps_statistics(state.properties) or are_lost(edge.catalog, table, state):
-        _mark(edge, table)
+    if (
+        not is_marked
+        or not create.keeps_statistics(state.properties)
+        or are_lost(context.catalog, table, state)
+    ):
+        _mark(context, table)
 
     def attempt(state: TableState) -> RewriteResult:
         statement = compact.rewrite_changes(made_as, target_bytes, every_file=True)
-        return rewrite_files(edge, "rewrite_changes", made_as.name, made_as.change, state, statement, made_as)
+        return rewrite_files(
+            context, "rewrite_changes", made_as.name, made_as.change, state, statement, made_as
+        )
 
-    return _move_files(edge, made_as, made_as.change, load_change, attempt)
+    return _move_files(context, made_as, made_as.change, load_change, attempt)
 
 
-def _partition(edge: Context, made_as: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
+def _partition(context: Context, made_as: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
     """New files of a side go into so many buckets."""
-    table = laid_out(made_as, load(edge.catalog, made_as))
+    table = laid_out(made_as, load(context.catalog, made_as))
     if table.layout.buckets == buckets:
         return
     try:
-        edge.run("partition_anew", compact.partition_anew(side, table.layout, buckets), table)
+        context.run("partition_anew", compact.partition_anew(side, table.layout, buckets), table)
     except (StatementError, CommitStateUnknown):
         # Somebody else has done so, or it landed and nobody was told.
-        if laid_out(made_as, load(edge.catalog, made_as)).layout.buckets != buckets:
+        if laid_out(made_as, load(context.catalog, made_as)).layout.buckets != buckets:
             raise
 
 
 def _move_files(
-    edge: Context, table: KeyedTable, side: Name, load: _Load, attempt: Callable[[TableState], RewriteResult]
+    context: Context,
+    table: KeyedTable,
+    side: Name,
+    load: _Load,
+    attempt: Callable[[TableState], RewriteResult],
 ) -> RewriteResult:
     """All files of a side into the buckets of now, in one commit."""
     result = RewriteResult(table.name.dotted, NOTHING)
     for _ in range(ATTEMPTS):
-        state = load(edge.catalog, table)
-        if state.spec_id is not None and not has_old_files(edge, side, state):
+        state = load(context.catalog, table)
+        if state.spec_id is not None and not has_old_files(context, side, state):
             return result
         result = attempt(state)
         if result.outcome != OVERTAKEN:
@@ -126,24 +136,24 @@ def _move_files(
     return result
 
 
-def _mark(edge: Context, table: KeyedTable) -> None:
+def _mark(context: Context, table: KeyedTable) -> None:
     """A marker in each bucket of now, of whose files nothing is known, as in a table that was just made.
 
     Where this fails, the table goes on to leave statistics out: that is what tells the next one to go on.
     """
-    edge.run("leave_statistics_out", create.leave_statistics_out(table), table)
-    _drop_markers(edge, table)
+    context.run("leave_statistics_out", create.leave_statistics_out(table), table)
+    _drop_markers(context, table)
     said = {PROPERTY_MARKERS: str(table.layout.buckets)}
-    edge.run("mark_buckets", write.mark_buckets(table, said), table)
-    edge.run("keep_statistics", create.keep_statistics(table), table)
+    context.run("mark_buckets", write.mark_buckets(table, said), table)
+    context.run("keep_statistics", create.keep_statistics(table), table)
 
 
-def _drop_markers(edge: Context, table: KeyedTable) -> None:
+def _drop_markers(context: Context, table: KeyedTable) -> None:
     statement = compact.trim(table, [MARKER_TXN])
     try:
-        edge.run("drop_markers", statement, table)
+        context.run("drop_markers", statement, table)
     except StatementError as error:
         if MIXED_MEANWHILE not in str(error):
             raise
         # Planned as a removal of whole files, which somebody has put together with others since.
-        edge.run("drop_markers", statement, table)
+        context.run("drop_markers", statement, table)

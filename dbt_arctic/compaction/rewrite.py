@@ -47,32 +47,32 @@ class RewriteResult:
     """What else there is to tell."""
 
 
-def compact_minor(edge: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
+def compact_minor(context: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
     """Put the files of a keyed table's change table together."""
-    table = load_keyed(edge.catalog, name)
-    before = load_change(edge.catalog, table)
-    every_file = before.has_old_specs and has_old_files(edge, table.change, before)
+    table = load_keyed(context.catalog, name)
+    before = load_change(context.catalog, table)
+    every_file = before.has_old_specs and has_old_files(context, table.change, before)
     statement = compact.rewrite_changes(table, target_bytes, every_file)
-    return rewrite_files(edge, "rewrite_changes", name, table.change, before, statement, table)
+    return rewrite_files(context, "rewrite_changes", name, table.change, before, statement, table)
 
 
-def has_old_files(edge: Context, side: Name, state: TableState) -> bool:
+def has_old_files(context: Context, side: Name, state: TableState) -> bool:
     """Whether a file lies in the buckets of before their number changed. Then joins are not in place."""
-    files = edge.catalog.placed_files(side.schema, side.identifier, head(state))
+    files = context.catalog.placed_files(side.schema, side.identifier, head(state))
     now = current_spec(files, state.spec_id)
     return any(file.is_data and file.spec_id != now for file in files)
 
 
 def compact_full(
-    edge: Context, name: Name, buckets: Sequence[int] = (), target_bytes: int = TARGET_FILE_BYTES
+    context: Context, name: Name, buckets: Sequence[int] = (), target_bytes: int = TARGET_FILE_BYTES
 ) -> RewriteResult:
     """Write a keyed table's base files anew, sorted. Only of some buckets, where any are named; with user
     partitions only those that need it, in as many commits as it takes to name them.
     """
-    made_as = load_keyed(edge.catalog, name)
-    before = load_base(edge.catalog, made_as)
+    made_as = load_keyed(context.catalog, name)
+    before = load_base(context.catalog, made_as)
     table = laid_out(made_as, before)
-    places = _untidy(edge, table, before, buckets, target_bytes)
+    places = _untidy(context, table, before, buckets, target_bytes)
     if places == []:
         return RewriteResult(name.dotted, NOTHING)
     found: list[RewriteResult] = []
@@ -80,15 +80,15 @@ def compact_full(
         statement = compact.rewrite_base(
             table, buckets, target_bytes, (places or [])[start : start + PLACES_AT_ONCE]
         )
-        before = load_base(edge.catalog, made_as)
-        found.append(rewrite_files(edge, "rewrite_base", name, table.base, before, statement, table))
+        before = load_base(context.catalog, made_as)
+        found.append(rewrite_files(context, "rewrite_base", name, table.base, before, statement, table))
         if found[-1].outcome == OVERTAKEN:
             break
     return _summed(found)
 
 
 def _untidy(
-    edge: Context, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
+    context: Context, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
 ) -> list[compact.Place] | None:
     """The partitions with hidden rows, or more files than they need, and which of their buckets. All of their
     files are written anew, or those would share key ranges with others. ``None`` for all there are.
@@ -96,7 +96,7 @@ def _untidy(
     layout = table.layout
     if not layout.partition_by or not compact.can_be_named(table):
         return None
-    files = edge.catalog.placed_files(table.base.schema, table.base.identifier, head(base))
+    files = context.catalog.placed_files(table.base.schema, table.base.identifier, head(base))
     found: dict[tuple[str, ...], set[int]] = {}
     for one in bucket_metrics(files, (), frozenset(), target_bytes, (base.spec_id, None)):
         *values, number = one.partition if layout.buckets else (*one.partition, "0")
@@ -121,22 +121,22 @@ def _summed(found: Sequence[RewriteResult]) -> RewriteResult:
     )
 
 
-def merge_small_files(edge: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
+def merge_small_files(context: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
     """Put small files of a table without a key together.
 
     :raises UnknownRelation: there is no table of that name.
     """
-    before = edge.catalog.load_table(name.schema, name.identifier)
+    before = context.catalog.load_table(name.schema, name.identifier)
     if before is None:
         raise UnknownRelation(
             f"there is no table {name}", where=name.dotted, fix="dbt-arctic status lists all"
         )
     statement = compact.rewrite_plain(name, target_bytes)
-    return rewrite_files(edge, "rewrite_plain", name, name, before, statement, None)
+    return rewrite_files(context, "rewrite_plain", name, name, before, statement, None)
 
 
 def rewrite_files(
-    edge: Context,
+    context: Context,
     step: str,
     of: Name,
     target: Name,
@@ -146,14 +146,14 @@ def rewrite_files(
 ) -> RewriteResult:
     """Run a statement that rewrites files of ``target``, and tell what it did to ``of``."""
     try:
-        edge.run(step, statement, table)
+        context.run(step, statement, table)
     except CommitConflict:
         return RewriteResult(of.dotted, OVERTAKEN)
     except StatementError as error:
         if _FILES_ARE_GONE not in str(error):
             raise
         return RewriteResult(of.dotted, OVERTAKEN)
-    state = edge.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.load_table(target.schema, target.identifier)
     commit = None if state is None else _since(state, before)
     if commit is None:
         return RewriteResult(of.dotted, NOTHING)

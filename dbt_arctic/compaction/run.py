@@ -48,7 +48,7 @@ class Done:
 
 
 def run_operations(
-    edge: Context,
+    context: Context,
     operations: Sequence[Operation],
     budget_s: float | None = None,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
@@ -68,9 +68,9 @@ def run_operations(
         slower = max(1.0, spent / estimated) if estimated else 1.0
         left = None if budget_s is None else budget_s - (clock() - began)
         if left is not None and operation.cost_s * slower > left:
-            done = Done(operation, OVER_BUDGET, began_ms=edge.now_ms())
+            done = Done(operation, OVER_BUDGET, began_ms=context.now_ms())
         else:
-            done = run_operation(edge, operation, grace_s, clock)
+            done = run_operation(context, operation, grace_s, clock)
             spent += done.seconds
             estimated += operation.cost_s
         told(done)
@@ -79,23 +79,23 @@ def run_operations(
 
 
 def run_operation(
-    edge: Context,
+    context: Context,
     operation: Operation,
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Done:
-    began, began_ms = clock(), edge.now_ms()
+    began, began_ms = clock(), context.now_ms()
     before: TableStatus | None = None
     try:
-        before = _measure(edge, operation.name)
-        outcome, detail = _execute(edge, operation, grace_s)
-        after = _measure(edge, operation.name)
+        before = _measure(context, operation.name)
+        outcome, detail = _execute(context, operation, grace_s)
+        after = _measure(context, operation.name)
     except ArcticError as error:
         return Done(operation, FAILED, str(error), began_ms, clock() - began, before)
     return Done(operation, outcome, detail, began_ms, clock() - began, before, after)
 
 
-def trim_when_due(edge: Context, name: Name, settings: CompactionSettings) -> Done | None:
+def trim_when_due(context: Context, name: Name, settings: CompactionSettings) -> Done | None:
     """After a write: what was merged longer ago than the grace goes, and the next read does not pay for it.
 
     A look at metadata, and where something is due one statement without a Spark job. The write is done
@@ -105,32 +105,32 @@ def trim_when_due(edge: Context, name: Name, settings: CompactionSettings) -> Do
         return None
     operation = Operation("trim", name, "with a write", 0.5, 0.0)
     try:
-        status = _measure(edge, name)
+        status = _measure(context, name)
     except ArcticError as error:
-        return Done(operation, FAILED, str(error), edge.now_ms())
+        return Done(operation, FAILED, str(error), context.now_ms())
     if status is None or not status.pending.trim_due:
         return None
-    return run_operation(edge, operation)
+    return run_operation(context, operation)
 
 
-def _execute(edge: Context, operation: Operation, grace_s: float) -> tuple[str, str]:
+def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[str, str]:
     """The outcome, and how much it was."""
     name, target = operation.name, operation.target_file_bytes
     if operation.kind in ("major", "trim"):
         if operation.kind == "major":
-            merged = compact_major(edge, name, grace_s)
+            merged = compact_major(context, name, grace_s)
         else:
-            merged = trim_settled(edge, name, grace_s)
+            merged = trim_settled(context, name, grace_s)
         rows = f", {merged.merged_rows} rows" if merged.merged_rows >= 0 and merged.merged else ""
         return merged.outcome, f"{merged.merged} commits merged{rows}; {merged.trimmed} trimmed"
     if operation.kind == "minor":
-        result = compact_minor(edge, name, target)
+        result = compact_minor(context, name, target)
     elif operation.kind == "full" and operation.to_buckets:
-        result = rebucket(edge, name, operation.to_buckets, target)
+        result = rebucket(context, name, operation.to_buckets, target)
     elif operation.kind == "full":
-        result = compact_full(edge, name, operation.buckets, target)
+        result = compact_full(context, name, operation.buckets, target)
     else:
-        result = merge_small_files(edge, name, target)
+        result = merge_small_files(context, name, target)
     return result.outcome, _files(result)
 
 
@@ -139,16 +139,16 @@ def _files(result: RewriteResult) -> str:
     return f"{told}; {result.note}" if result.note else told
 
 
-def _measure(edge: Context, name: Name) -> TableStatus | None:
-    table = find_keyed(edge.catalog, name)
+def _measure(context: Context, name: Name) -> TableStatus | None:
+    table = find_keyed(context.catalog, name)
     if table is not None:
-        base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
-        return measure_keyed(edge.catalog, table, base, change, edge.now_ms())
-    state = edge.catalog.load_table(name.schema, name.identifier)
-    return None if state is None else measure_plain(edge.catalog, name, state, edge.now_ms())
+        base, change = load_base(context.catalog, table), load_change(context.catalog, table)
+        return measure_keyed(context.catalog, table, base, change, context.now_ms())
+    state = context.catalog.load_table(name.schema, name.identifier)
+    return None if state is None else measure_plain(context.catalog, name, state, context.now_ms())
 
 
-def record(edge: Context, schema: Name, done: Sequence[Done]) -> None:
+def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
     """Write down what was tried, in one commit. Nothing was tried: nothing is written.
 
     :param schema: any name of the schema that has the table of operations.
@@ -157,16 +157,16 @@ def record(edge: Context, schema: Name, done: Sequence[Done]) -> None:
     if not tried:
         return
     name = schema.sibling(sql.TABLE)
-    if edge.catalog.load_table(name.schema, name.identifier) is None:
-        edge.run("create_operations", sql.create_table(name))
-    edge.run("record_operations", sql.insert(name, [_record(edge, one) for one in tried]))
+    if context.catalog.load_table(name.schema, name.identifier) is None:
+        context.run("create_operations", sql.create_table(name))
+    context.run("record_operations", sql.insert(name, [_record(context, one) for one in tried]))
 
 
-def _record(edge: Context, done: Done) -> Record:
+def _record(context: Context, done: Done) -> Record:
     operation, before, after = done.operation, done.before, done.after
     return Record(
         at_ms=done.began_ms,
-        run=edge.run_id,
+        run=context.run_id,
         kind=operation.kind,
         table_name=operation.name.dotted,
         scope=operation.scope,

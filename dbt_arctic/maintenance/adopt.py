@@ -66,13 +66,13 @@ class Adoption:
         return self.table.layout.buckets > 0
 
 
-def plan_adoption(edge: Context, name: Name, key: Sequence[str], owner: str = "") -> Adoption:
+def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str = "") -> Adoption:
     """Look at the table, and at the keys of its rows in one statement.
 
     :raises UnknownRelation: there is no table. :raises ConfigError: it is none that can be adopted.
     :raises KeyColumnMissing: / :raises DuplicateKey: / :raises NullKey: the key does not identify its rows.
     """
-    state = _plain_table(edge.catalog, name)
+    state = _plain_table(context.catalog, name)
     columns = to_columns(state.columns)
     by_name = {column.name.lower(): column.name for column in columns}
     missing = [column for column in key if column.lower() not in by_name]
@@ -85,8 +85,8 @@ def plan_adoption(edge: Context, name: Name, key: Sequence[str], owner: str = ""
         )
     matched = tuple(by_name[column.lower()] for column in key)
     _refuse_columns(name, columns)
-    _check_keys(edge, name, state, matched)
-    numbers = generation_numbers(edge.catalog, name)
+    _check_keys(context, name, state, matched)
+    numbers = generation_numbers(context.catalog, name)
     table = KeyedTable(
         name=name,
         generation=Generation(1 + max(numbers, default=0), uuid.uuid4().hex, uuid.uuid4().hex),
@@ -99,36 +99,36 @@ def plan_adoption(edge: Context, name: Name, key: Sequence[str], owner: str = ""
     return Adoption(table, state, state.properties.get("format-version") != "3")
 
 
-def adopt(edge: Context, plan: Adoption) -> KeyedTable:
+def adopt(context: Context, plan: Adoption) -> KeyedTable:
     """Make the table what was planned. Its rows stay in the files in which they are.
 
     :raises ConcurrentRun: others kept writing to it. It is the plain table that it was.
     """
     table, name = plan.table, plan.table.name
-    created = edge.now_ms()
-    _drop_unfinished(edge, name)
-    edge.run("create_change", create.create_change(table, created), table)
-    properties = {PROPERTY_RUN: edge.run_id}
+    created = context.now_ms()
+    _drop_unfinished(context, name)
+    context.run("create_change", create.create_change(table, created), table)
+    properties = {PROPERTY_RUN: context.run_id}
     consumed = consumed_versions(plan.state.history())
     if consumed:
         properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
-    edge.run("first_commit", mark_buckets(table, properties), table)
-    edge.run("keep_statistics", create.keep_statistics(table), table)
-    edge.run("describe", sql.describe(table, name, created, plan.state.properties), table)
+    context.run("first_commit", mark_buckets(table, properties), table)
+    context.run("keep_statistics", create.keep_statistics(table), table)
+    context.run("describe", sql.describe(table, name, created, plan.state.properties), table)
     if not plan.state.sort_order:
-        edge.run("order_base", create.order_base(table, name), table)
+        context.run("order_base", create.order_base(table, name), table)
     checked = plan.state.current_snapshot_id
     for _ in range(ATTEMPTS):
-        edge.run(
+        context.run(
             "mark_adopted",
-            sql.mark_adopted(name, table.column_names, {PROPERTY_RUN: edge.run_id}),
+            sql.mark_adopted(name, table.column_names, {PROPERTY_RUN: context.run_id}),
             table,
         )
-        state = _plain_table(edge.catalog, name)
+        state = _plain_table(context.catalog, name)
         newest = state.history()[0]
         if newest.parent_id == checked:
             break
-        _check_keys(edge, name, state, table.key)  # somebody has written since
+        _check_keys(context, name, state, table.key)  # somebody has written since
         checked = newest.snapshot_id
     else:
         raise ConcurrentRun(
@@ -137,18 +137,18 @@ def adopt(edge: Context, plan: Adoption) -> KeyedTable:
             why="its keys have to be checked while it stands still",
             fix="adopt it when no run is at work; it is a plain table as before",
         )
-    edge.run("rename", create.rename_table(name, table.base), table)
-    _check_renamed(edge, table, newest.snapshot_id)
-    return _show(edge, table)
+    context.run("rename", create.rename_table(name, table.base), table)
+    _check_renamed(context, table, newest.snapshot_id)
+    return _show(context, table)
 
 
-def finish_adoption(edge: Context, name: Name) -> KeyedTable | None:
+def finish_adoption(context: Context, name: Name) -> KeyedTable | None:
     """Write the view of a table that was cut off between its two names; ``None`` where there is none.
 
     It is the first step of a model's run, where nothing has the model's name.
     """
-    table = find_unfinished(edge.catalog, name)
-    return None if table is None else _show(edge, table)
+    table = find_unfinished(context.catalog, name)
+    return None if table is None else _show(context, table)
 
 
 def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
@@ -163,20 +163,20 @@ def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
     return None
 
 
-def _show(edge: Context, table: KeyedTable) -> KeyedTable:
+def _show(context: Context, table: KeyedTable) -> KeyedTable:
     """As nothing has the name, the view is created. To replace one could show an older generation again,
     where others were faster, or where the statement arrives late.
 
     :raises ConcurrentRun: something else has the name by now: it still has.
     """
-    folder = sql.view_properties(load_base(edge.catalog, table).location)
+    folder = sql.view_properties(load_base(context.catalog, table).location)
     try:
-        edge.run("publish_view", create.publish_view(table, properties=folder, replaces=False), table)
+        context.run("publish_view", create.publish_view(table, properties=folder, replaces=False), table)
     except (StatementError, CommitStateUnknown) as error:
-        kind = _kind(edge.catalog, table.name)
+        kind = _kind(context.catalog, table.name)
         if kind is None:
             raise
-        shown = find_keyed(edge.catalog, table.name)
+        shown = find_keyed(context.catalog, table.name)
         if shown is None or shown.generation != table.generation:
             raise ConcurrentRun(
                 f"{table.name} is another {kind} by now",
@@ -185,7 +185,7 @@ def _show(edge: Context, table: KeyedTable) -> KeyedTable:
                 f"the rows of the table are in {table.base}",
                 fix=f"look at it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
             ) from error
-    edge.run("settle", sql.settle(table.base), table)
+    context.run("settle", sql.settle(table.base), table)
     return table
 
 
@@ -243,13 +243,13 @@ def _plain_columns(sort_order: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(column for column in sort_order or () if "(" not in column)
 
 
-def _check_keys(edge: Context, name: Name, state: TableState, key: Sequence[str]) -> None:
+def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[str]) -> None:
     if state.current_snapshot_id is None:
         return
     at = name.sibling(state.name)
     told = {
         str(kind): (count, example)
-        for kind, count, example in edge.query(sql.check_keys(at, state.current_snapshot_id, key))
+        for kind, count, example in context.query(sql.check_keys(at, state.current_snapshot_id, key))
     }
     duplicates, nulls = told["duplicate"], told["null"]
     if duplicates[0]:
@@ -268,24 +268,24 @@ def _check_keys(edge: Context, name: Name, state: TableState, key: Sequence[str]
         )
 
 
-def _check_renamed(edge: Context, table: KeyedTable, expected: int) -> None:
+def _check_renamed(context: Context, table: KeyedTable, expected: int) -> None:
     """A write that found the table by its old name may have landed just before it was renamed."""
-    state = load_base(edge.catalog, table)
+    state = load_base(context.catalog, table)
     if state.current_snapshot_id == expected:
         return
     try:
-        _check_keys(edge, table.name, state, table.key)
+        _check_keys(context, table.name, state, table.key)
     except ArcticError:
-        edge.run("rename_back", create.rename_table(table.base, table.name), table)
+        context.run("rename_back", create.rename_table(table.base, table.name), table)
         raise
 
 
-def _drop_unfinished(edge: Context, name: Name) -> None:
+def _drop_unfinished(context: Context, name: Name) -> None:
     """Change tables that an adoption made which was cut off. A build makes its base first, so it is none."""
-    found = side_tables_of(edge.catalog, name)
+    found = side_tables_of(context.catalog, name)
     for side, number in found.items():
         if side_name(name, "base", number) not in found:
-            edge.run("drop_side_table", create.drop_table(side), None)
+            context.run("drop_side_table", create.drop_table(side), None)
 
 
 def side_tables_of(catalog: CatalogReader, made_as: Name) -> dict[Name, int]:

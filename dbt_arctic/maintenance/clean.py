@@ -14,7 +14,7 @@ from dbt_arctic.store.view_switch import forget_previous
 
 
 def clean(
-    edge: Context,
+    context: Context,
     catalog_name: str,
     removals: Sequence[Removal],
     retention: Retention,
@@ -29,9 +29,9 @@ def clean(
     """
     gone = 0
     for schema in sorted({removal.target.schema for removal in removals}):
-        inventory = take_inventory(edge.catalog, catalog_name, schema)
+        inventory = take_inventory(context.catalog, catalog_name, schema)
         still = {
-            _identity(removal) for removal in find_leftovers(inventory, edge.now_ms(), retention).removals
+            _identity(removal) for removal in find_leftovers(inventory, context.now_ms(), retention).removals
         }
         forgotten: set[str] = set()
         for removal in removals:
@@ -39,31 +39,31 @@ def clean(
                 continue
             done = _identity(removal) in still
             if done:
-                done = _remove(edge, catalog_name, inventory, removal, forgotten)
+                done = _remove(context, catalog_name, inventory, removal, forgotten)
                 gone += done
             told(removal, done)
     return gone
 
 
 def _remove(
-    edge: Context, catalog_name: str, inventory: Inventory, removal: Removal, forgotten: set[str]
+    context: Context, catalog_name: str, inventory: Inventory, removal: Removal, forgotten: set[str]
 ) -> bool:
     """Whether it went."""
     table, target = removal.table, removal.target
     if removal.branch:
-        edge.run("drop_branch", write.drop_branch(target, removal.branch), table)
+        context.run("drop_branch", write.drop_branch(target, removal.branch), table)
     elif removal.is_view and target.identifier in inventory.keyed:
-        drop_keyed(edge, inventory.keyed[target.identifier])
+        drop_keyed(context, inventory.keyed[target.identifier])
     elif removal.is_view:
-        edge.run("drop_aside", create.drop_view(target), table)
+        context.run("drop_aside", create.drop_view(target), table)
     elif removal.kind in ("previous", "generation"):
         if removal.kind == "previous" and table is not None and table.name.identifier not in forgotten:
-            forget_previous(edge, table)
+            forget_previous(context, table)
             forgotten.add(table.name.identifier)
-        return drop_side(edge, catalog_name, target, table)
+        return drop_side(context, catalog_name, target, table)
     else:
         step = {"staging": "drop_staging", "set-aside": "drop_aside"}[removal.kind]
-        edge.run(step, create.drop_table(target), table)
+        context.run(step, create.drop_table(target), table)
     return True
 
 

@@ -9,18 +9,18 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.store.context import Context
 
 
-def drop_side(edge: Context, catalog_name: str, target: Name, table: KeyedTable | None) -> bool:
+def drop_side(context: Context, catalog_name: str, target: Name, table: KeyedTable | None) -> bool:
     """Whether it went.
 
     The intention comes first, then the look at the views: who has shown it by then is seen; who shows it
     later sees the intention, and takes it back.
     """
-    if edge.catalog.load_table(target.schema, target.identifier) is None:
+    if context.catalog.load_table(target.schema, target.identifier) is None:
         return False
-    edge.run("announce_drop", create.announce_drop(target, edge.run_id), table)
-    now = take_inventory(edge.catalog, catalog_name, target.schema)
+    context.run("announce_drop", create.announce_drop(target, context.run_id), table)
+    now = take_inventory(context.catalog, catalog_name, target.schema)
     if any(target in shown.side_tables for shown in now.keyed.values()):
-        edge.run("withdraw_drop", create.withdraw_drop(target), table)
+        context.run("withdraw_drop", create.withdraw_drop(target), table)
         return False
-    edge.run("drop_side_table", create.drop_table(target), table)
+    context.run("drop_side_table", create.drop_table(target), table)
     return True

@@ -84,7 +84,10 @@ class Erased:
 
 
 def erase(
-    edge: Context, plan: ErasePlan, force: bool = False, is_there: Callable[[str], bool] = lambda path: False
+    context: Context,
+    plan: ErasePlan,
+    force: bool = False,
+    is_there: Callable[[str], bool] = lambda path: False,
 ) -> Erased:
     """Erase what was planned.
 
@@ -98,20 +101,20 @@ def erase(
     if not plan.keys:
         return Erased(plan, (), (), (), (), ())
     _refuse(plan, force)
-    _settle(edge, plan)
-    _make_way(edge, plan)
-    before = {side.name: _files(edge, side.name) for side in plan.sides}
-    starts = {side.name: _start(edge, side.generation) for side in plan.sides}
+    _settle(context, plan)
+    _make_way(context, plan)
+    before = {side.name: _files(context, side.name) for side in plan.sides}
+    starts = {side.name: _start(context, side.generation) for side in plan.sides}
     hidden = dict.fromkeys((side.name for side in plan.sides), 0)
     for _ in range(ATTEMPTS):
         for side in plan.sides:
-            hidden[side.name] += _hide(edge, plan, side)
+            hidden[side.name] += _hide(context, plan, side)
         for side in plan.sides:
-            _rewrite(edge, plan, side)
-        _settle(edge, plan)
-        fences = {side.name: _carry_on(edge, side, starts[side.name]) for side in plan.sides}
+            _rewrite(context, plan, side)
+        _settle(context, plan)
+        fences = {side.name: _carry_on(context, side, starts[side.name]) for side in plan.sides}
         # A compaction that was faster than the base's commit may have merged a row of before.
-        if not any(_count(edge, plan, side) for side in plan.sides):
+        if not any(_count(context, plan, side) for side in plan.sides):
             break
     else:
         raise ConcurrentRun(
@@ -120,11 +123,11 @@ def erase(
             why="another run writes them, from where the model reads",
             fix="remove them there, then erase again; until then older versions still hold them",
         )
-    _require_generation(edge, table)
+    _require_generation(context, table)
     sides = tuple(
-        _expire(edge, side, fences[side.name], hidden[side.name], before[side.name]) for side in plan.sides
+        _expire(context, side, fences[side.name], hidden[side.name], before[side.name]) for side in plan.sides
     )
-    consumers = {consumer: goes_on(edge.catalog, table, consumer) for consumer in plan.consumers}
+    consumers = {consumer: goes_on(context.catalog, table, consumer) for consumer in plan.consumers}
     return Erased(
         plan=plan,
         sides=sides,
@@ -149,7 +152,7 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
         )
 
 
-def _make_way(edge: Context, plan: ErasePlan) -> None:
+def _make_way(context: Context, plan: ErasePlan) -> None:
     """Remove what was agreed to, as far as it still is in the way: a full refresh may have shown meanwhile
     what no view showed, and a run have published its branch.
 
@@ -157,33 +160,33 @@ def _make_way(edge: Context, plan: ErasePlan) -> None:
     """
     if not plan.in_the_way:
         return
-    refuse_beside_build(edge, plan.table, "keys cannot be erased", plan.table.name.dotted)
-    _require_generation(edge, plan.table)
+    refuse_beside_build(context, plan.table, "keys cannot be erased", plan.table.name.dotted)
+    _require_generation(context, plan.table)
     forgotten = False
-    still = {(thing.kind, thing.what) for thing in find_in_the_way(edge, plan.table)}
+    still = {(thing.kind, thing.what) for thing in find_in_the_way(context, plan.table)}
     for thing in plan.in_the_way:
         if (thing.kind, thing.what) not in still:
             continue
         for step, statement in thing.steps:
-            edge.run(step, statement, plan.table)
+            context.run(step, statement, plan.table)
         if thing.forget and not forgotten:  # before the first of its two tables goes
-            forget_previous(edge, plan.table)
+            forget_previous(context, plan.table)
             forgotten = True
         for side in thing.sides:
-            drop_side(edge, plan.table.name.catalog, side, plan.table)
+            drop_side(context, plan.table.name.catalog, side, plan.table)
 
 
-def _settle(edge: Context, plan: ErasePlan) -> None:
+def _settle(context: Context, plan: ErasePlan) -> None:
     """What landed in the generation before and is still to be replayed is known from the commits that go.
 
     :raises ConcurrentRun: it cannot be replayed: a person has to decide before it can be erased.
     """
     if any(side.generation.generation == plan.table.previous for side in plan.sides):
-        settle(edge, plan.table, plan.table.name.dotted)
+        settle(context, plan.table, plan.table.name.dotted)
 
 
-def _require_generation(edge: Context, table: KeyedTable) -> None:
-    if load_keyed(edge.catalog, table.name).generation != table.generation:
+def _require_generation(context: Context, table: KeyedTable) -> None:
+    if load_keyed(context.catalog, table.name).generation != table.generation:
         raise ConcurrentRun(
             f"{table.name} got another generation while keys were erased",
             where=table.name.dotted,
@@ -192,55 +195,55 @@ def _require_generation(edge: Context, table: KeyedTable) -> None:
         )
 
 
-def _count(edge: Context, plan: ErasePlan, side: Side) -> int:
-    ((rows,),) = edge.query(sql.count_rows(side.name, plan.condition, side.is_change))
+def _count(context: Context, plan: ErasePlan, side: Side) -> int:
+    ((rows,),) = context.query(sql.count_rows(side.name, plan.condition, side.is_change))
     return int(rows)
 
 
-def _hide(edge: Context, plan: ErasePlan, side: Side) -> int:
-    rows = _count(edge, plan, side)
+def _hide(context: Context, plan: ErasePlan, side: Side) -> int:
+    rows = _count(context, plan, side)
     if rows:
         statement = sql.hide_rows(side.name, plan.condition, plan.table.key[0], side.is_change)
         try:
-            edge.run("mark", sql.mark_commits(sql.HIDDEN), plan.table)
-            edge.run("hide_rows", statement, plan.table)
+            context.run("mark", sql.mark_commits(sql.HIDDEN), plan.table)
+            context.run("hide_rows", statement, plan.table)
         finally:
             # Left in place, the property would be committed with every later write of the session.
-            edge.run("reset_mark", sql.reset_mark(), plan.table)
+            context.run("reset_mark", sql.reset_mark(), plan.table)
     return rows
 
 
-def _rewrite(edge: Context, plan: ErasePlan, side: Side) -> None:
-    edge.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
-    _join(edge, plan, side)  # what an erasure that was cut off has left
-    for spec_id, manifests, size in edge.query(sql.list_manifests(side.name)):
+def _rewrite(context: Context, plan: ErasePlan, side: Side) -> None:
+    context.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
+    _join(context, plan, side)  # what an erasure that was cut off has left
+    for spec_id, manifests, size in context.query(sql.list_manifests(side.name)):
         if int(manifests) == 1:
-            properties = _state(edge, side).properties
-            edge.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
-        edge.run("rewrite_manifests", sql.rewrite_manifests(side.name, int(spec_id)), plan.table)
-        _join(edge, plan, side)  # before the next spec, whose manifests may be many and large
+            properties = _state(context, side).properties
+            context.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
+        context.run("rewrite_manifests", sql.rewrite_manifests(side.name, int(spec_id)), plan.table)
+        _join(context, plan, side)  # before the next spec, whose manifests may be many and large
 
 
-def _join(edge: Context, plan: ErasePlan, side: Side) -> None:
-    before = _state(edge, side).properties.get(sql.PROPERTY_SPLIT)
+def _join(context: Context, plan: ErasePlan, side: Side) -> None:
+    before = _state(context, side).properties.get(sql.PROPERTY_SPLIT)
     if before is not None:
         for statement in sql.join_manifests(side.name, before):
-            edge.run("join_manifests", statement, plan.table)
+            context.run("join_manifests", statement, plan.table)
 
 
-def _carry_on(edge: Context, side: Side, start: _Start) -> int:
+def _carry_on(context: Context, side: Side, start: _Start) -> int:
     """The commit from which on everything is kept. Returns its snapshot."""
     for _ in range(ATTEMPTS):
-        state = _state(edge, side)
-        carried = _of_change(state, start) if side.is_change else _of_base(edge, side.generation, state)
+        state = _state(context, side)
+        carried = _of_change(state, start) if side.is_change else _of_base(context, side.generation, state)
         if sql.BRANCH in state.branches:
-            edge.run("drop_branch", drop_branch(side.name, sql.BRANCH), side.generation)
-        with staged(edge, side.name, head(state), sql.BRANCH, side.generation):
-            properties = {PROPERTY_RUN: edge.run_id, **carried}
+            context.run("drop_branch", drop_branch(side.name, sql.BRANCH), side.generation)
+        with staged(context, side.name, head(state), sql.BRANCH, side.generation):
+            properties = {PROPERTY_RUN: context.run_id, **carried}
             statement = sql.carry_on(side.name, side_columns(side), properties)
-            edge.run("carry_on", statement, side.generation)
-            made = _carried(_state(edge, side))
-            if made is not None and publish(edge, side.name, sql.BRANCH, side.generation, head(state)):
+            context.run("carry_on", statement, side.generation)
+            made = _carried(_state(context, side))
+            if made is not None and publish(context, side.name, sql.BRANCH, side.generation, head(state)):
                 return made
     raise ConcurrentRun(
         f"other commits to {side.name} got in between {ATTEMPTS} times",
@@ -256,8 +259,8 @@ def _carried(state: TableState) -> int | None:
     return at if one is not None and one.summary.get(sql.PROPERTY_ERASE) == sql.CARRIED else None
 
 
-def _state(edge: Context, side: Side) -> TableState:
-    return (load_change if side.is_change else load_base)(edge.catalog, side.generation)
+def _state(context: Context, side: Side) -> TableState:
+    return (load_change if side.is_change else load_base)(context.catalog, side.generation)
 
 
 @dataclass(frozen=True)
@@ -271,9 +274,9 @@ class _Start:
     whole: frozenset[int]
 
 
-def _start(edge: Context, table: KeyedTable) -> _Start:
+def _start(context: Context, table: KeyedTable) -> _Start:
     """Rows that an erasure hid, one that was cut off, count as there."""
-    state = load_change(edge.catalog, table)
+    state = load_change(context.catalog, table)
     history = state.history()
     kept = {commit.snapshot_id for commit in history}
     before_hidden = [head(state)]
@@ -289,7 +292,7 @@ def _start(edge: Context, table: KeyedTable) -> _Start:
     counted = {
         (int(txn), int(rows))
         for at in before_hidden
-        for txn, rows in edge.query(sql.count_by_transaction(table.change, at))
+        for txn, rows in context.query(sql.count_by_transaction(table.change, at))
     }
     whole = set()
     for commit in history:
@@ -332,28 +335,30 @@ def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _of_base(edge: Context, table: KeyedTable, state: TableState) -> dict[str, str]:
+def _of_base(context: Context, table: KeyedTable, state: TableState) -> dict[str, str]:
     """What the commit of a base table carries on: without it, what was merged would be merged again."""
-    change = load_change(edge.catalog, table)
-    rows = edge.query(sql.count_by_transaction(table.change, head(change)))
+    change = load_change(context.catalog, table)
+    rows = context.query(sql.count_by_transaction(table.change, head(change)))
     pending = {int(txn) for txn, _ in rows}
     return {PROPERTY_MERGED: encode_merged(merged_transactions(state.history()) & pending)}
 
 
-def _expire(edge: Context, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:
-    state = _state(edge, side)
+def _expire(context: Context, side: Side, fence: int, hidden: int, before: frozenset[str]) -> SideErased:
+    state = _state(context, side)
     kept = next(snapshot for snapshot in state.snapshots if snapshot.snapshot_id == fence)
-    edge.run("expire", sql.expire_before(side.name, oldest_of_kept(state.history(), kept)), side.generation)
-    snapshots = _state(edge, side).snapshots
+    context.run(
+        "expire", sql.expire_before(side.name, oldest_of_kept(state.history(), kept)), side.generation
+    )
+    snapshots = _state(context, side).snapshots
     older = [one.snapshot_id for one in snapshots if one.sequence_number < kept.sequence_number]
     return SideErased(
         name=side.name,
         rows=hidden,
         versions=len(state.snapshots) - len(snapshots),
-        files=tuple(sorted(before - _files(edge, side.name))),
+        files=tuple(sorted(before - _files(context, side.name))),
         left=tuple(older),
     )
 
 
-def _files(edge: Context, side: Name) -> frozenset[str]:
-    return frozenset(str(row[0]) for row in edge.query(sql.list_files(side)))
+def _files(context: Context, side: Name) -> frozenset[str]:
+    return frozenset(str(row[0]) for row in context.query(sql.list_files(side)))

@@ -72,12 +72,12 @@ class ErasePlan:
     consumers: tuple[Consumer, ...]
 
 
-def plan_by_values(edge: Context, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
+def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
     """The keys with these values: of each column of the key one or more, given as texts.
 
     :raises ConfigError: a column is no part of the key, or lacks, or a text is no value of its type.
     """
-    table = load_keyed(edge.catalog, name)
+    table = load_keyed(context.catalog, name)
     by_column: dict[str, list[str]] = {column: [] for column in table.key}
     for column, text in values:
         if column not in by_column:
@@ -88,7 +88,7 @@ def plan_by_values(edge: Context, name: Name, values: Sequence[tuple[str, str]])
         raise _wrong_key(table, f"the key of {name} has {', '.join(missing)} as well")
     types = _key_types(table)
     texts = [(column, types[column], text) for column, found in by_column.items() for text in found]
-    (row,) = edge.query(erase.check_literals(texts))
+    (row,) = context.query(erase.check_literals(texts))
     for (column, type_, text), is_value in zip(texts, row, strict=True):
         if not is_value:
             raise ConfigError(
@@ -102,21 +102,21 @@ def plan_by_values(edge: Context, name: Name, values: Sequence[tuple[str, str]])
     count = 1
     for found in by_column.values():
         count *= len(set(found))
-    return _plan(edge, table, condition, count)
+    return _plan(context, table, condition, count)
 
 
-def plan_by_condition(edge: Context, name: Name, where: str) -> ErasePlan:
+def plan_by_condition(context: Context, name: Name, where: str) -> ErasePlan:
     """The keys of all rows that meet a condition, in whatever version of the table that is left.
 
     :raises ConfigError: no row does, or too many.
     """
-    table = load_keyed(edge.catalog, name)
+    table = load_keyed(context.catalog, name)
     types = _key_types(table)
     keys: dict[tuple[str, ...], None] = {}
-    for generation in _generations(edge, table):
-        for sql in _versions_with_all_rows(edge, as_shown(table, generation)):
+    for generation in _generations(context, table):
+        for sql in _versions_with_all_rows(context, as_shown(table, generation)):
             texts = ", ".join(erase.key_text(column, types[column]) for column in table.key)
-            found = edge.query(
+            found = context.query(
                 f"SELECT DISTINCT {texts}\nFROM (\n{sql}\n)\nWHERE ({where})\nLIMIT {MAX_KEYS + 1}"
             )
             keys.update(dict.fromkeys(tuple(str(value) for value in row) for row in found if None not in row))
@@ -127,51 +127,51 @@ def plan_by_condition(edge: Context, name: Name, where: str) -> ErasePlan:
                     fix="erase them in several runs, with a condition for each part",
                 )
     if not keys:
-        return _plan(edge, table, "", 0)
-    return _plan(edge, table, erase.any_of(table.key, types, list(keys)), len(keys))
+        return _plan(context, table, "", 0)
+    return _plan(context, table, erase.any_of(table.key, types, list(keys)), len(keys))
 
 
-def _plan(edge: Context, table: KeyedTable, condition: str, keys: int) -> ErasePlan:
+def _plan(context: Context, table: KeyedTable, condition: str, keys: int) -> ErasePlan:
     sides = []
-    generations = _generations(edge, table)
+    generations = _generations(context, table)
     for generation in generations:
         for side in (generation.base, generation.change):
-            state = edge.catalog.load_table(side.schema, side.identifier)
+            state = context.catalog.load_table(side.schema, side.identifier)
             if state is not None:
                 is_change = side == generation.change
-                rows = edge.query(erase.count_rows(side, condition, is_change))[0][0] if keys else 0
+                rows = context.query(erase.count_rows(side, condition, is_change))[0][0] if keys else 0
                 sides.append(Side(side, generation, is_change, int(rows), len(state.snapshots)))
     return ErasePlan(
         table=table,
         condition=condition,
         keys=keys,
         sides=tuple(sides),
-        in_the_way=find_in_the_way(edge, table),
-        consumers=tuple(find_consumers(edge.catalog, table)),
+        in_the_way=find_in_the_way(context, table),
+        consumers=tuple(find_consumers(context.catalog, table)),
     )
 
 
-def _generations(edge: Context, table: KeyedTable) -> list[KeyedTable]:
+def _generations(context: Context, table: KeyedTable) -> list[KeyedTable]:
     """The generation that is shown, and the one before if it is still there."""
     found = [table]
     if table.previous is not None:
-        numbers = generation_numbers(edge.catalog, table.made_as)
+        numbers = generation_numbers(context.catalog, table.made_as)
         if table.previous.number in numbers:
             before = load_generation(
-                edge.catalog, table.name, table.made_as.identifier, table.previous.number
+                context.catalog, table.name, table.made_as.identifier, table.previous.number
             )
             if before.generation == table.previous and before.key == table.key:
                 found.append(before)
     return found
 
 
-def find_in_the_way(edge: Context, table: KeyedTable) -> tuple[InTheWay, ...]:
+def find_in_the_way(context: Context, table: KeyedTable) -> tuple[InTheWay, ...]:
     """What keeps copies of a table's rows."""
-    return tuple(_in_the_way(edge, table, _generations(edge, table)))
+    return tuple(_in_the_way(context, table, _generations(context, table)))
 
 
-def _in_the_way(edge: Context, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
-    inventory = take_inventory(edge.catalog, table.name.catalog, table.name.schema)
+def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable]) -> Iterator[InTheWay]:
+    inventory = take_inventory(context.catalog, table.name.catalog, table.name.schema)
     sides = {side.identifier for generation in erased for side in (generation.base, generation.change)}
     for identifier, state in sorted(inventory.tables.items()):
         name = inventory.name(identifier)
@@ -191,7 +191,7 @@ def _in_the_way(edge: Context, table: KeyedTable, erased: Sequence[KeyedTable]) 
         elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
             why = "it was set aside when the keyed table took its name"
             yield InTheWay("set-aside", identifier, why, (("drop_aside", create.drop_table(name)),))
-    kept = find_state(edge.catalog, table.name)
+    kept = find_state(context.catalog, table.name)
     if kept is not None:
         drops = [("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
         why = "the model is computed from it; the next full refresh makes it anew"
@@ -217,10 +217,10 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
             )
 
 
-def _versions_with_all_rows(edge: Context, table: KeyedTable) -> Iterator[str]:
+def _versions_with_all_rows(context: Context, table: KeyedTable) -> Iterator[str]:
     """Queries over snapshots that together show every row which some snapshot shows."""
     for side in (table.base, table.change):
-        state = edge.catalog.load_table(side.schema, side.identifier)
+        state = context.catalog.load_table(side.schema, side.identifier)
         if state is None:
             continue
         known = {snapshot.snapshot_id for snapshot in state.snapshots}
@@ -231,7 +231,7 @@ def _versions_with_all_rows(edge: Context, table: KeyedTable) -> Iterator[str]:
             if snapshot.operation not in ("append", "replace") and snapshot.parent_id in known
         }
         ordered = sorted(wanted)
-        names = columns_at(edge.catalog, side, tuple(ordered))
+        names = columns_at(context.catalog, side, tuple(ordered))
         for at in range(0, len(ordered), _SNAPSHOTS_A_QUERY):
             rows = f"\nWHERE {quote(TXN)} <> {MARKER_TXN}" if side == table.change else ""
             yield "\nUNION ALL\n".join(

@@ -41,70 +41,70 @@ class Expired:
 
 
 def plan_expiry(
-    edge: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+    context: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan | None:
     """``None`` where there is no table of that name, or one without a row.
 
     :param claims: looked up at the earliest when the command began: who goes on only needs newer versions.
     """
-    table = find_keyed(edge.catalog, name)
+    table = find_keyed(context.catalog, name)
     if table is not None:
-        return plan_keyed(edge, table, claims, before_ms, released)
-    state = edge.catalog.load_table(name.schema, name.identifier)
+        return plan_keyed(context, table, claims, before_ms, released)
+    state = context.catalog.load_table(name.schema, name.identifier)
     if state is None or state.current_snapshot_id is None:
         return None
     return plan_plain(name, state, claims, before_ms, released)
 
 
-def find_holds(edge: Context, name: Name, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
+def find_holds(context: Context, name: Name, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
     """Who keeps more of a table than the policy does, without a Spark job."""
-    table = find_keyed(edge.catalog, name)
+    table = find_keyed(context.catalog, name)
     if table is not None:
-        return holds_of_keyed(edge, table, claims, before_ms)
-    state = edge.catalog.load_table(name.schema, name.identifier)
+        return holds_of_keyed(context, table, claims, before_ms)
+    state = context.catalog.load_table(name.schema, name.identifier)
     return () if state is None else plan_plain(name, state, claims, before_ms).holds
 
 
 def expire(
-    edge: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+    context: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> Expired | None:
     """Let go of what no policy and nobody holds.
 
     :raises ConcurrentRun: writers kept committing while the table was to say something again. Nothing went.
     """
-    plan = plan_expiry(edge, name, claims, before_ms, released)
+    plan = plan_expiry(context, name, claims, before_ms, released)
     if plan is None:
         return None
     gone = 0
     # The base last: what is left of the change table is read with a base of its time.
     for side in reversed(plan.sides):
-        gone += _expire(edge, side, plan.table)
+        gone += _expire(context, side, plan.table)
     return Expired(plan, gone)
 
 
-def _expire(edge: Context, side: SidePlan, table: KeyedTable | None) -> int:
+def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
     if not side.going or side.keep_from is None:
         return 0
     there = side.going + side.left
     if side.carry and table is not None:
-        _say_again(edge, table, side.carry)
+        _say_again(context, table, side.carry)
         there += 1
-    edge.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
-    state = edge.catalog.load_table(side.name.schema, side.name.identifier)
+    context.run("expire", sql.expire_before(side.name, side.older_than_ms), table)
+    state = context.catalog.load_table(side.name.schema, side.name.identifier)
     return there - (0 if state is None else len(state.snapshots))
 
 
-def _say_again(edge: Context, table: KeyedTable, said: dict[str, str]) -> None:
+def _say_again(context: Context, table: KeyedTable, said: dict[str, str]) -> None:
     """An empty commit with what is to outlive its commit, unless a newer one says it meanwhile."""
     columns = (*table.column_names, ACTION, OFFSET, TXN)
     for _ in range(ATTEMPTS):
-        state = load_change(edge.catalog, table)
+        state = load_change(context.catalog, table)
         newest = {**said, **said_last(state.history(), said)}
-        branch = branch_name(edge.new_txn())
-        with staged(edge, table.change, head(state), branch, table):
-            properties = {PROPERTY_RUN: edge.run_id, **newest}
-            edge.run("carry_on", carry_on(table.change, branch, columns, properties), table)
-            if publish(edge, table.change, branch, table, head(state)):
+        branch = branch_name(context.new_txn())
+        with staged(context, table.change, head(state), branch, table):
+            properties = {PROPERTY_RUN: context.run_id, **newest}
+            context.run("carry_on", carry_on(table.change, branch, columns, properties), table)
+            if publish(context, table.change, branch, table, head(state)):
                 return
     raise ConcurrentRun(
         f"other commits to {table.change} got in between {ATTEMPTS} times",

@@ -90,7 +90,11 @@ class _Kept:
 
 
 def plan_keyed(
-    edge: Context, table: KeyedTable, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
+    context: Context,
+    table: KeyedTable,
+    claims: Claims,
+    before_ms: int,
+    released: frozenset[str] = frozenset(),
 ) -> ExpirePlan:
     """Plan the expiry of a keyed table's snapshots.
 
@@ -98,14 +102,14 @@ def plan_keyed(
 
     :param released: consumers that are given up: their next run starts from all rows.
     """
-    base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
-    kept = _kept(edge, table, base, change, claims, before_ms, released)
+    base, change = load_base(context.catalog, table), load_change(context.catalog, table)
+    kept = _kept(context, table, base, change, claims, before_ms, released)
     bases, changes = base.history(), change.history()
     # Not the newest base that goes with it: a reader may have pinned what was shown a moment ago.
     from_base = None if kept.change is None else _last_until(bases, before_ms)
     if from_base is not None:
         # What is merged and not trimmed is told so by the commit that merged it, else it is merged again.
-        pending = pending_transactions(edge, table, head(change))
+        pending = pending_transactions(context, table, head(change))
         oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
         for one in (*kept.bases, oldest_merge):
             from_base = _older(from_base, one)
@@ -120,14 +124,14 @@ def plan_keyed(
     )
 
 
-def holds_of_keyed(edge: Context, table: KeyedTable, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
+def holds_of_keyed(context: Context, table: KeyedTable, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
     """Who keeps more than the policy does. From metadata alone, which a whole plan may not do with."""
-    base, change = load_base(edge.catalog, table), load_change(edge.catalog, table)
-    return _kept(edge, table, base, change, claims, before_ms).holds
+    base, change = load_base(context.catalog, table), load_change(context.catalog, table)
+    return _kept(context, table, base, change, claims, before_ms).holds
 
 
 def _kept(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     base: TableState,
     change: TableState,
@@ -135,7 +139,7 @@ def _kept(
     before_ms: int,
     released: frozenset[str] = frozenset(),
 ) -> _Kept:
-    whole = _untouchable(edge, table, change, claims)
+    whole = _untouchable(context, table, change, claims)
     if whole is not None:
         return _Kept(None, holds=(whole,))
     bases, changes = base.history(), change.history()
@@ -182,19 +186,19 @@ def plan_plain(
     return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
 
 
-def _untouchable(edge: Context, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
+def _untouchable(context: Context, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
     """Why all of a table stays."""
-    build = find_build(edge, table.name, table)
+    build = find_build(context, table.name, table)
     if build is not None:
         return Hold(build.lease.told, "builds the next generation, and needs what lands meanwhile")
-    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    view = context.catalog.load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     settled = any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history())
     if (
         view is not None
         and table.previous is not None
         and switch
-        and not (settled or has_replayed_nothing(edge.catalog, table, view))
+        and not (settled or has_replayed_nothing(context.catalog, table, view))
     ):
         return Hold(
             table.name.dotted, "has replayed what landed beside its full refresh; its next commit says so"

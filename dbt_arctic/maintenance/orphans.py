@@ -37,13 +37,13 @@ class Shared:
 
 
 def find_orphans(
-    edge: Context, catalog_name: str, schemas: Sequence[str], older_than_ms: int
+    context: Context, catalog_name: str, schemas: Sequence[str], older_than_ms: int
 ) -> tuple[list[Orphans], list[Shared]]:
     """One statement a table, which lists its folder."""
     found: list[Orphans] = []
     shared: list[Shared] = []
-    before_ms = edge.now_ms() - older_than_ms
-    folders = _folders(edge.catalog, catalog_name)
+    before_ms = context.now_ms() - older_than_ms
+    folders = _folders(context.catalog, catalog_name)
     for name in sorted(name for name in folders if name.schema in schemas):
         folder = folders[name]
         if folder is None or not folder.is_table:
@@ -52,16 +52,16 @@ def find_orphans(
         if why:
             shared.append(Shared(name, why))
             continue
-        rows = edge.query(_statement(name, before_ms, dry_run=True))
+        rows = context.query(_statement(name, before_ms, dry_run=True))
         if rows:
             found.append(Orphans(name, tuple(sorted(str(row[0]) for row in rows))))
     return found, shared
 
 
-def remove_orphans(edge: Context, orphans: Orphans, older_than_ms: int) -> None:
+def remove_orphans(context: Context, orphans: Orphans, older_than_ms: int) -> None:
     """Iceberg looks once more, so what a version has come to name meanwhile stays."""
-    before_ms = edge.now_ms() - older_than_ms
-    edge.run("remove_files", _statement(orphans.table, before_ms, dry_run=False), None)
+    before_ms = context.now_ms() - older_than_ms
+    context.run("remove_files", _statement(orphans.table, before_ms, dry_run=False), None)
 
 
 @dataclass(frozen=True)

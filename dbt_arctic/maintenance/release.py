@@ -18,7 +18,7 @@ from dbt_arctic.store.replay import settle
 from dbt_arctic.store.state import find_keyed, head, load_change
 
 
-def release(edge: Context, name: Name) -> None:
+def release(context: Context, name: Name) -> None:
     """Drop the view, the change table and the generation before, and give the base the public name.
 
     Cut off anywhere, the same command finishes; until it has renamed the base, the model's next run makes it
@@ -28,30 +28,30 @@ def release(edge: Context, name: Name) -> None:
     :raises ConcurrentRun: somebody wrote to it meanwhile; it is the keyed table that it was. Or rows landed
         beside a full refresh that it cannot take.
     """
-    finish_adoption(edge, name)
-    table = find_keyed(edge.catalog, name)
+    finish_adoption(context, name)
+    table = find_keyed(context.catalog, name)
     if table is not None:
-        _unname(edge, table)
-    plain = edge.catalog.load_table(name.schema, name.identifier)
+        _unname(context, table)
+    plain = context.catalog.load_table(name.schema, name.identifier)
     if plain is None or plain.properties.get(PROPERTY_OF) != name.dotted:
         raise UnknownRelation(
             f"{name} is not a keyed table", where=name.dotted, fix="there is nothing to undo"
         )
-    for side in side_tables_of(edge.catalog, name):
-        edge.run("drop_side_table", create.drop_table(side), None)
+    for side in side_tables_of(context.catalog, name):
+        context.run("drop_side_table", create.drop_table(side), None)
     if (hidden := hidden_columns(plain.properties)) and set(hidden) <= {one.name for one in plain.columns}:
-        edge.run("drop_columns", create.drop_columns(name, [(column,) for column in hidden]), None)
+        context.run("drop_columns", create.drop_columns(name, [(column,) for column in hidden]), None)
     for statement in sql.forget(name, plain.properties):
-        edge.run("forget", statement, None)
+        context.run("forget", statement, None)
 
 
-def _unname(edge: Context, table: KeyedTable) -> None:
-    base, change = load_sides(edge.catalog, table)
-    _refuse_savepoints(edge, table)
+def _unname(context: Context, table: KeyedTable) -> None:
+    base, change = load_sides(context.catalog, table)
+    _refuse_savepoints(context, table)
     # What landed beside its last full refresh, and waits, would go with the generation before.
-    settle(edge, table, table.name.dotted)
-    change = load_change(edge.catalog, table)
-    pending = pending_transactions(edge, table, head(change)) - merged_transactions(base.history())
+    settle(context, table, table.name.dotted)
+    change = load_change(context.catalog, table)
+    pending = pending_transactions(context, table, head(change)) - merged_transactions(base.history())
     if pending:
         raise ConfigError(
             f"{len(pending)} commits to {table.name} are not merged into its base",
@@ -66,35 +66,35 @@ def _unname(edge: Context, table: KeyedTable) -> None:
             fix=f"rename the view back first: ALTER VIEW {table.name.sql} RENAME TO "
             f"{table.made_as.schema}.{table.made_as.identifier}",
         )
-    edge.run("move", sql.move(table.base), table)
-    edge.run("drop_view", create.drop_view(table.name), table)
-    if _moved(edge, table, base, change):
-        finish_adoption(edge, table.name)
+    context.run("move", sql.move(table.base), table)
+    context.run("drop_view", create.drop_view(table.name), table)
+    if _moved(context, table, base, change):
+        finish_adoption(context, table.name)
         raise ConcurrentRun(
             f"somebody wrote to {table.name} meanwhile",
             where=table.name.dotted,
             why="what was written is not merged yet",
             fix="try again when no run is at work",
         )
-    edge.run("rename", create.rename_table(table.base, table.name), table)
+    context.run("rename", create.rename_table(table.base, table.name), table)
 
 
-def _moved(edge: Context, table: KeyedTable, base: TableState, change: TableState) -> bool:
-    now = load_sides(edge.catalog, table)
+def _moved(context: Context, table: KeyedTable, base: TableState, change: TableState) -> bool:
+    now = load_sides(context.catalog, table)
     return [state.current_snapshot_id for state in now] != [
         base.current_snapshot_id,
         change.current_snapshot_id,
     ]
 
 
-def _refuse_savepoints(edge: Context, table: KeyedTable) -> None:
-    for number in generation_numbers(edge.catalog, table.made_as):
+def _refuse_savepoints(context: Context, table: KeyedTable) -> None:
+    for number in generation_numbers(context.catalog, table.made_as):
         generation = (
             table
             if number == table.generation.number
-            else load_generation(edge.catalog, table.name, table.made_as.identifier, number)
+            else load_generation(context.catalog, table.name, table.made_as.identifier, number)
         )
-        found = savepoints(load_change(edge.catalog, generation).tags)
+        found = savepoints(load_change(context.catalog, generation).tags)
         if found:
             raise ConfigError(
                 f"{table.name} has the savepoints {', '.join(sorted(found))}",

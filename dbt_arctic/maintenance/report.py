@@ -100,7 +100,7 @@ class Report:
 
 
 def gather(
-    edge: Context,
+    context: Context,
     catalog_name: str,
     schemas: Sequence[str],
     operations_in: Name,
@@ -115,7 +115,7 @@ def gather(
     :param is_ours: whether a plain table is the project's: of others no policy is told.
     :param wanted: which tables the report is about.
     """
-    catalog, now_ms = edge.catalog, edge.now_ms()
+    catalog, now_ms = context.catalog, context.now_ms()
     seen = [one for one in look(catalog, catalog_name, schemas, now_ms, settings_of) if wanted(one.name)]
     unreadable = [(one.name.dotted, one.problem) for one in seen if one.status is None]
     sides: dict[Name, tuple[TableState, TableState | None]] = {}
@@ -134,7 +134,7 @@ def gather(
         unreadable.append((operations_in.sibling(OPERATIONS).dotted, error.what))
     experience = Experience(records)
     governed = {one.name: sides[one.name] for one in seen if one.name in sides and _has_policy(one, is_ours)}
-    held = _held(edge, catalog_name, governed, now_ms, unreadable)
+    held = _held(context, catalog_name, governed, now_ms, unreadable)
     commits = [one for both in sides.values() for side in both if side for one in side.snapshots]
     first_ms = min((one.timestamp_ms for one in commits if one.timestamp_ms >= since_ms), default=now_ms)
     every_ms = _every_ms(now_ms - first_ms)
@@ -245,17 +245,17 @@ def _has_policy(seen: Seen, is_ours: Callable[[Name], bool]) -> bool:
 
 
 def _held(
-    edge: Context,
+    context: Context,
     catalog_name: str,
     tables: Mapping[Name, tuple[TableState, TableState | None]],
     now_ms: int,
     unreadable: list[tuple[str, str]],
 ) -> list[Held]:
-    claims = find_claims(edge.catalog, catalog_name)
+    claims = find_claims(context.catalog, catalog_name)
     found = []
     for name, sides in tables.items():
         try:
-            holds = find_holds(edge, name, claims, now_ms - KEPT_MS)
+            holds = find_holds(context, name, claims, now_ms - KEPT_MS)
         except ArcticError as error:
             unreadable.append((name.dotted, error.what))
             continue

@@ -28,12 +28,12 @@ from dbt_arctic.store.state import keyed_from_view, load_change
 from dbt_arctic.store.view_switch import Seen, look, show
 
 
-def undo_full_refresh(edge: Context, name: Name) -> KeyedTable:
+def undo_full_refresh(context: Context, name: Name) -> KeyedTable:
     """Show the generation before again. The one that was shown becomes the one before: undo again to redo.
 
     :raises ConfigError: there is no generation before.
     """
-    shown, _ = _shown(edge.catalog, name)
+    shown, _ = _shown(context.catalog, name)
     if shown is None or shown.previous is None:
         raise ConfigError(
             f"{name} has no generation before the one that is shown",
@@ -41,10 +41,10 @@ def undo_full_refresh(edge: Context, name: Name) -> KeyedTable:
             why="it was never fully refreshed, or the generation before was cleaned away",
             fix="go back within this generation: dbt-arctic rollback",
         )
-    return restore(edge, name, shown.previous.number)
+    return restore(context, name, shown.previous.number)
 
 
-def restore(edge: Context, name: Name, number: int | None = None) -> KeyedTable:
+def restore(context: Context, name: Name, number: int | None = None) -> KeyedTable:
     """Write the view of a generation again, from what its side tables say of themselves.
 
     :param number: the generation; else the one that the view names, or the newest that is whole.
@@ -52,9 +52,9 @@ def restore(edge: Context, name: Name, number: int | None = None) -> KeyedTable:
     :raises VersionUnavailable: the generation is gone.
     :raises ConcurrentRun: a build is at work, or another run was faster: nothing was replaced.
     """
-    shown, comment = _shown(edge.catalog, name)
+    shown, comment = _shown(context.catalog, name)
     try:
-        return _restore(edge, name, number, shown, comment)
+        return _restore(context, name, number, shown, comment)
     except DamagedKeyedTable as error:
         if shown is None or number in (None, shown.generation.number):
             raise
@@ -67,31 +67,31 @@ def restore(edge: Context, name: Name, number: int | None = None) -> KeyedTable:
 
 
 def _restore(
-    edge: Context, name: Name, number: int | None, shown: KeyedTable | None, comment: str
+    context: Context, name: Name, number: int | None, shown: KeyedTable | None, comment: str
 ) -> KeyedTable:
-    build = find_build(edge, name, shown)
+    build = find_build(context, name, shown)
     if build is not None:
         raise under_way(f"{name} is being built anew; it cannot be restored meanwhile", build, name.dotted)
     root = name.identifier if shown is None else shown.made_as.identifier
-    table = _generation(edge.catalog, name, root, shown, number)
-    _require_staying(edge.catalog, table)  # never show what cannot be read
-    previous = _previous(edge.catalog, table, shown)
+    table = _generation(context.catalog, name, root, shown, number)
+    _require_staying(context.catalog, table)  # never show what cannot be read
+    previous = _previous(context.catalog, table, shown)
     restored = replace(table, name=name, root=root, previous=previous)
     moved = shown is not None and shown.generation != table.generation
-    properties = {PROPERTY_RESTORED: str(edge.now_ms())} if moved else {}
-    retired = pin_retired(edge.catalog, shown) if moved else None
-    landing = pin_retired(edge.catalog, restored) if moved else None
-    _make_way(edge, name)
-    before = look(edge, name) if shown is None else Seen(shown.generation, {})
-    retired = show(edge, restored, comment, before, retired, where=name.dotted, properties=properties)
+    properties = {PROPERTY_RESTORED: str(context.now_ms())} if moved else {}
+    retired = pin_retired(context.catalog, shown) if moved else None
+    landing = pin_retired(context.catalog, restored) if moved else None
+    _make_way(context, name)
+    before = look(context, name) if shown is None else Seen(shown.generation, {})
+    retired = show(context, restored, comment, before, retired, where=name.dotted, properties=properties)
     if moved or shown is None:
         try:
-            _require_staying(edge.catalog, restored)
+            _require_staying(context.catalog, restored)
         except (DamagedKeyedTable, VersionUnavailable):
-            _take_back(edge, restored, shown, comment, landing)
+            _take_back(context, restored, shown, comment, landing)
             raise
     if retired is not None:
-        carry_over(edge, retired, restored, name.dotted)
+        carry_over(context, retired, restored, name.dotted)
     return restored
 
 
@@ -113,16 +113,16 @@ def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
 
 
 def _take_back(
-    edge: Context, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
+    context: Context, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
 ) -> None:
     """Show what was shown before, with what was written in between."""
     if shown is None:
-        edge.run("drop_view", create.drop_view(restored.name), restored)
+        context.run("drop_view", create.drop_view(restored.name), restored)
         return
     alone = replace(shown, previous=None)
-    show(edge, alone, comment, Seen(restored.generation, {}), None, where=restored.name.dotted)
+    show(context, alone, comment, Seen(restored.generation, {}), None, where=restored.name.dotted)
     if landing is not None:
-        carry_over(edge, landing, alone, restored.name.dotted)
+        carry_over(context, landing, alone, restored.name.dotted)
 
 
 def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:
@@ -198,13 +198,13 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
     return wanted
 
 
-def _make_way(edge: Context, name: Name) -> None:
+def _make_way(context: Context, name: Name) -> None:
     """Spark cannot replace a view whose metadata file is gone, but drop it. Of a damaged one it does neither.
 
     :raises CatalogUnavailable: the file has to be moved away first, which is for a person to do.
     """
     try:
-        edge.catalog.load_view(name.schema, name.identifier)
+        context.catalog.load_view(name.schema, name.identifier)
     except CatalogUnavailable as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise CatalogUnavailable(
@@ -213,4 +213,4 @@ def _make_way(edge: Context, name: Name) -> None:
                 why=error.why,
                 fix=f"move that file away (mv {error.where} somewhere), then {command(name)} again",
             ) from error
-        edge.run("drop_view", create.drop_view(name), None)
+        context.run("drop_view", create.drop_view(name), None)

@@ -51,7 +51,7 @@ class RolledBack:
     rows: int
 
 
-def roll_back(edge: Context, name: Name, text: str) -> RolledBack:
+def roll_back(context: Context, name: Name, text: str) -> RolledBack:
     """Make the merged rows equal to those of a version, in one commit under compare-and-swap.
 
     What the version was computed from is committed with it: the model's next run takes up from there, and
@@ -60,24 +60,24 @@ def roll_back(edge: Context, name: Name, text: str) -> RolledBack:
     :raises VersionUnavailable: the version is gone, or it had another key or another order.
     :raises ConcurrentRun: others kept committing, or a full refresh is at work or went through meanwhile.
     """
-    table = load_keyed(edge.catalog, name)
+    table = load_keyed(context.catalog, name)
     if table.sequence_by is not None:
-        return _build(edge, name, text)
-    to = resolve(edge.catalog, table, text, name.dotted)
+        return _build(context, name, text)
+    to = resolve(context.catalog, table, text, name.dotted)
 
     def statement(attempt: Attempt) -> str:
-        then_sql, now_sql = _states(edge.catalog, table, attempt.change, to, attempt.pinned)
-        properties = {PROPERTY_RUN: edge.run_id, PROPERTY_ROLLBACK: to.token}
-        consumed = _consumed(edge.catalog, table, attempt.change, to)
+        then_sql, now_sql = _states(context.catalog, table, attempt.change, to, attempt.pinned)
+        properties = {PROPERTY_RUN: context.run_id, PROPERTY_ROLLBACK: to.token}
+        consumed = _consumed(context.catalog, table, attempt.change, to)
         if consumed is not None:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
         return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
 
     purpose = Purpose("rollback", name.dotted, "look at dbt-arctic history and roll back again")
     try:
-        written = write_computed(edge, table, purpose, statement)
+        written = write_computed(context, table, purpose, statement)
     except StatementError:
-        state_at(edge.catalog, table, to)  # raises, if the version was expired meanwhile
+        state_at(context.catalog, table, to)  # raises, if the version was expired meanwhile
         raise
     except DamagedKeyedTable as error:
         if to.generation == table.generation.number:
@@ -91,21 +91,21 @@ def roll_back(edge: Context, name: Name, text: str) -> RolledBack:
     return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 
-def _build(edge: Context, name: Name, text: str) -> RolledBack:
+def _build(context: Context, name: Name, text: str) -> RolledBack:
     """With a sequence: what lands from here on is in the new generation, where its sequence decides."""
-    beginning = begin(edge, name)
-    table = load_keyed(edge.catalog, name)
+    beginning = begin(context, name)
+    table = load_keyed(context.catalog, name)
     # The generation before goes with this build, and with it what landed there and still waits.
-    settle(edge, table, name.dotted)
+    settle(context, table, name.dotted)
     try:
-        to = resolve(edge.catalog, table, text, name.dotted)
-        _require_same_meaning(edge.catalog, table, to)
-        before = current_version(edge.catalog, table)
-        consumed = _consumed(edge.catalog, table, load_change(edge.catalog, table), to) or {}
-        return RolledBack(name.dotted, to, before, build_version(edge, table, to, consumed, beginning))
+        to = resolve(context.catalog, table, text, name.dotted)
+        _require_same_meaning(context.catalog, table, to)
+        before = current_version(context.catalog, table)
+        consumed = _consumed(context.catalog, table, load_change(context.catalog, table), to) or {}
+        return RolledBack(name.dotted, to, before, build_version(context, table, to, consumed, beginning))
     except (DamagedKeyedTable, StatementError):
         # A full refresh that was faster may have dropped the generation of the version: too old by then.
-        require_unmoved(edge, table, beginning.before, name.dotted)
+        require_unmoved(context, table, beginning.before, name.dotted)
         raise
 
 

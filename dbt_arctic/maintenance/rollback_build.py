@@ -27,7 +27,7 @@ _NOT_OURS_TO_SET = (
 
 
 def build_version(
-    edge: Context, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
+    context: Context, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
 ) -> int:
     """Show an earlier version's rows as a generation of their own, with columns and layout of now.
 
@@ -40,13 +40,15 @@ def build_version(
         unique_key=table.key,
         sequence_by=table.sequence_by,
         tombstone_retention_s=table.tombstone_retention_s,
-        tblproperties=_properties(edge.catalog, table),
+        tblproperties=_properties(context.catalog, table),
         checks=required_checks(table),
         required=table.required,
     )
-    sql = rows_and_deletes(table, state_at(edge.catalog, table, to), deletes_at(edge.catalog, table, to))
+    sql = rows_and_deletes(
+        table, state_at(context.catalog, table, to), deletes_at(context.catalog, table, to)
+    )
     _, outcome = build_generation(
-        edge,
+        context,
         table.name,
         config,
         sql,

@@ -22,7 +22,7 @@ from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import load_change, load_keyed
 
 
-def make_savepoint(edge: Context, name: Name, savepoint: str, text: str = "current") -> Version:
+def make_savepoint(context: Context, name: Name, savepoint: str, text: str = "current") -> Version:
     """Keep a version under a name: a tag on both side tables. Returns the version.
 
     Cut off in between, one of them has the tag: it is no savepoint, and is made anew or dropped.
@@ -30,8 +30,8 @@ def make_savepoint(edge: Context, name: Name, savepoint: str, text: str = "curre
     :raises ConfigError: there is a savepoint of that name, or the name cannot be used.
     """
     tag = tag_of(savepoint)
-    table = load_keyed(edge.catalog, name)
-    known = list_savepoints(edge.catalog, table)
+    table = load_keyed(context.catalog, name)
+    known = list_savepoints(context.catalog, table)
     if savepoint in known:
         raise ConfigError(
             f"{name} has a savepoint {savepoint} already",
@@ -40,61 +40,61 @@ def make_savepoint(edge: Context, name: Name, savepoint: str, text: str = "curre
             fix="choose another name, or drop it: "
             f"dbt-arctic savepoint {name.schema}.{name.identifier} {savepoint} --drop",
         )
-    version = resolve(edge.catalog, table, text, name.dotted)
-    generation = generation_of(edge.catalog, table, version.generation)
-    _note_consumed(edge, generation, version.change_snapshot)
+    version = resolve(context.catalog, table, text, name.dotted)
+    generation = generation_of(context.catalog, table, version.generation)
+    _note_consumed(context, generation, version.change_snapshot)
     for side, snapshot in (
         (generation.base, version.base_snapshot),
         (generation.change, version.change_snapshot),
     ):
-        state = edge.catalog.load_table(side.schema, side.identifier)
+        state = context.catalog.load_table(side.schema, side.identifier)
         if state is not None and tag in state.tags:
-            edge.run("drop_tag", drop_tag(side, savepoint), generation)
-        edge.run("create_tag", create_tag(side, savepoint, snapshot), generation)
+            context.run("drop_tag", drop_tag(side, savepoint), generation)
+        context.run("create_tag", create_tag(side, savepoint, snapshot), generation)
     # Before there was the tag, another savepoint could be dropped, and the note with it.
-    _note_consumed(edge, generation, version.change_snapshot)
+    _note_consumed(context, generation, version.change_snapshot)
     return version
 
 
-def _note_consumed(edge: Context, table: KeyedTable, snapshot_id: int) -> None:
+def _note_consumed(context: Context, table: KeyedTable, snapshot_id: int) -> None:
     """So that a rollback knows it when the commits before the savepoint have expired."""
-    change = load_change(edge.catalog, table)
+    change = load_change(context.catalog, table)
     history = change.history(snapshot_id)
     if not history or PROPERTY_CONSUMED in history[0].summary or consumed_at(change.properties, snapshot_id):
         return
     consumed = versions_to_carry(history)
     if consumed:
-        edge.run("note_consumed", note_consumed(table.change, snapshot_id, consumed), table)
+        context.run("note_consumed", note_consumed(table.change, snapshot_id, consumed), table)
 
 
-def drop_savepoint(edge: Context, name: Name, savepoint: str) -> None:
+def drop_savepoint(context: Context, name: Name, savepoint: str) -> None:
     """Drop a savepoint from both side tables.
 
     :raises VersionUnavailable: there is none of that name, not even half of one.
     """
-    table = load_keyed(edge.catalog, name)
+    table = load_keyed(context.catalog, name)
     dropped = False
-    for number in generation_numbers(edge.catalog, table.made_as):
-        for role, tags in zip(("base", "change"), tags_of(edge.catalog, table, number), strict=True):
+    for number in generation_numbers(context.catalog, table.made_as):
+        for role, tags in zip(("base", "change"), tags_of(context.catalog, table, number), strict=True):
             if savepoint in savepoints(tags):
                 side = side_name(table.made_as, role, number)
-                edge.run("drop_tag", drop_tag(side, savepoint), table)
+                context.run("drop_tag", drop_tag(side, savepoint), table)
                 dropped = True
                 if role == "change":
-                    _forget_consumed(edge, table, side, tags[tag_of(savepoint)])
+                    _forget_consumed(context, table, side, tags[tag_of(savepoint)])
     if not dropped:
         raise VersionUnavailable(
             f"{name} has no savepoint {savepoint!r}",
             where=name.dotted,
-            why=f"its savepoints are: {', '.join(sorted(list_savepoints(edge.catalog, table))) or 'none'}",
+            why=f"its savepoints are: {', '.join(sorted(list_savepoints(context.catalog, table))) or 'none'}",
             fix=f"list them: dbt-arctic savepoint {name.schema}.{name.identifier}",
         )
 
 
-def _forget_consumed(edge: Context, table: KeyedTable, change: Name, snapshot_id: int) -> None:
+def _forget_consumed(context: Context, table: KeyedTable, change: Name, snapshot_id: int) -> None:
     """Unless another savepoint is of the same snapshot."""
-    state = edge.catalog.load_table(change.schema, change.identifier)
+    state = context.catalog.load_table(change.schema, change.identifier)
     if state is None or snapshot_id in savepoints(state.tags).values():
         return
     if consumed_at(state.properties, snapshot_id):
-        edge.run("forget_consumed", forget_consumed(change, snapshot_id), table)
+        context.run("forget_consumed", forget_consumed(change, snapshot_id), table)

@@ -38,7 +38,7 @@ def experience_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], No
 
 
 def record_and_keep(
-    edge: Context,
+    context: Context,
     schema: Name,
     done: Sequence[Done],
     experience: Experience,
@@ -47,17 +47,17 @@ def record_and_keep(
 ) -> None:
     """Write down what was done. That it could not be, or not be put in order, is no failure of compaction."""
     try:
-        record(edge, schema, experience.undone(done))
+        record(context, schema, experience.undone(done))
     except ArcticError as error:
         warn(f"What was done could not be written to the table of operations.\n{error}")
         return
     try:
-        keep_operations(edge, schema, history_s)
+        keep_operations(context, schema, history_s)
     except ArcticError as error:
         warn(f"The table of operations was not put in order this time.\n{error}")
 
 
-def keep_operations(edge: Context, schema: Name, history_s: int = DEFAULT_S) -> bool:
+def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) -> bool:
     """Put the table of operations in order, if it is time. Nothing that others append meanwhile is lost.
 
     :param schema: any name of the schema that has it.
@@ -65,14 +65,14 @@ def keep_operations(edge: Context, schema: Name, history_s: int = DEFAULT_S) -> 
     :raises ArcticError: others were faster, or the catalog is out of reach: it stays as it is for now.
     """
     name = schema.sibling(sql.TABLE)
-    state = edge.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.load_table(name.schema, name.identifier)
     if state is None or newest(state) is None:
         return False
     side = side_metrics(state)
     if side is None or side.files + side.delete_files < MOST_FILES:
         return False
-    edge.run("forget_operations", sql.forget_before(name, edge.now_ms() - history_s * 1000))
-    merge_small_files(edge, name)
-    claims = find_claims(edge.catalog, name.catalog)
-    expire(edge, name, claims, edge.now_ms() - VERSIONS_MS)
+    context.run("forget_operations", sql.forget_before(name, context.now_ms() - history_s * 1000))
+    merge_small_files(context, name)
+    claims = find_claims(context.catalog, name.catalog)
+    expire(context, name, claims, context.now_ms() - VERSIONS_MS)
     return True

@@ -63,13 +63,13 @@ class Beginning:
     retired: Retired | None
 
 
-def begin(edge: Context, name: Name) -> Beginning:
-    before = look(edge, name)
-    return Beginning(before, pin_retired(edge.catalog, find_keyed(edge.catalog, name)))
+def begin(context: Context, name: Name) -> Beginning:
+    before = look(context, name)
+    return Beginning(before, pin_retired(context.catalog, find_keyed(context.catalog, name)))
 
 
 def build_generation(
-    edge: Context,
+    context: Context,
     name: Name,
     config: KeyedConfig,
     sql: str,
@@ -99,19 +99,19 @@ def build_generation(
     Commits: create, order and fill the base; create the change table and its first commit, which
     has no change but the bucket markers and carries the consumed versions; replace the view.
     """
-    schema = edge.query_schema(sql)
+    schema = context.query_schema(sql)
     batch = make_batch(config, sql, schema, existing=None)
     # The tables before the view: a build that ends in between is then one that the view names.
-    found = _side_tables(edge, name)
-    before = look(edge, name) if beginning is None else beginning.before
-    old = find_keyed(edge.catalog, name)
-    if (other := find_build(edge, name, old)) is not None:
+    found = _side_tables(context, name)
+    before = look(context, name) if beginning is None else beginning.before
+    old = find_keyed(context.catalog, name)
+    if (other := find_build(context, name, old)) is not None:
         raise under_way(f"another run is building {name}", other, config.model)
-    retired = pin_retired(edge.catalog, old) if beginning is None else beginning.retired
+    retired = pin_retired(context.catalog, old) if beginning is None else beginning.retired
     number = 1 + max([*found.values(), newest_named(old) if old else 0], default=0)
     types = like.types if like else {column.name: column.type for column in schema}
     comments = column_comments or {}
-    layout = _layout_like(edge, like) if like else _plan_layout(edge, config, batch.key, types, old)
+    layout = _layout_like(context, like) if like else _plan_layout(context, config, batch.key, types, old)
     table = KeyedTable(
         name=name,
         generation=Generation(number, uuid.uuid4().hex, uuid.uuid4().hex, batch.sequence_by),
@@ -132,49 +132,53 @@ def build_generation(
         tombstone_retention_s=config.tombstone_retention_s,
         hidden=like.hidden if like else tuple(hidden),
     )
-    require_unmoved(edge, table, before, config.model)
-    lease = take(edge, config.lease_timeout_s)
-    _create_base(edge, table, config, lease, comment)
-    with held(edge, table, lease), _dropped_unless_shown(edge, table) as build:
-        edge.run("order_base", create.order_base(table), table)
-        fill = fill_base(table, batch, {PROPERTY_RUN: edge.run_id})
-        rows = rows_written(edge, edge.run("fill_base", fill, table), table.base)
-        _require_one_commit(edge, table, config.model)
-        edge.run("create_change", create.create_change(table, edge.now_ms()), table)
-        properties = {PROPERTY_RUN: edge.run_id, **(notes or {})}
+    require_unmoved(context, table, before, config.model)
+    lease = take(context, config.lease_timeout_s)
+    _create_base(context, table, config, lease, comment)
+    with held(context, table, lease), _dropped_unless_shown(context, table) as build:
+        context.run("order_base", create.order_base(table), table)
+        fill = fill_base(table, batch, {PROPERTY_RUN: context.run_id})
+        rows = rows_written(context, context.run("fill_base", fill, table), table.base)
+        _require_one_commit(context, table, config.model)
+        context.run("create_change", create.create_change(table, context.now_ms()), table)
+        properties = {PROPERTY_RUN: context.run_id, **(notes or {})}
         if consumed:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
         in_place = 0 <= rows <= _ROWS_OF_A_TASK * table.layout.buckets
         unique = batch.duplicates_in(table.base, in_place=in_place) if batch.is_checked_as_stored else "0L"
-        edge.run("first_commit", mark_buckets(table, properties, unique), table)
+        context.run("first_commit", mark_buckets(table, properties, unique), table)
         # From here on computed writes know that the switch is near, and do not report success beside it.
-        edge.run("keep_statistics", create.keep_statistics(table), table)
+        context.run("keep_statistics", create.keep_statistics(table), table)
         if batch.sequence_by and batch.can_delete:
-            txn = edge.new_txn()
-            edge.run(
-                "fill_tombstones", fill_tombstones(table, batch, txn, {PROPERTY_RUN: edge.run_id}), table
+            txn = context.new_txn()
+            context.run(
+                "fill_tombstones", fill_tombstones(table, batch, txn, {PROPERTY_RUN: context.run_id}), table
             )
         if retired is not None:
-            carry_over(edge, retired, table, config.model, refuse_computed=True)
-        retired = _publish(edge, table, comment, before, retired, config, build)
+            carry_over(context, retired, table, config.model, refuse_computed=True)
+        retired = _publish(context, table, comment, before, retired, config, build)
     if retired is not None:
-        carry_over(edge, retired, table, config.model)
-    _drop_abandoned(edge, table, found)
+        carry_over(context, retired, table, config.model)
+    _drop_abandoned(context, table, found)
     return table, Outcome(f"BUILD generation {number}{_in_brackets(rows)}", rows, fill)
 
 
-def _layout_like(edge: Context, table: KeyedTable) -> Layout:
-    return laid_out(table, load_base(edge.catalog, table)).layout
+def _layout_like(context: Context, table: KeyedTable) -> Layout:
+    return laid_out(table, load_base(context.catalog, table)).layout
 
 
 def _plan_layout(
-    edge: Context, config: KeyedConfig, key: tuple[str, ...], types: Mapping[str, str], old: KeyedTable | None
+    context: Context,
+    config: KeyedConfig,
+    key: tuple[str, ...],
+    types: Mapping[str, str],
+    old: KeyedTable | None,
 ) -> Layout:
     """As the config says. Where it leaves the number of buckets open, the generation before has grown into
     one; its base may be gone, which is no reason not to build."""
     buckets = config.buckets
     if buckets is None and old is not None:
-        base = edge.catalog.load_table(old.base.schema, old.base.identifier)
+        base = context.catalog.load_table(old.base.schema, old.base.identifier)
         buckets = None if base is None else laid_out(old, base).layout.buckets or None
     return plan_layout(
         where=config.model,
@@ -187,11 +191,13 @@ def _plan_layout(
     )
 
 
-def _create_base(edge: Context, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str) -> None:
+def _create_base(
+    context: Context, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str
+) -> None:
     """Take the lease: of two builds that come this far, one creates the table."""
     properties = {**config.tblproperties, **given(config.tblproperties), **lease.to_properties()}
     try:
-        edge.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
+        context.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
     except StatementError as error:
         told = str(error)
         if "COLUMN_ALREADY_EXISTS" in told or "already exists" not in told.lower().replace("_", " "):
@@ -204,9 +210,9 @@ def _create_base(edge: Context, table: KeyedTable, config: KeyedConfig, lease: L
         ) from error
 
 
-def _require_one_commit(edge: Context, table: KeyedTable, where: str) -> None:
+def _require_one_commit(context: Context, table: KeyedTable, where: str) -> None:
     """Rows that came twice would be two rows of each key. In a change table that does no harm: one wins."""
-    if len(load_base(edge.catalog, table).history()) > 1:
+    if len(load_base(context.catalog, table).history()) > 1:
         raise CommitStateUnknown(
             f"the rows of generation {table.generation.number} of {table.name} were committed twice",
             where=where,
@@ -226,7 +232,7 @@ class _Build:
 
 
 @contextmanager
-def _dropped_unless_shown(edge: Context, table: KeyedTable) -> Iterator[_Build]:
+def _dropped_unless_shown(context: Context, table: KeyedTable) -> Iterator[_Build]:
     """Let go of a build that fails before anybody may see it, and of its lease with it."""
     build = _Build()
     try:
@@ -236,7 +242,7 @@ def _dropped_unless_shown(edge: Context, table: KeyedTable) -> Iterator[_Build]:
             # The failure itself is what a user has to see; what stays is dropped by a later run.
             with suppress(ArcticError):
                 for side in (table.change, table.base):
-                    edge.run("drop_side_table", create.drop_table(side), table)
+                    context.run("drop_side_table", create.drop_table(side), table)
         raise
 
 
@@ -245,7 +251,7 @@ def _in_brackets(rows: int) -> str:
 
 
 def _publish(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     comment: str,
     before: Seen,
@@ -256,46 +262,46 @@ def _publish(
     """Give the name to the view. A table that has it is set aside for a moment, and put back by the
     next run's first step if this one is cut off in between.
     """
-    require_unmoved(edge, table, before, config.model)
-    in_the_way = edge.catalog.load_table(table.name.schema, table.name.identifier) is not None
-    aside = table.name.sibling(f"{table.name.identifier}__arctic_old_{edge.new_txn()}")
+    require_unmoved(context, table, before, config.model)
+    in_the_way = context.catalog.load_table(table.name.schema, table.name.identifier) is not None
+    aside = table.name.sibling(f"{table.name.identifier}__arctic_old_{context.new_txn()}")
     if in_the_way:
-        edge.run("set_aside", create.rename_table(table.name, aside), table)
+        context.run("set_aside", create.rename_table(table.name, aside), table)
     build.shown = True
-    retired = show(edge, table, comment, before, retired, where=config.model)
+    retired = show(context, table, comment, before, retired, where=config.model)
     if in_the_way:
-        edge.run("drop_aside", create.drop_table(aside), table)
+        context.run("drop_aside", create.drop_table(aside), table)
     return retired
 
 
-def drop_keyed(edge: Context, table: KeyedTable) -> None:
+def drop_keyed(context: Context, table: KeyedTable) -> None:
     """Drop a keyed table. The view goes last: as long as it is there, the rest can be found."""
-    drop_side_tables(edge, table)
-    edge.run("drop_view", create.drop_view(table.name), table)
+    drop_side_tables(context, table)
+    context.run("drop_view", create.drop_view(table.name), table)
 
 
-def drop_side_tables(edge: Context, table: KeyedTable) -> None:
+def drop_side_tables(context: Context, table: KeyedTable) -> None:
     """Drop base and change table of every generation that the view named."""
     for side in table.side_tables:
-        edge.run("drop_side_table", create.drop_table(side), table)
+        context.run("drop_side_table", create.drop_table(side), table)
 
 
-def _side_tables(edge: Context, name: Name) -> dict[Name, int]:
+def _side_tables(context: Context, name: Name) -> dict[Name, int]:
     """Existing tables that were made for a keyed table of that name, with their generation."""
     found: dict[Name, int] = {}
-    for entry in edge.catalog.list_relations(name.schema):
+    for entry in context.catalog.list_relations(name.schema):
         number = side_generation(name, entry.name) if entry.kind == "table" else None
         if number is not None:
             found[name.sibling(entry.name)] = number
     return found
 
 
-def _drop_abandoned(edge: Context, table: KeyedTable, found: Mapping[Name, int]) -> None:
+def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, int]) -> None:
     """Drop generations that no view names: those before the previous one, and abandoned builds."""
     try:
         named = {
             side
-            for entry in edge.catalog.list_relations(table.name.schema)
+            for entry in context.catalog.list_relations(table.name.schema)
             if entry.kind == "view" and is_keyed(entry.properties)
             for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
         }
@@ -306,17 +312,17 @@ def _drop_abandoned(edge: Context, table: KeyedTable, found: Mapping[Name, int])
         side: state
         for side in found
         if side not in named
-        and (state := edge.catalog.load_table(side.schema, side.identifier)) is not None
+        and (state := context.catalog.load_table(side.schema, side.identifier)) is not None
         and state.properties.get(PROPERTY_OF) == table.made_as.dotted
     }
     for side, state in states.items():
         number = found[side]
         base, change = (states.get(side_name(table.made_as, role, number)) for role in ("base", "change"))
-        if number > superseded and build_at_work(number, base, change, edge.now_ms()) is not None:
+        if number > superseded and build_at_work(number, base, change, context.now_ms()) is not None:
             continue
         if was_cut_off(base, change) or is_abandoned_generation(
-            number, superseded, state.properties, state.tags, edge.now_ms()
+            number, superseded, state.properties, state.tags, context.now_ms()
         ):
             # The new generation is shown; what stays is dropped by a later run.
             with suppress(ArcticError):
-                edge.run("drop_side_table", create.drop_table(side), table)
+                context.run("drop_side_table", create.drop_table(side), table)

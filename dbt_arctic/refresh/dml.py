@@ -43,20 +43,20 @@ class Modified:
     deleted: int
 
 
-def modify(edge: Context, name: Name, parsed: ParsedModification) -> Modified:
+def modify(context: Context, name: Name, parsed: ParsedModification) -> Modified:
     """Run a statement in one commit; where no row is affected, there is none.
 
     :raises ConfigError: a column does not exist, or a part of the statement has no place here.
     :raises DuplicateKey: rows would meet under one key.
     :raises ConcurrentRun: others kept committing; nothing was published.
     """
-    table = _load(edge, name)
-    written = _write(edge, table, bind(edge, table, parsed))
-    counts = _counts(edge, table, written) if written.rows else {}
+    table = _load(context, name)
+    written = _write(context, table, bind(context, table, parsed))
+    counts = _counts(context, table, written) if written.rows else {}
     return Modified(name.dotted, *(counts.get(what, 0) for what in (UPDATED, INSERTED, DELETED)))
 
 
-def explain(edge: Context, name: Name, parsed: ParsedModification) -> list[str]:
+def explain(context: Context, name: Name, parsed: ParsedModification) -> list[str]:
     """The statements that ``modify`` would run now, to read or to try; none of them is run."""
     ran: list[str] = []
 
@@ -64,12 +64,12 @@ def explain(edge: Context, name: Name, parsed: ParsedModification) -> list[str]:
         ran.append(f"-- {step}\n{sql}")
         return 1
 
-    table = _load(edge, name)
-    _write(replace(edge, run=record, only_told=True), table, bind(edge, table, parsed))
+    table = _load(context, name)
+    _write(replace(context, run=record, only_told=True), table, bind(context, table, parsed))
     return ran
 
 
-def bind(edge: Context, table: KeyedTable, parsed: ParsedModification) -> Modification:
+def bind(context: Context, table: KeyedTable, parsed: ParsedModification) -> Modification:
     """A statement with its columns found in the table, and every ``*`` written out.
 
     :raises ConfigError: a column does not exist, is named twice, or is a part of one.
@@ -78,7 +78,7 @@ def bind(edge: Context, table: KeyedTable, parsed: ParsedModification) -> Modifi
     produced: Mapping[str, str] = {}
     if any(clause.values is None for clause in parsed.clauses):
         prefix = f"{parsed.prefix}\n" if parsed.prefix else ""
-        schema = edge.query_schema(f"{prefix}SELECT *\nFROM {parsed.source}")
+        schema = context.query_schema(f"{prefix}SELECT *\nFROM {parsed.source}")
         produced = {
             column.name.lower(): f"{quote(parsed.source_alias)}.{quote(column.name)}" for column in schema
         }
@@ -104,10 +104,10 @@ def bind(edge: Context, table: KeyedTable, parsed: ParsedModification) -> Modifi
                 fix="add it to the columns of the insert",
             )
     bound = Modification(parsed.prefix, alias, clauses, parsed.source, parsed.source_alias, parsed.on)
-    return replace(bound, clauses=tuple(_as_stored(edge, table, bound, clause) for clause in clauses))
+    return replace(bound, clauses=tuple(_as_stored(context, table, bound, clause) for clause in clauses))
 
 
-def _as_stored(edge: Context, table: KeyedTable, modification: Modification, clause: Clause) -> Clause:
+def _as_stored(context: Context, table: KeyedTable, modification: Modification, clause: Clause) -> Clause:
     """A clause whose values are what the columns store: structs by the names of their fields.
 
     :raises SchemaChanged: a column would store another value than the statement gives.
@@ -119,7 +119,7 @@ def _as_stored(edge: Context, table: KeyedTable, modification: Modification, cla
     if modification.source is not None:
         rows += f"\nCROSS JOIN {modification.source}"
     prefix = f"{modification.prefix}\n" if modification.prefix else ""
-    given = {one.name: one.type for one in edge.query_schema(f"{prefix}SELECT {listed}\nFROM {rows}")}
+    given = {one.name: one.type for one in context.query_schema(f"{prefix}SELECT {listed}\nFROM {rows}")}
     types = table.types
     found = unstorable(given.items(), types.items(), fill=False)
     if found:
@@ -136,21 +136,21 @@ def _as_stored(edge: Context, table: KeyedTable, modification: Modification, cla
     return replace(clause, values=values)
 
 
-def _load(edge: Context, name: Name) -> KeyedTable:
-    table = find_keyed(edge.catalog, name)
-    if table is None and edge.catalog.load_table(name.schema, name.identifier) is not None:
+def _load(context: Context, name: Name) -> KeyedTable:
+    table = find_keyed(context.catalog, name)
+    if table is None and context.catalog.load_table(name.schema, name.identifier) is not None:
         raise UnknownRelation(
             f"{name} is a plain table",
             where=name.dotted,
             why="it is not stored as base and changes, so Spark changes it itself",
             fix="run the statement on Spark, for instance as a hook of a model",
         )
-    return table or load_keyed(edge.catalog, name)
+    return table or load_keyed(context.catalog, name)
 
 
-def _write(edge: Context, table: KeyedTable, modification: Modification) -> Written:
+def _write(context: Context, table: KeyedTable, modification: Modification) -> Written:
     where = table.name.dotted
-    properties = {PROPERTY_RUN: edge.run_id}
+    properties = {PROPERTY_RUN: context.run_id}
 
     def statement(attempt: Attempt) -> str:
         return modify_rows(
@@ -166,11 +166,11 @@ def _write(edge: Context, table: KeyedTable, modification: Modification) -> Writ
 
     joins = modification.source is not None or modification.moves_keys(table)
     purpose = Purpose("modify", where, "run the statement again", joins=joins)
-    return write_computed(edge, table, purpose, statement, publish_empty=False)
+    return write_computed(context, table, purpose, statement, publish_empty=False)
 
 
-def _counts(edge: Context, table: KeyedTable, written: Written) -> dict[int, int]:
-    commit = find_transaction(load_change(edge.catalog, table).history(), written.attempt.txn)
+def _counts(context: Context, table: KeyedTable, written: Written) -> dict[int, int]:
+    commit = find_transaction(load_change(context.catalog, table).history(), written.attempt.txn)
     if commit is None:
         raise DamagedKeyedTable(
             f"the commit {written.attempt.txn} of {table.change} is gone",
@@ -178,7 +178,7 @@ def _counts(edge: Context, table: KeyedTable, written: Written) -> dict[int, int
             why="it was just made, and somebody has rolled the change table back by hand since",
             fix=f"look at it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
         )
-    found = edge.query(count_rows(table, commit.snapshot_id, written.attempt.txn))
+    found = context.query(count_rows(table, commit.snapshot_id, written.attempt.txn))
     return {int(what): int(count) for what, count in found}
 
 

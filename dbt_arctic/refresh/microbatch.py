@@ -26,7 +26,7 @@ _NOT_WHOLE_FILES = "some, but not all, rows match filter"
 
 
 def replace_rows(
-    edge: Context, write: PlainWrite, direct: str, delete: str, statements: Sequence[str]
+    context: Context, write: PlainWrite, direct: str, delete: str, statements: Sequence[str]
 ) -> Outcome:
     """Replace the rows of an interval of a plain table.
 
@@ -39,10 +39,10 @@ def replace_rows(
     :param delete: ``DELETE`` of the interval's rows: how it is planned tells whether files match.
     :param statements: what to run on the branch instead.
     """
-    plan = "\n".join(str(row[0]) for row in edge.query(f"EXPLAIN {delete}"))
+    plan = "\n".join(str(row[0]) for row in context.query(f"EXPLAIN {delete}"))
     if _BY_METADATA in plan:
         try:
-            rows = edge.run("write", direct)
+            rows = context.run("write", direct)
         except StatementError as error:
             if _NOT_WHOLE_FILES not in str(error):
                 raise
@@ -50,10 +50,10 @@ def replace_rows(
         else:
             return Outcome(counted("OK", rows), rows, direct)
     with turn(write.target):
-        return execute_plain_write(edge, write, statements)
+        return execute_plain_write(context, write, statements)
 
 
-def replace_keys(edge: Context, name: Name, config: KeyedConfig, sql: str, interval: Interval) -> Outcome:
+def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, interval: Interval) -> Outcome:
     """Replace the rows of an interval of a keyed table: the batch's upserts, and deletes of the keys that
     have a row in the interval and none in the batch.
 
@@ -62,14 +62,14 @@ def replace_keys(edge: Context, name: Name, config: KeyedConfig, sql: str, inter
 
     :raises ConcurrentRun: others kept committing; nothing was written.
     """
-    table, batch = prepare(edge, name, config, sql)
+    table, batch = prepare(context, name, config, sql)
     condition = interval.condition(config.model, [(column.name, column.type) for column in table.columns])
 
     def statement(attempt: Attempt) -> str:
         rows = batch
         if (overtaken := attempt.previous) is not None:
             rows = replace.from_attempt(
-                table, batch, branch_head(edge, table, overtaken.branch), overtaken.txn
+                table, batch, branch_head(context, table, overtaken.branch), overtaken.txn
             )
         return replace.replace_interval(
             table,
@@ -77,11 +77,11 @@ def replace_keys(edge: Context, name: Name, config: KeyedConfig, sql: str, inter
             attempt.pinned,
             condition,
             attempt.txn,
-            {PROPERTY_RUN: edge.run_id},
+            {PROPERTY_RUN: context.run_id},
             attempt.branch,
             attempt.known,
         )
 
     purpose = Purpose("upsert", config.model, "run the batch again with dbt retry")
-    written = write_computed(edge, table, purpose, statement)
+    written = write_computed(context, table, purpose, statement)
     return Outcome(counted("REPLACE", written.rows), written.rows, written.sql)

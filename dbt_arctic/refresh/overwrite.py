@@ -20,7 +20,9 @@ from dbt_arctic.store.row_counts import counted
 from dbt_arctic.store.state import head, load_change
 
 
-def overwrite(edge: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption) -> Outcome:
+def overwrite(
+    context: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
+) -> Outcome:
     """Replace rows by a batch, in one commit.
 
     The batch is written to a branch that is never published, and read from there: its query runs once, and
@@ -28,17 +30,17 @@ def overwrite(edge: Context, name: Name, config: KeyedConfig, sql: str, consumpt
 
     :raises ConcurrentRun: others kept committing; nothing was published.
     """
-    table, batch = prepare(edge, name, config, sql)
-    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties()}
-    change = load_change(edge.catalog, table)
+    table, batch = prepare(context, name, config, sql)
+    properties = {PROPERTY_RUN: context.run_id, **consumption.properties()}
+    change = load_change(context.catalog, table)
     consumption.check(change, config.model, name)
-    txn = edge.new_txn()
+    txn = context.new_txn()
     branch = branch_name(txn)
-    with staged(edge, table.change, head(change), branch, table):
-        run = {PROPERTY_RUN: edge.run_id}
-        edge.run("stage", insert_into_change(table, batch, txn, run, branch), table)
-        rows = Staged(branch_head(edge, table, branch), txn)
-        partitions = edge.query(list_partitions(table, rows)) if config.overwrite == "partitions" else None
+    with staged(context, table.change, head(change), branch, table):
+        run = {PROPERTY_RUN: context.run_id}
+        context.run("stage", insert_into_change(table, batch, txn, run, branch), table)
+        rows = Staged(branch_head(context, table, branch), txn)
+        partitions = context.query(list_partitions(table, rows)) if config.overwrite == "partitions" else None
 
         def statement(attempt: Attempt) -> str:
             return replace_rows(
@@ -53,7 +55,7 @@ def overwrite(edge: Context, name: Name, config: KeyedConfig, sql: str, consumpt
             )
 
         written = write_computed(
-            edge,
+            context,
             table,
             Purpose(
                 "overwrite",

@@ -31,14 +31,14 @@ class PlainWrite:
 
 
 def begin_plain_write(
-    edge: Context,
+    context: Context,
     target: Name,
     *,
     statements: int,
     expected: Mapping[str, Consumed],
     consumed: Mapping[str, Consumed],
 ) -> PlainWrite:
-    branch = branch_name(edge.new_txn()) if statements > 1 or consumed else None
+    branch = branch_name(context.new_txn()) if statements > 1 or consumed else None
     return PlainWrite(target, branch, expected, consumed)
 
 
@@ -59,17 +59,17 @@ def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[
     return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {selected}\nFROM {batch}"
 
 
-def execute_plain_write(edge: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:
+def execute_plain_write(context: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:
     """Run the statements, which were written for the branch's name, and publish them together.
 
     :raises ConcurrentRun: others kept committing, or consumed the same changes first.
     """
     text = ";\n".join(statements)
     if write.branch is None:
-        rows = [edge.run("write", statement) for statement in statements]
+        rows = [context.run("write", statement) for statement in statements]
         return Outcome("OK", _total(rows), text)
     for _ in range(ATTEMPTS):
-        state = edge.catalog.load_table(write.target.schema, write.target.identifier)
+        state = context.catalog.load_table(write.target.schema, write.target.identifier)
         if state is None:
             raise UnknownRelation(
                 f"{write.target} is gone",
@@ -84,10 +84,10 @@ def execute_plain_write(edge: Context, write: PlainWrite, statements: Sequence[s
                 why="the changes that this run computed from were consumed meanwhile",
                 fix="nothing was written; run the model again to take up what is left",
             )
-        drop_stale_branches(edge, write.target, state, None)
-        with staged(edge, write.target, state.current_snapshot_id, write.branch):
-            rows = _with_properties(edge, {**write.expected, **write.consumed}, statements)
-            if publish(edge, write.target, write.branch, None, state.current_snapshot_id):
+        drop_stale_branches(context, write.target, state, None)
+        with staged(context, write.target, state.current_snapshot_id, write.branch):
+            rows = _with_properties(context, {**write.expected, **write.consumed}, statements)
+            if publish(context, write.target, write.branch, None, state.current_snapshot_id):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(
         f"other commits to {write.target} got in between {ATTEMPTS} times",
@@ -96,28 +96,30 @@ def execute_plain_write(edge: Context, write: PlainWrite, statements: Sequence[s
     )
 
 
-def execute_first_build(edge: Context, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
+def execute_first_build(context: Context, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
     """Create or replace a plain table, with the versions it was computed from in the same commit."""
-    rows = _with_properties(edge, consumed, [statement])
+    rows = _with_properties(context, consumed, [statement])
     return Outcome("OK", _total(rows), statement)
 
 
-def _with_properties(edge: Context, consumed: Mapping[str, Consumed], statements: Sequence[str]) -> list[int]:
+def _with_properties(
+    context: Context, consumed: Mapping[str, Consumed], statements: Sequence[str]
+) -> list[int]:
     """Run statements whose commits carry the consumed versions.
 
     Session properties, because MERGE, DELETE and CTAS take no others; reset whatever happens, since
     they would go into every later commit of the session.
     """
     if not consumed:
-        return [edge.run("write", statement) for statement in statements]
-    properties = {PROPERTY_RUN: edge.run_id, PROPERTY_CONSUMED: encode_consumed(consumed)}
+        return [context.run("write", statement) for statement in statements]
+    properties = {PROPERTY_RUN: context.run_id, PROPERTY_CONSUMED: encode_consumed(consumed)}
     try:
         for name, value in properties.items():
-            edge.run("set_property", f"SET {quote(_SESSION_PROPERTY + name)}={quote(value)}")
-        return [edge.run("write", statement) for statement in statements]
+            context.run("set_property", f"SET {quote(_SESSION_PROPERTY + name)}={quote(value)}")
+        return [context.run("write", statement) for statement in statements]
     finally:
         for name in properties:
-            edge.run("reset_property", f"RESET {quote(_SESSION_PROPERTY + name)}")
+            context.run("reset_property", f"RESET {quote(_SESSION_PROPERTY + name)}")
 
 
 def _total(rows: Sequence[int]) -> int:

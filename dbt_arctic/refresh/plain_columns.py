@@ -15,7 +15,7 @@ from dbt_arctic.store.context import Context
 
 
 def evolve_plain(
-    edge: Context,
+    context: Context,
     name: Name,
     model: str,
     on_schema_change: str,
@@ -34,11 +34,11 @@ def evolve_plain(
     typed = difference.of("typed")
     rest = SchemaDifference(tuple(one for one in difference.changes if one.kind != "typed"))
     changes = [*typed, *changes_to_make(model, on_schema_change, rest)]
-    return _altered(edge, name, model, changes, stored, produced, fill=on_schema_change in FILLING)
+    return _altered(context, name, model, changes, stored, produced, fill=on_schema_change in FILLING)
 
 
 def evolve_snapshot(
-    edge: Context, name: Name, model: str, stored: Sequence[Column], produced: Sequence[Column]
+    context: Context, name: Name, model: str, stored: Sequence[Column], produced: Sequence[Column]
 ) -> tuple[Column, ...]:
     """Give a snapshot the fields that its query has got, and its columns the wider types: its columns then.
 
@@ -52,11 +52,11 @@ def evolve_snapshot(
         for change in difference.of("added", "widened", "typed")
         if change.is_nested or change.kind != "added"
     ]
-    return _altered(edge, name, model, changes, stored, produced, fill=True)
+    return _altered(context, name, model, changes, stored, produced, fill=True)
 
 
 def _altered(
-    edge: Context,
+    context: Context,
     name: Name,
     model: str,
     changes: Sequence[FieldChange],
@@ -72,12 +72,12 @@ def _altered(
         raise not_storable(model, found)
     # Iceberg gives a field without a type none in place; there is no value in it to lose.
     if typed := [change.path for change in changes if change.kind == "typed"]:
-        edge.run("drop_columns", drop_columns(name, typed))
+        context.run("drop_columns", drop_columns(name, typed))
     if added := [(change.path, change.new) for change in changes if change.kind in ("added", "typed")]:
-        edge.run("add_columns", add_columns(name, added))
+        context.run("add_columns", add_columns(name, added))
     for change in changes:
         if change.kind == "widened":
-            edge.run("widen_column", widen_column(name, change.path, change.new))
+            context.run("widen_column", widen_column(name, change.path, change.new))
     if removed := [change.path for change in changes if change.kind == "removed"]:
-        edge.run("drop_columns", drop_columns(name, removed))
+        context.run("drop_columns", drop_columns(name, removed))
     return after

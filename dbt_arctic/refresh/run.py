@@ -13,7 +13,7 @@ from dbt_arctic.store.context import Context, Outcome
 
 
 def write_rows(
-    edge: Context,
+    context: Context,
     name: Name,
     config: KeyedConfig,
     sql: str,
@@ -25,9 +25,9 @@ def write_rows(
     :param interval: of the batch, for the strategy ``microbatch``.
     """
     if config.overwrite is not None:
-        return overwrite(edge, name, config, sql, consumption)
+        return overwrite(context, name, config, sql, consumption)
     if consumption.consumed:
-        return computed_upsert(edge, name, config, sql, consumption)
+        return computed_upsert(context, name, config, sql, consumption)
     if interval is not None:
-        return replace_keys(edge, name, config, sql, interval)
-    return upsert(edge, name, config, sql)
+        return replace_keys(context, name, config, sql, interval)
+    return upsert(context, name, config, sql)

@@ -21,7 +21,9 @@ from dbt_arctic.store.state import load_keyed
 from dbt_arctic.store.view_switch import show_again
 
 
-def evolve(edge: Context, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]) -> KeyedTable:
+def evolve(
+    context: Context, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]
+) -> KeyedTable:
     """Make the table fit the model's columns, as far as ``on_schema_change`` allows.
 
     Columns are added to base and change before the view shows them, and dropped after the view
@@ -36,7 +38,7 @@ def evolve(edge: Context, config: KeyedConfig, table: KeyedTable, produced: tupl
     :raises ConcurrentRun: another run is changing the columns. Nothing was written.
     """
     mode = config.on_schema_change
-    table = _put_right(edge, config, table)
+    table = _put_right(context, config, table)
     difference = compare_columns(table.columns, produced)
     if mode == "ignore":
         require_same_columns(config.model, table.columns, produced)
@@ -54,22 +56,26 @@ def evolve(edge: Context, config: KeyedConfig, table: KeyedTable, produced: tupl
     )
     require_storable(config, produced, target)
     try:
-        return _change(edge, config, table, target, changes)
+        return _change(context, config, table, target, changes)
     except ConcurrentRun:
-        _mend(edge, config, table)
+        _mend(context, config, table)
         raise
     except StatementError as error:
-        if not _mend(edge, config, table):
+        if not _mend(context, config, table):
             raise
         raise changed_by_another(config.model, table) from error
 
 
 def _change(
-    edge: Context, config: KeyedConfig, table: KeyedTable, target: KeyedTable, changes: Sequence[FieldChange]
+    context: Context,
+    config: KeyedConfig,
+    table: KeyedTable,
+    target: KeyedTable,
+    changes: Sequence[FieldChange],
 ) -> KeyedTable:
     if any(change.is_nested or change.kind == "widened" for change in changes):
-        table = _project(edge, config, table)
-    sides = Sides(edge, config.model, table)
+        table = _project(context, config, table)
+    sides = Sides(context, config.model, table)
     added = [(change.path, change.new) for change in changes if change.kind == "added"]
     widened = [change for change in changes if change.kind == "widened"]
     for side in (table.base, table.change):
@@ -80,23 +86,23 @@ def _change(
     required = [column for column in table.required if column not in target.required]
     if required:
         # What is written from here on lacks them, and has to be merged even if this run ends before they go.
-        edge.run("drop_not_null", create.drop_not_null(table.base, required), table)
+        context.run("drop_not_null", create.drop_not_null(table.base, required), table)
     removed = _removed(changes)
     if any(len(path) > 1 for path in removed):
         target = replace(target, projected=table.projected)
-    show_again(edge, target, before=table, where=config.model)
-    sides = Sides(edge, config.model, target)
+    show_again(context, target, before=table, where=config.model)
+    sides = Sides(context, config.model, target)
     if removed:
         for side in (table.change, table.base):
             sides.drop(side, removed)
     if not target.projected:
         return target
     found = replace(target, projected="")
-    show_again(edge, found, before=target, where=config.model)
+    show_again(context, found, before=target, where=config.model)
     return found
 
 
-def _put_right(edge: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
     """Finish a change of fields inside columns, or of types, that was cut off.
 
     Fields that the view does not show are dropped: they may hold values that were to go. A type that got
@@ -104,8 +110,8 @@ def _put_right(edge: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTa
     """
     if not table.projected:
         return table
-    table = _project(edge, config, table)
-    sides = Sides(edge, config.model, table)
+    table = _project(context, config, table)
+    sides = Sides(context, config.model, table)
     columns = table.columns
     for side in (table.base, table.change):
         columns = evolved(columns, compare_columns(columns, sides.columns(side)).widened)
@@ -118,20 +124,20 @@ def _put_right(edge: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTa
         if extra:
             sides.drop(side, extra)
     found = replace(table, columns=columns, projected="")
-    show_again(edge, found, before=table, where=config.model)
+    show_again(context, found, before=table, where=config.model)
     return found
 
 
-def _mend(edge: Context, config: KeyedConfig, table: KeyedTable) -> bool:
+def _mend(context: Context, config: KeyedConfig, table: KeyedTable) -> bool:
     """After another run got in between: a statement of this one may have landed when that one had ended, and
     nobody can read a plain view over sides that differ from it.
 
     :returns: whether there was such a thing.
     """
-    shown = load_keyed(edge.catalog, table.name)
+    shown = load_keyed(context.catalog, table.name)
     if shown.generation != table.generation or shown.projected:
         return False  # not ours any more, or read by its fields: the next run puts it right
-    sides = Sides(edge, config.model, shown)
+    sides = Sides(context, config.model, shown)
     types = shown.types
     if all(
         types.get(column.name, column.type) == column.type
@@ -143,18 +149,18 @@ def _mend(edge: Context, config: KeyedConfig, table: KeyedTable) -> bool:
         missing = compare_columns(sides.columns(side), shown.columns).added
         if nested := [(one.path, one.new) for one in missing if one.is_nested]:
             sides.add(side, nested)
-    _put_right(edge, config, _project(edge, config, shown))
+    _put_right(context, config, _project(context, config, shown))
     return True
 
 
-def _project(edge: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+def _project(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
     """Let the view name the fields that it shows; whoever else was changing them gives way."""
-    found = replace(table, projected=str(edge.new_txn()))
-    show_again(edge, found, before=table, where=config.model)
+    found = replace(table, projected=str(context.new_txn()))
+    show_again(context, found, before=table, where=config.model)
     return found
 
 
-def relax(edge: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
+def relax(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
     """Let the base table take NULL in columns that the model's contract no longer declares NOT NULL.
 
     Before a row is written that compaction could not merge. The base first: a run that is cut off in
@@ -164,14 +170,14 @@ def relax(edge: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
     loosened = [column for column in table.required if column.lower() not in wanted]
     if not loosened:
         return table
-    edge.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
+    context.run("drop_not_null", create.drop_not_null(table.base, loosened), table)
     relaxed = replace(table, required=tuple(c for c in table.required if c not in loosened))
-    show_again(edge, relaxed, before=table, where=config.model)
+    show_again(context, relaxed, before=table, where=config.model)
     return relaxed
 
 
 def require_same_fields(
-    edge: Context, config: KeyedConfig, table: KeyedTable, written: Sequence[CatalogColumn]
+    context: Context, config: KeyedConfig, table: KeyedTable, written: Sequence[CatalogColumn]
 ) -> None:
     """After a write with new columns: another run that adds the same ones may have taken them for what a run
     that was cut off has left, and made them anew.
@@ -179,7 +185,7 @@ def require_same_fields(
     :param written: the change table's columns before the write.
     :raises ConcurrentRun: what was written to them is gone.
     """
-    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    state = context.catalog.load_table(table.change.schema, table.change.identifier)
     there = {} if state is None else {column.name: column for column in state.columns}
     if not all(_has_fields_of(there.get(column.name), column) for column in written):
         raise ConcurrentRun(

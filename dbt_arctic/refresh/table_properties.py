@@ -67,16 +67,16 @@ def property_changes(
 
 
 def apply_properties(
-    edge: Context, name: Name, wanted: Mapping[str, str], defaults: Mapping[str, str]
+    context: Context, name: Name, wanted: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
     """Give a table the properties of its model. Most runs read metadata and run no statement."""
-    state = edge.catalog.load_table(name.schema, name.identifier)
+    state = context.catalog.load_table(name.schema, name.identifier)
     if state is None:
         return
     changes = property_changes(state.properties, wanted, defaults)
     if changes.changed:
         listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in changes.changed.items())
-        edge.run("set_properties", f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({listed})")
+        context.run("set_properties", f"ALTER TABLE {name.sql} SET TBLPROPERTIES ({listed})")
     if changes.removed:
         listed = ", ".join(map(literal, changes.removed))
-        edge.run("unset_properties", f"ALTER TABLE {name.sql} UNSET TBLPROPERTIES ({listed})")
+        context.run("unset_properties", f"ALTER TABLE {name.sql} UNSET TBLPROPERTIES ({listed})")

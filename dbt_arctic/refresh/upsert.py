@@ -27,39 +27,39 @@ from dbt_arctic.store.side_columns import changed_by_another, takes_rows
 from dbt_arctic.store.state import laid_out, load_change, load_keyed
 
 
-def upsert(edge: Context, name: Name, config: KeyedConfig, sql: str) -> Outcome:
+def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outcome:
     """A blind upsert: one append to the change table, no read of the target.
 
     Where only some columns change, a computed write: the others are read.
     """
     if config.is_partial:
-        return computed_upsert(edge, name, config, sql, Consumption())
-    table, batch, has_new = _prepare(edge, name, config, sql)
-    written = load_change(edge.catalog, table).columns if has_new else ()
-    txn = edge.new_txn()
-    properties = {PROPERTY_RUN: edge.run_id, PROPERTY_BLIND: "true"}
-    properties |= settle(edge, table, config.model)
-    statement = write.insert_into_change(table, batch, txn, properties, cores=edge.cores)
+        return computed_upsert(context, name, config, sql, Consumption())
+    table, batch, has_new = _prepare(context, name, config, sql)
+    written = load_change(context.catalog, table).columns if has_new else ()
+    txn = context.new_txn()
+    properties = {PROPERTY_RUN: context.run_id, PROPERTY_BLIND: "true"}
+    properties |= settle(context, table, config.model)
+    statement = write.insert_into_change(table, batch, txn, properties, cores=context.cores)
     try:
-        rows = rows_written(edge, edge.run("upsert", statement, table), table.change, txn=txn)
+        rows = rows_written(context, context.run("upsert", statement, table), table.change, txn=txn)
     except CommitStateUnknown:
         # The catalog did not answer; the log knows whether the commit landed.
-        landed = find_transaction(load_change(edge.catalog, table).history(), txn)
+        landed = find_transaction(load_change(context.catalog, table).history(), txn)
         if landed is None:
             raise
         rows = int(landed.summary.get("added-records", "0"))
     except StatementError as error:
-        if takes_rows(load_change(edge.catalog, table).columns, table):
+        if takes_rows(load_change(context.catalog, table).columns, table):
             raise
         raise changed_by_another(config.model, table) from error
     if written:
-        require_same_fields(edge, config, table, written)
-    follow(edge, table, txn, config.model)
+        require_same_fields(context, config, table, written)
+    follow(context, table, txn, config.model)
     return Outcome(counted("UPSERT", rows), rows, statement)
 
 
 def pull_upsert(
-    edge: Context,
+    context: Context,
     name: Name,
     config: KeyedConfig,
     sql: str,
@@ -73,26 +73,28 @@ def pull_upsert(
     :param consumed: what this write consumes.
     :raises ConcurrentRun: another run of the model committed since; nothing was written.
     """
-    return computed_upsert(edge, name, config, sql, Consumption(expected, consumed))
+    return computed_upsert(context, name, config, sql, Consumption(expected, consumed))
 
 
 def computed_upsert(
-    edge: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
+    context: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
 ) -> Outcome:
     """An upsert that commits consumed versions, or that changes only some columns of what is there."""
-    table, batch = prepare(edge, name, config, sql)
+    table, batch = prepare(context, name, config, sql)
     updated = updated_columns(config, table, batch) if config.is_partial else None
-    properties = {PROPERTY_RUN: edge.run_id, **consumption.properties()}
+    properties = {PROPERTY_RUN: context.run_id, **consumption.properties()}
 
     def statement(attempt: Attempt) -> str:
         if updated is None:
-            return write.insert_into_change(table, batch, attempt.txn, properties, attempt.branch, edge.cores)
+            return write.insert_into_change(
+                table, batch, attempt.txn, properties, attempt.branch, context.cores
+            )
         return complete_rows(
             table, batch, updated, attempt.pinned, attempt.txn, properties, attempt.branch, attempt.known
         )
 
     written = write_computed(
-        edge,
+        context,
         table,
         Purpose(
             "upsert",
@@ -139,18 +141,18 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
             )
 
 
-def prepare(edge: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
+def prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
     """The table as the batch needs it, and the batch."""
-    table, batch, _ = _prepare(edge, name, config, sql)
+    table, batch, _ = _prepare(context, name, config, sql)
     return table, batch
 
 
 def _prepare(
-    edge: Context, name: Name, config: KeyedConfig, sql: str
+    context: Context, name: Name, config: KeyedConfig, sql: str
 ) -> tuple[KeyedTable, write.Batch, bool]:
     """The same, and whether the table got other columns for it."""
-    table = load_keyed(edge.catalog, name)
-    change = load_change(edge.catalog, table)  # a table that took its name must not swallow the batch
+    table = load_keyed(context.catalog, name)
+    change = load_change(context.catalog, table)  # a table that took its name must not swallow the batch
     check_unchanged_config(config, table)
     if table.hidden:
         raise ConfigError(
@@ -159,16 +161,16 @@ def _prepare(
             why="incremental_strategy was 'auto'; another strategy would write rows without them",
             fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
         )
-    schema = edge.query_schema(sql)
+    schema = context.query_schema(sql)
     produced = model_columns(config, schema)
     if config.is_partial:
         produced = with_kept_columns(config, table, produced)
-    evolved = evolve(edge, config, table, produced)
+    evolved = evolve(context, config, table, produced)
     has_new = evolved.columns != table.columns
-    table = relax(edge, config, evolved)
+    table = relax(context, config, evolved)
     if table.sequence_by and table.tombstone_retention_s != config.tombstone_retention_s:
         table = replace(table, tombstone_retention_s=config.tombstone_retention_s)
-        edge.run("set_retention", create.set_retention(table), table)
+        context.run("set_retention", create.set_retention(table), table)
     return laid_out(table, change), make_batch(config, sql, schema, existing=table), has_new
 
 

@@ -22,28 +22,28 @@ ATTEMPTS = 5
 
 @contextmanager
 def staged(
-    edge: Context, target: Name, snapshot_id: int | None, branch: str, table: KeyedTable | None = None
+    context: Context, target: Name, snapshot_id: int | None, branch: str, table: KeyedTable | None = None
 ) -> Iterator[None]:
     """A branch of ``target`` at a snapshot, dropped at the end, published or not."""
-    edge.run("create_branch", write.create_branch(target, branch, snapshot_id), table)
+    context.run("create_branch", write.create_branch(target, branch, snapshot_id), table)
     try:
         yield
     finally:
         # What a user has to see is the failure before, or that there was none: a write that was published
         # did not fail. A branch that stays is dropped by a later run.
         with suppress(ArcticError):
-            edge.run("drop_branch", write.drop_branch(target, branch), table)
+            context.run("drop_branch", write.drop_branch(target, branch), table)
 
 
-def drop_stale_branches(edge: Context, target: Name, state: TableState, table: KeyedTable | None) -> None:
+def drop_stale_branches(context: Context, target: Name, state: TableState, table: KeyedTable | None) -> None:
     """Drop what a crashed run left; a young branch may belong to a run that is still at work."""
     for branch in state.branches:
-        if is_abandoned_branch(branch, edge.now_ms()):
-            edge.run("drop_branch", write.drop_branch(target, branch), table)
+        if is_abandoned_branch(branch, context.now_ms()):
+            context.run("drop_branch", write.drop_branch(target, branch), table)
 
 
 def publish(
-    edge: Context,
+    context: Context,
     target: Name,
     branch: str,
     table: KeyedTable | None,
@@ -55,20 +55,20 @@ def publish(
     :param since: the snapshot at which it was made.
     :param columns: those with which its rows were written, where it matters that they are still the same.
     """
-    state = edge.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.load_table(target.schema, target.identifier)
     is_as_made = state is not None and _begins_at(state, branch) == since and _has(state, columns)
-    if not (is_as_made or edge.only_told):
+    if not (is_as_made or context.only_told):
         return False
     for left in reversed(range(ATTEMPTS)):
         try:
-            edge.run("fast_forward", write.fast_forward(target, branch), table)
+            context.run("fast_forward", write.fast_forward(target, branch), table)
         except StatementError as error:
             if "fast-forward" not in str(error):
                 raise
             # Sent again after an answer that was lost, it finds what it has done itself below what came then.
-            return _landed(edge, target, branch)
+            return _landed(context, target, branch)
         except CommitStateUnknown:
-            if not _landed(edge, target, branch):
+            if not _landed(context, target, branch):
                 raise
         except CommitConflict:
             # Any other commit to the table gets in the way, to a branch too: main may not have moved.
@@ -98,9 +98,9 @@ def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
     return all(numbers.get(column.name, _GONE) == column.field_id for column in columns)
 
 
-def _landed(edge: Context, target: Name, branch: str) -> bool:
+def _landed(context: Context, target: Name, branch: str) -> bool:
     """Whether main holds a branch's head, by now maybe below commits of others."""
-    state = edge.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.load_table(target.schema, target.identifier)
     at = None if state is None else state.branches.get(branch)
     if state is None or at is None:
         return False

@@ -87,7 +87,7 @@ class Written:
 
 
 def write_computed(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     purpose: Purpose,
     statement: Callable[[Attempt], str],
@@ -101,14 +101,14 @@ def write_computed(
     :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
     """
     written = write_unless(
-        edge, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
+        context, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
     )
     assert written is not None
     return written
 
 
 def write_unless(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     purpose: Purpose,
     statement: Callable[[Attempt], str],
@@ -129,36 +129,38 @@ def write_unless(
     """
     previous: Attempt | None = None
     if not purpose.pulls:
-        refuse_beside_build(edge, table, f"{purpose.step} has to wait", purpose.where)
+        refuse_beside_build(context, table, f"{purpose.step} has to wait", purpose.where)
     with ExitStack() as kept:
         for count in range(ATTEMPTS):
             if count:
                 # Writers of one process take turns, so that they do not overtake each other for ever.
                 kept.enter_context(turn(table.change))
-            attempt = _pin(edge, table, reads_rows, previous)
+            attempt = _pin(context, table, reads_rows, previous)
             # After the pins: a column that was added before them is told by the view by then.
-            _require_generation(edge, table, purpose, same_columns=reads_rows)
+            _require_generation(context, table, purpose, same_columns=reads_rows)
             if not takes_rows(attempt.change.columns, table):
                 raise changing_columns(table.name, purpose.where, purpose.again)
             if check is not None:
                 check(attempt.change)
             if pointless(attempt.change):
                 return None
-            drop_stale_branches(edge, table.change, attempt.change, table)
-            kept.enter_context(staged(edge, table.change, head(attempt.change), attempt.branch, table))
+            drop_stale_branches(context, table.change, attempt.change, table)
+            kept.enter_context(staged(context, table.change, head(attempt.change), attempt.branch, table))
             sql = statement(attempt)
-            told = _run(edge, table, purpose, sql)
-            rows = rows_written(edge, told, table.change, txn=attempt.txn, branch=attempt.branch)
+            told = _run(context, table, purpose, sql)
+            rows = rows_written(context, told, table.change, txn=attempt.txn, branch=attempt.branch)
             if rows == 0 and not publish_empty:
                 return Written(rows, sql, attempt)
             with turn(table.change):
                 pinned = attempt.change
-                published = publish(edge, table.change, attempt.branch, table, head(pinned), pinned.columns)
+                published = publish(
+                    context, table.change, attempt.branch, table, head(pinned), pinned.columns
+                )
             if published:
                 # A build that ends between the two looks is seen by the second.
                 if not purpose.pulls:
-                    _require_no_switch(edge, table, purpose)
-                _require_generation(edge, table, purpose)
+                    _require_no_switch(context, table, purpose)
+                _require_generation(context, table, purpose)
                 return Written(rows, sql, attempt)
             previous = attempt
     raise ConcurrentRun(
@@ -168,19 +170,19 @@ def write_unless(
     )
 
 
-def _run(edge: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int:
+def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int:
     if not purpose.joins:
-        return edge.run(purpose.step, sql, table)
+        return context.run(purpose.step, sql, table)
     try:
-        edge.run("set_in_place", set_one_side(), table)
-        return edge.run(purpose.step, sql, table)
+        context.run("set_in_place", set_one_side(), table)
+        return context.run(purpose.step, sql, table)
     finally:
-        edge.run("reset_in_place", reset_one_side(), table)
+        context.run("reset_in_place", reset_one_side(), table)
 
 
-def branch_head(edge: Context, table: KeyedTable, branch: str) -> int:
+def branch_head(context: Context, table: KeyedTable, branch: str) -> int:
     """The snapshot with the rows of a branch of the change table that is not published, or not yet."""
-    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    state = context.catalog.load_table(table.change.schema, table.change.identifier)
     snapshot = None if state is None else state.branches.get(branch)
     if snapshot is None:
         raise DamagedKeyedTable(
@@ -192,20 +194,20 @@ def branch_head(edge: Context, table: KeyedTable, branch: str) -> int:
     return snapshot
 
 
-def _pin(edge: Context, table: KeyedTable, reads_rows: bool, previous: Attempt | None) -> Attempt:
-    txn = edge.new_txn()
+def _pin(context: Context, table: KeyedTable, reads_rows: bool, previous: Attempt | None) -> Attempt:
+    txn = context.new_txn()
     branch = branch_name(txn)
     if not reads_rows:
-        return Attempt(load_change(edge.catalog, table), None, {}, txn, branch, previous)
-    base, change = consistent_pair(edge.catalog, table)
+        return Attempt(load_change(context.catalog, table), None, {}, txn, branch, previous)
+    base, change = consistent_pair(context.catalog, table)
     version = version_of(table, base, change)
-    known = columns_of(edge.catalog, table, version)
+    known = columns_of(context.catalog, table, version)
     return Attempt(change, version, known, txn, branch, previous)
 
 
-def _require_no_switch(edge: Context, table: KeyedTable, purpose: Purpose) -> None:
+def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) -> None:
     """A build that is about to be shown may have looked for the last time before this write landed."""
-    build = find_build(edge, table.name, table)
+    build = find_build(context, table.name, table)
     if build is not None and build.finished:
         raise ConcurrentRun(
             f"{table.name} is being replaced by a full refresh at this very moment",
@@ -218,9 +220,9 @@ def _require_no_switch(edge: Context, table: KeyedTable, purpose: Purpose) -> No
 
 
 def _require_generation(
-    edge: Context, table: KeyedTable, purpose: Purpose, *, same_columns: bool = False
+    context: Context, table: KeyedTable, purpose: Purpose, *, same_columns: bool = False
 ) -> None:
-    shown = load_keyed(edge.catalog, table.name)
+    shown = load_keyed(context.catalog, table.name)
     if shown.generation == table.generation and same_columns and not reads_alike(shown, table):
         raise ConcurrentRun(
             f"{table.name} got other columns meanwhile",

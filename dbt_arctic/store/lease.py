@@ -66,9 +66,9 @@ class Build:
     finished: bool
 
 
-def take(edge: Context, timeout_s: int) -> Lease:
+def take(context: Context, timeout_s: int) -> Lease:
     """What to create the base table with."""
-    return Lease(this_process(), edge.run_id, edge.now_ms(), timeout_s)
+    return Lease(this_process(), context.run_id, context.now_ms(), timeout_s)
 
 
 def read_lease(properties: Mapping[str, str]) -> Lease | None:
@@ -98,7 +98,7 @@ def _runs(lease: Lease, properties: Mapping[str, str]) -> bool | None:
     return is_running(lease.holder)
 
 
-def find_build(edge: Context, name: Name, shown: KeyedTable | None) -> Build | None:
+def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build | None:
     """The build that is at work on the next generation of a table now.
 
     :param shown: what the table's view shows.
@@ -106,14 +106,14 @@ def find_build(edge: Context, name: Name, shown: KeyedTable | None) -> Build | N
     above = newest_named(shown) if shown is not None and shown.made_as == name else 0
     numbers = {
         number
-        for entry in edge.catalog.list_names(name.schema)
+        for entry in context.catalog.list_names(name.schema)
         if entry.kind == "table"
         and (number := side_generation(name, entry.name)) is not None
         and number > above
     }
     for number in sorted(numbers):
-        states = [_side(edge, name, role, number) for role in ("base", "change")]
-        build = build_at_work(number, states[0], states[1], edge.now_ms())
+        states = [_side(context, name, role, number) for role in ("base", "change")]
+        build = build_at_work(number, states[0], states[1], context.now_ms())
         if build is not None:
             return build
     return None
@@ -145,9 +145,9 @@ def newest_named(table: KeyedTable) -> int:
     return max(table.generation.number, table.previous.number if table.previous else 0)
 
 
-def _side(edge: Context, name: Name, role: str, number: int) -> TableState | None:
+def _side(context: Context, name: Name, role: str, number: int) -> TableState | None:
     side = side_name(name, role, number)
-    state = edge.catalog.load_table(side.schema, side.identifier)
+    state = context.catalog.load_table(side.schema, side.identifier)
     return state if state is not None and state.properties.get(PROPERTY_OF) == name.dotted else None
 
 
@@ -160,13 +160,13 @@ def _may_still_be_shown(base: TableState, change: TableState, lease: Lease, now_
     return now_ms - last <= lease.timeout_s * 1000
 
 
-def refuse_beside_build(edge: Context, table: KeyedTable, what: str, where: str) -> None:
+def refuse_beside_build(context: Context, table: KeyedTable, what: str, where: str) -> None:
     """Refuse what a build under way could not carry over to the generation that it makes.
 
     :param what: what is refused, as the beginning of a sentence.
     :raises ConcurrentRun: says who builds.
     """
-    build = find_build(edge, table.name, table)
+    build = find_build(context, table.name, table)
     if build is not None:
         raise under_way(f"{what} while {table.name} is being built anew", build, where)
 
@@ -181,14 +181,14 @@ def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
 
 
 @contextmanager
-def held(edge: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
+def held(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
     """While a build is at work: others of this process see it, and its lease outlasts a long statement."""
     _held.add(table.generation.base_id)
     stop = threading.Event()
     beat = None
-    if edge.beside is not None:
+    if context.beside is not None:
         beat = threading.Thread(
-            target=_renew_until, args=(edge, table, lease, stop), name="arctic-lease", daemon=True
+            target=_renew_until, args=(context, table, lease, stop), name="arctic-lease", daemon=True
         )
         beat.start()
     try:
@@ -200,13 +200,13 @@ def held(edge: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
             beat.join(timeout=30)
 
 
-def _renew_until(edge: Context, table: KeyedTable, lease: Lease, stop: threading.Event) -> None:
+def _renew_until(context: Context, table: KeyedTable, lease: Lease, stop: threading.Event) -> None:
     """Renew the lease, on a connection of its own."""
-    assert edge.beside is not None
+    assert context.beside is not None
     while not stop.wait(max(lease.timeout_s, 1) / RENEWALS):
         try:
-            with edge.beside() as run:
-                run("renew_lease", renew(table, edge.now_ms()), table)
+            with context.beside() as run:
+                run("renew_lease", renew(table, context.now_ms()), table)
         except ArcticError:
             # Without renewal the lease ends, which costs clarity and no row: the build may be overtaken.
             continue

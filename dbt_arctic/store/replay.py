@@ -87,7 +87,7 @@ def as_generation(catalog: TableReader, table: KeyedTable, generation: Generatio
 
 
 def carry_over(
-    edge: Context, retired: Retired, table: KeyedTable, where: str, *, refuse_computed: bool = False
+    context: Context, retired: Retired, table: KeyedTable, where: str, *, refuse_computed: bool = False
 ) -> int | None:
     """Replay what landed in a retired generation since and is not in ``table``: its transaction, if any.
 
@@ -96,13 +96,13 @@ def carry_over(
     :raises ConcurrentRun: something cannot be carried over.
     """
     for _ in range(ATTEMPTS):
-        state = _own(edge.catalog, retired.table)
+        state = _own(context.catalog, retired.table)
         if state is None:
             return None  # dropped since: whoever did that waited until it was nobody's
         log = _log(state, retired.since)
         if log is None:
             raise _cannot(retired, table, where, "it was rolled back by hand since")
-        target = load_change(edge.catalog, table)
+        target = load_change(context.catalog, table)
         late = find_late(_since(state, retired.since), target.history())
         if retired.only is not None:
             late = Late(tuple(txn for txn in late.replay if txn == retired.only))
@@ -119,9 +119,9 @@ def carry_over(
         written = ((column.name, column.type) for column in stored)
         if lossy := unstorable(written, table.types.items(), fill=True):
             raise _cannot(retired, table, where, "; ".join(one.describe() for one in lossy))
-        if (txn := _replay(edge, retired.table, state, log, late, table, target, retired.target_head)) > 0:
+        if (txn := _replay(context, retired.table, state, log, late, table, target, retired.target_head)) > 0:
             if refuse_computed:
-                _refuse_computed(edge, retired, table, where)
+                _refuse_computed(context, retired, table, where)
             return txn
     raise ConcurrentRun(
         f"other commits to {table.name} got in between {ATTEMPTS} times",
@@ -131,18 +131,18 @@ def carry_over(
     )
 
 
-def _refuse_computed(edge: Context, retired: Retired, table: KeyedTable, where: str) -> None:
+def _refuse_computed(context: Context, retired: Retired, table: KeyedTable, where: str) -> None:
     """A replay takes its time. Rows that land meanwhile are replayed once the table is shown; what is
     computed from the retired generation is not.
     """
-    state = _own(edge.catalog, retired.table)
+    state = _own(context.catalog, retired.table)
     if state is not None:
-        late = find_late(_since(state, retired.since), load_change(edge.catalog, table).history())
+        late = find_late(_since(state, retired.since), load_change(context.catalog, table).history())
         if late.computed:
             raise _computed(retired, table, late, where)
 
 
-def settle(edge: Context, table: KeyedTable, where: str) -> dict[str, str]:
+def settle(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
     """Replay what a build that was cut off right after its switch has left; once for each switch.
 
     :returns: what the next commit is to carry, so that no later one has to look.
@@ -150,17 +150,17 @@ def settle(edge: Context, table: KeyedTable, where: str) -> dict[str, str]:
     """
     if table.previous is None:
         return {}
-    view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+    view = context.catalog.load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     if view is None or not switch:
         return {}
-    history = load_change(edge.catalog, table).history()
+    history = load_change(context.catalog, table).history()
     if any(one.summary.get(PROPERTY_SETTLED) == switch for one in history):
         return {}
-    retired = retired_by(edge.catalog, table, view)
+    retired = retired_by(context.catalog, table, view)
     if retired is not None:
         try:
-            carry_over(edge, retired, table, where)
+            carry_over(context, retired, table, where)
         except (ConstraintBroken, NoSequence, StatementError) as error:
             # They are not this run's rows, so this is not what its user has to put right.
             raise _cannot(retired, table, where, error.why or error.what) from error
@@ -199,24 +199,24 @@ def _may_be_late(
     return bool(find_late(_since(state, retired.since), history).replay)
 
 
-def follow(edge: Context, table: KeyedTable, txn: int, where: str) -> None:
+def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
     """After a write: if its generation was retired meanwhile, see that the rows reach the one that is shown.
 
     :raises ConcurrentRun: they cannot.
     """
     for _ in range(ATTEMPTS):
-        view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+        view = context.catalog.load_view(table.name.schema, table.name.identifier)
         shown = None if view is None else keyed_from_view(table.name, view)
         if view is None or shown is None:
             raise _gone(table, where)
         if shown.generation == table.generation:
             return
-        retired = retired_by(edge.catalog, shown, view)
+        retired = retired_by(context.catalog, shown, view)
         if retired is None or retired.table.generation != table.generation:
-            retired = _only(edge.catalog, table, shown, view, txn, where)
+            retired = _only(context.catalog, table, shown, view, txn, where)
         if retired is None:
             return
-        brought = carry_over(edge, retired, shown, where)
+        brought = carry_over(context, retired, shown, where)
         table, txn = shown, txn if brought is None else brought
 
 
@@ -237,7 +237,7 @@ def _only(
 
 
 def _replay(
-    edge: Context,
+    context: Context,
     source: KeyedTable,
     state: TableState,
     log: LogRange,
@@ -249,23 +249,23 @@ def _replay(
     """One attempt: the new transaction, or -1 when another commit was faster."""
     stored = tuple(column for column in state.columns if column.name not in SYSTEM_COLUMNS)
     newer = _newer(target, target_head)
-    txn = edge.new_txn()
+    txn = context.new_txn()
     branch = branch_name(txn)
     statement = insert_replay(
         replace(source, columns=to_columns(stored)),
         late.replay,
         log,
-        columns_at(edge.catalog, source.change, log.readable_at),
+        columns_at(context.catalog, source.change, log.readable_at),
         table,
         newer,
-        columns_at(edge.catalog, table.change, newer.readable_at),
+        columns_at(context.catalog, table.change, newer.readable_at),
         txn,
-        {PROPERTY_RUN: edge.run_id},
+        {PROPERTY_RUN: context.run_id},
         branch,
     )
-    with staged(edge, table.change, head(target), branch, table):
-        edge.run("replay", statement, table)
-        return txn if publish(edge, table.change, branch, table, head(target), target.columns) else -1
+    with staged(context, table.change, head(target), branch, table):
+        context.run("replay", statement, table)
+        return txn if publish(context, table.change, branch, table, head(target), target.columns) else -1
 
 
 def _newer(target: TableState, since: int | None) -> LogRange:

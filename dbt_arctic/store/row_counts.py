@@ -10,7 +10,7 @@ from dbt_arctic.store.context import Context
 
 
 def rows_written(
-    edge: Context, told: int, target: Name, *, txn: int | None = None, branch: str = "main"
+    context: Context, told: int, target: Name, *, txn: int | None = None, branch: str = "main"
 ) -> int:
     """The rows of the commit just made to a table; -1 where nobody knows.
 
@@ -19,9 +19,9 @@ def rows_written(
     :param told: what the statement returned; -1 for unknown.
     :param txn: the commit's transaction, where other writers may have committed since.
     """
-    if told >= 0 or edge.catalog.needs_spark:
+    if told >= 0 or context.catalog.needs_spark:
         return told
-    state = edge.catalog.load_table(target.schema, target.identifier)
+    state = context.catalog.load_table(target.schema, target.identifier)
     if state is None or branch not in state.branches:
         return told
     history = state.history(state.branches[branch])
@@ -29,13 +29,13 @@ def rows_written(
     return told if commit is None else int(commit.summary.get("added-records", "0"))
 
 
-def changes_among(edge: Context, table: KeyedTable, rows: int, txn: int) -> int:
+def changes_among(context: Context, table: KeyedTable, rows: int, txn: int) -> int:
     """Of the rows of the commit just made the changes, without before-images; -1 where nobody knows."""
-    state = edge.catalog.load_table(table.change.schema, table.change.identifier)
+    state = context.catalog.load_table(table.change.schema, table.change.identifier)
     commit = None if state is None else find_transaction(state.history(), txn)
     if commit is None or rows < 0:
         return -1
-    images = count_images(edge.catalog, table, [commit], commit.snapshot_id)
+    images = count_images(context.catalog, table, [commit], commit.snapshot_id)
     return -1 if images is None else rows - images
 
 

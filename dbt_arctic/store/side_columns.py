@@ -23,7 +23,7 @@ class Sides:
     :param table: as the view shows it meanwhile.
     """
 
-    edge: Context
+    context: Context
     model: str
     table: KeyedTable
 
@@ -41,7 +41,7 @@ class Sides:
         there = to_columns(before)
         leftovers = [path for path, _ in added if field_type(there, path) is not None]
         if leftovers:
-            if load_keyed(self.edge.catalog, self.table.name).columns != self.table.columns:
+            if load_keyed(self.context.catalog, self.table.name).columns != self.table.columns:
                 raise changed_by_another(self.model, self.table)
             self.drop(side, leftovers)
             before = self._state(side)
@@ -68,18 +68,18 @@ class Sides:
         self._alter(side, "drop_columns", create.drop_columns(side, paths), before)
 
     def _alter(self, side: Name, step: str, sql: str, before: tuple[CatalogColumn, ...]) -> None:
-        shown = load_keyed(self.edge.catalog, self.table.name) if self.table.projected else self.table
+        shown = load_keyed(self.context.catalog, self.table.name) if self.table.projected else self.table
         if shown.projected != self.table.projected:
             raise changed_by_another(self.model, self.table)
         try:
-            self.edge.run(step, sql, self.table)
+            self.context.run(step, sql, self.table)
         except StatementError as error:
             if self._state(side) == before:
                 raise
             raise changed_by_another(self.model, self.table) from error
 
     def _state(self, side: Name) -> tuple[CatalogColumn, ...]:
-        state = self.edge.catalog.load_table(side.schema, side.identifier)
+        state = self.context.catalog.load_table(side.schema, side.identifier)
         return () if state is None else state.columns
 
 

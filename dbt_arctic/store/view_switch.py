@@ -58,12 +58,12 @@ class Seen:
     projected: str = ""
 
 
-def look(edge: Context, name: Name) -> Seen:
-    return _seen(edge.catalog.load_view(name.schema, name.identifier))
+def look(context: Context, name: Name) -> Seen:
+    return _seen(context.catalog.load_view(name.schema, name.identifier))
 
 
 def show(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     comment: str,
     before: Seen,
@@ -78,14 +78,14 @@ def show(
     :param retired: what is retired by that, and comes back with what has to be known to replay from there.
     :raises ConcurrentRun: something else is shown by now: it still is, afterwards.
     """
-    switch = str(edge.new_txn())
+    switch = str(context.new_txn())
     try:
-        mine = head(load_change(edge.catalog, table))
+        mine = head(load_change(context.catalog, table))
     except DamagedKeyedTable:
         # Whoever was faster has dropped what was to be shown: too old by then.
-        require_unmoved(edge, table, before, where)
+        require_unmoved(context, table, before, where)
         raise
-    last = require_unmoved(edge, table, before, where)
+    last = require_unmoved(context, table, before, where)
     retired = None if retired is None else replace(retired, target_head=mine)
     named = {**(properties or {}), _SHOWN + switch: json.dumps(table.generation.to_list())}
     if last.generation != table.generation:
@@ -93,13 +93,13 @@ def show(
         named[PROPERTY_SWITCH] = switch
         named[PROPERTY_RETIRED] = "" if retired is None else retired.to_property()
     try:
-        _publish(edge, table, comment, named, _SHOWN + switch)
+        _publish(context, table, comment, named, _SHOWN + switch)
     except StatementError:
-        if switch not in look(edge, table.name).shown:
+        if switch not in look(context, table.name).shown:
             # Whoever was faster may have dropped what was to be shown: too old by then.
-            require_unmoved(edge, table, before, where)
+            require_unmoved(context, table, before, where)
             raise
-    after = look(edge, table.name)
+    after = look(context, table.name)
     if after.generation != table.generation:
         # They looked before this switch, and put it back once they see it; or they followed it rightfully.
         raise _overtaken(table, where, "another generation was shown right after this one")
@@ -109,13 +109,13 @@ def show(
         if number not in last.shown and number != switch and generation != table.generation
     }
     if others:
-        _give_way(edge, table, comment, last, others[max(others)], Retired(table, mine), where)
-    _forget(edge, table, [_SHOWN + number for number in sorted(after.shown)[:-_KEEP_SHOWN]])
+        _give_way(context, table, comment, last, others[max(others)], Retired(table, mine), where)
+    _forget(context, table, [_SHOWN + number for number in sorted(after.shown)[:-_KEEP_SHOWN]])
     return retired
 
 
 def show_again(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     *,
     before: KeyedTable,
@@ -130,34 +130,34 @@ def show_again(
     :raises ConcurrentRun: another generation, or other columns than before, are shown by now: they still are,
         afterwards. A column that is not shown any more would be taken for one that is to be dropped.
     """
-    last = require_unmoved(edge, table, Seen(table.generation, {}), where)
+    last = require_unmoved(context, table, Seen(table.generation, {}), where)
     if (last.columns, last.projected) != (_names_and_types(before.visible.columns), before.projected):
         raise _altered(table, where)
     # The generation before may have been cleaned away since the table was looked at.
     table = replace(table, previous=last.previous)
     text = last.comment if comment is None else comment
-    mine = str(edge.new_txn())
+    mine = str(context.new_txn())
     mark = {_ALTERED + mine: json.dumps([_names_and_types(table.columns), table.required])}
     try:
-        _publish(edge, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
+        _publish(context, table, text, {**(properties or {}), **mark}, _ALTERED + mine)
     except StatementError as error:
-        now = look(edge, table.name)
+        now = look(context, table.name)
         if (now.columns, now.projected) == (last.columns, last.projected):
             raise
         # Fields that this one names are gone by now.
         raise _altered(table, where) from error
     if table.previous is not None:
-        found = as_generation(edge.catalog, table, table.previous)
-        if edge.catalog.load_table(found.base.schema, found.base.identifier) is None:
-            forget_previous(edge, table)
-    after = look(edge, table.name)
+        found = as_generation(context.catalog, table, table.previous)
+        if context.catalog.load_table(found.base.schema, found.base.identifier) is None:
+            forget_previous(context, table)
+    after = look(context, table.name)
     others = {
         number: generation
         for number, generation in after.shown.items()
         if number not in last.shown and generation != table.generation
     }
     if others:
-        _give_way(edge, table, text, last, others[max(others)], None, where)
+        _give_way(context, table, text, last, others[max(others)], None, where)
     if (after.columns, after.projected) != (_names_and_types(table.visible.columns), table.projected):
         # They see this one's mark, and show its columns again.
         raise _altered(table, where)
@@ -170,33 +170,33 @@ def show_again(
             # The sides may be half-way to either: fields by their names are read right in any case.
             by_name = table.projected or before.projected
             theirs_again = replace(table, columns=shown, required=required, projected=by_name)
-            _publish(edge, theirs_again, last.comment, {}, "")
+            _publish(context, theirs_again, last.comment, {}, "")
             raise _altered(table, where)
     if len(after.altered) > 2 * _KEEP_ALTERED:
-        _forget(edge, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
+        _forget(context, table, [_ALTERED + n for n in sorted(after.altered, key=int)[:-_KEEP_ALTERED]])
 
 
-def forget_previous(edge: Context, table: KeyedTable) -> None:
+def forget_previous(context: Context, table: KeyedTable) -> None:
     """Let the view no longer name the generation before, if it still is the one that ``table`` tells of.
 
     The statement changes whatever view is there: a full refresh that was shown right before it has named what
     it retired, and that name is put back.
     """
-    seen = look(edge, table.name)
+    seen = look(context, table.name)
     if (seen.generation, seen.previous) != (table.generation, table.previous):
         return
-    edge.run("forget_previous", create.forget_previous(table), table)
-    after = look(edge, table.name)
+    context.run("forget_previous", create.forget_previous(table), table)
+    after = look(context, table.name)
     if after.generation not in (None, table.generation) and after.previous is None:
-        edge.run("name_previous", create.name_previous(table.name, table.generation), table)
+        context.run("name_previous", create.name_previous(table.name, table.generation), table)
 
 
-def require_unmoved(edge: Context, table: KeyedTable, before: Seen, where: str) -> Seen:
+def require_unmoved(context: Context, table: KeyedTable, before: Seen, where: str) -> Seen:
     """Check that the view shows the generation that it did.
 
     :raises ConcurrentRun: the view shows something else than it did.
     """
-    found = look(edge, table.name)
+    found = look(context, table.name)
     if found.generation != before.generation:
         shown = f"generation {found.generation.number}" if found.generation else "nothing"
         raise _overtaken(table, where, f"{table.name} shows {shown} by now, which was shown after this began")
@@ -204,30 +204,30 @@ def require_unmoved(edge: Context, table: KeyedTable, before: Seen, where: str) 
 
 
 def _publish(
-    edge: Context, table: KeyedTable, comment: str, properties: Mapping[str, str], unique: str
+    context: Context, table: KeyedTable, comment: str, properties: Mapping[str, str], unique: str
 ) -> None:
-    if edge.catalog.load_view(table.name.schema, table.name.identifier) is None:
-        properties = {**properties, **_folder(edge, table)}
+    if context.catalog.load_view(table.name.schema, table.name.identifier) is None:
+        properties = {**properties, **_folder(context, table)}
     try:
-        edge.run("publish_view", create.publish_view(table, comment, properties), table)
+        context.run("publish_view", create.publish_view(table, comment, properties), table)
     except CommitStateUnknown:
-        view = edge.catalog.load_view(table.name.schema, table.name.identifier)
+        view = context.catalog.load_view(table.name.schema, table.name.identifier)
         if not unique or view is None or unique not in view.properties:
             raise
 
 
-def _folder(edge: Context, table: KeyedTable) -> dict[str, str]:
+def _folder(context: Context, table: KeyedTable) -> dict[str, str]:
     """Where the view's metadata goes, if a table was adopted whose files are where it would go by itself."""
-    for number in generation_numbers(edge.catalog, table.made_as):
+    for number in generation_numbers(context.catalog, table.made_as):
         base = side_name(table.made_as, "base", number)
-        state = edge.catalog.load_table(base.schema, base.identifier)
+        state = context.catalog.load_table(base.schema, base.identifier)
         if state is not None and is_adopted(state.properties):
             return view_properties(state.location)
     return {}
 
 
 def _give_way(
-    edge: Context,
+    context: Context,
     table: KeyedTable,
     comment: str,
     last: Seen,
@@ -236,15 +236,15 @@ def _give_way(
     where: str,
 ) -> NoReturn:
     """Put back what was shown first, with what was written to this generation in the meantime."""
-    theirs = load_generation(edge.catalog, table.name, table.made_as.identifier, other.number)
+    theirs = load_generation(context.catalog, table.name, table.made_as.identifier, other.number)
     if theirs.generation == other:
         theirs = replace(theirs, previous=last.generation)
-        named = {PROPERTY_SWITCH: str(edge.new_txn())}
+        named = {PROPERTY_SWITCH: str(context.new_txn())}
         if mine is not None:
             named[PROPERTY_RETIRED] = ""
-        _publish(edge, theirs, comment, named, "")
+        _publish(context, theirs, comment, named, "")
         if mine is not None:
-            carry_over(edge, mine, theirs, where)
+            carry_over(context, mine, theirs, where)
     raise _overtaken(table, where, f"generation {other.number} was shown a moment before, and is shown again")
 
 
@@ -288,11 +288,11 @@ def _generation(number: int, base_id: str, change_id: str, sequence_by: str | No
     return Generation(number, base_id, change_id, sequence_by)
 
 
-def _forget(edge: Context, table: KeyedTable, properties: Sequence[str]) -> None:
+def _forget(context: Context, table: KeyedTable, properties: Sequence[str]) -> None:
     if properties:
         listed = ", ".join(map(literal, properties))
         statement = f"ALTER VIEW {table.name.sql} UNSET TBLPROPERTIES IF EXISTS ({listed})"
-        edge.run("forget_switches", statement, table)
+        context.run("forget_switches", statement, table)
 
 
 def _altered(table: KeyedTable, where: str) -> ConcurrentRun:

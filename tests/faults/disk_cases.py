@@ -134,7 +134,7 @@ def named_files(orders: Orders) -> set[str]:
 def findings(shop: Shop, warehouse: Path) -> set[str]:
     catalog = EmbeddedCatalog("lake", warehouse)
     inventory = take_inventory(catalog, "lake", SCHEMA)
-    found = verify_schema(catalog, inventory, shop.main.edge.now_ms(), size_of, shop.main.query)
+    found = verify_schema(catalog, inventory, shop.main.context.now_ms(), size_of, shop.main.query)
     return {f"{finding.kind}: {finding.what}" for finding in found}
 
 
@@ -182,7 +182,7 @@ def test_what_maintains(shop: Shop, troubled: Any, warehouse: Path) -> None:
     then = {number: number for number in range(4)}
 
     def run(session: Session) -> None:
-        roll_back(session.edge, orders.name, built)
+        roll_back(session.context, orders.name, built)
 
     troubled(run, lambda: amounts(orders), then, places=(1, 2), first=2)
     assert findings(shop, warehouse) == set()
@@ -196,7 +196,7 @@ def test_an_erasure(shop: Shop, troubled: Any, warehouse: Path) -> None:
     left = {0: 0, 1: 10, 2: 2, 3: 3}
 
     def run(session: Session) -> None:
-        erase(session.edge, plan_by_values(session.edge, orders.name, [("id", "777001")]))
+        erase(session.context, plan_by_values(session.context, orders.name, [("id", "777001")]))
 
     troubled(run, lambda: amounts(orders), left, places=range(0, MOST, 3), in_parts=True)
     named = named_files(orders)

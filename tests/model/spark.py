@@ -104,7 +104,7 @@ class SparkWorld:
 
     def process(self, run_id: str, disturbance: Disturbance | None = None) -> Process:
         session = self._session()
-        edge = Context(
+        context = Context(
             catalog=self.catalog,
             run=lambda step, sql, table=None: made.run(step, sql, table),
             query_schema=session.query_schema,
@@ -114,7 +114,7 @@ class SparkWorld:
         )
         made = Process(
             self,
-            edge,
+            context,
             disturbance or Disturbance(),
             execute=lambda sql: _execute(session, self._by_the_machine(sql)),
             query=lambda sql: _query(session, sql),

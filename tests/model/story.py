@@ -196,7 +196,7 @@ class Story:
             self.orders.builds[run_id] = lambda commit: apply({}, self.cells(batch, extra))
 
         def run(process: Process) -> None:
-            build_generation(process.edge, self.orders.name, config, sql, {}, owner="model.test")
+            build_generation(process.context, self.orders.name, config, sql, {}, owner="model.test")
 
         return self._switch(f"build {_listed(batch)}", self.orders, run, disturbance, intend)
 
@@ -208,7 +208,7 @@ class Story:
             self.orders.effects[run_id] = lambda log, state, commit: self.cells(batch, extra)
 
         def run(process: Process) -> None:
-            upsert(process.edge, self.orders.name, config, sql)
+            upsert(process.context, self.orders.name, config, sql)
 
         return self._attempt(f"upsert {_listed(batch)}", run, disturbance, self.orders, intend)
 
@@ -227,7 +227,7 @@ class Story:
             self.orders.effects[run_id] = effect
 
         def run(process: Process) -> None:
-            replace_keys(process.edge, self.orders.name, config, sql, interval)
+            replace_keys(process.context, self.orders.name, config, sql, interval)
 
         return self._attempt(f"replace day {day} {_listed(rows)}", run, disturbance, self.orders, intend)
 
@@ -249,7 +249,7 @@ class Story:
             self.orders.effects[run_id] = effect
 
         def run(process: Process) -> None:
-            upsert(process.edge, self.orders.name, config, sql)
+            upsert(process.context, self.orders.name, config, sql)
 
         return self._attempt(f"upsert amounts {_listed(batch)}", run, disturbance, self.orders, intend)
 
@@ -266,7 +266,7 @@ class Story:
             }
 
         def run(process: Process) -> None:
-            overwrite(process.edge, self.orders.name, config, sql, Consumption())
+            overwrite(process.context, self.orders.name, config, sql, Consumption())
 
         return self._attempt(f"overwrite {_listed(rows)}", run, disturbance, self.orders, intend)
 
@@ -285,13 +285,13 @@ class Story:
             self.orders.effects[run_id] = effect
 
         def run(process: Process) -> None:
-            modify(process.edge, self.orders.name, parse_modification(sql))
+            modify(process.context, self.orders.name, parse_modification(sql))
 
         return self._attempt(sql.partition(" ")[0] + f" of day {day}", run, disturbance, None, intend)
 
     def roll_back(self, table: TableLog, version: str, disturbance: Disturbance | None = None) -> bool:
         def run(process: Process) -> None:
-            roll_back(process.edge, table.name, version)
+            roll_back(process.context, table.name, version)
 
         what = f"roll back {table.name.identifier} to {version}"
         if self.sequence:
@@ -300,7 +300,7 @@ class Story:
 
     def compact(self, table: TableLog, grace_s: float, disturbance: Disturbance | None = None) -> bool:
         def run(process: Process) -> None:
-            compact_major(process.edge, table.name, grace_s)
+            compact_major(process.context, table.name, grace_s)
 
         # Readers were promised the grace: without it, none may be there before, nor come in the middle.
         patient = grace_s >= GRACE_S
@@ -314,11 +314,11 @@ class Story:
     ) -> bool:
         """Compaction of another kind: ``minor``, ``full``, ``trim``, or a number of buckets."""
         kinds: dict[str, Callable[..., object]] = {
-            "minor": lambda process: compact_minor(process.edge, table.name),
-            "full": lambda process: compact_full(process.edge, table.name),
-            "trim": lambda process: trim_settled(process.edge, table.name, grace_s),
+            "minor": lambda process: compact_minor(process.context, table.name),
+            "full": lambda process: compact_full(process.context, table.name),
+            "trim": lambda process: trim_settled(process.context, table.name, grace_s),
             **{
-                f"{count} buckets": lambda process, count=count: rebucket(process.edge, table.name, count)
+                f"{count} buckets": lambda process, count=count: rebucket(process.context, table.name, count)
                 for count in (1, 2, 4)
             },
         }
@@ -334,7 +334,7 @@ class Story:
 
         def run(process: Process) -> None:
             process.run("append", f"INSERT INTO {name.sql} VALUES ({self.runs})")
-            merge_small_files(process.edge, name)
+            merge_small_files(process.context, name)
 
         return self._attempt("merge files", run, None)
 
@@ -342,8 +342,8 @@ class Story:
         """``dbt-arctic expire``: what goes is nothing that anybody still has to read."""
 
         def run(process: Process) -> None:
-            claims = find_claims(process.edge.catalog, "lake")
-            expire(process.edge, table.name, claims, process.edge.now_ms() - age_ms)
+            claims = find_claims(process.context.catalog, "lake")
+            expire(process.context, table.name, claims, process.context.now_ms() - age_ms)
 
         catalog, before_ms = self.world.catalog, self.world.now_ms() - age_ms
         shown = find_keyed(catalog, table.name)
@@ -384,9 +384,9 @@ class Story:
 
         def run(process: Process) -> None:
             if number is None:
-                undo_full_refresh(process.edge, table.name)
+                undo_full_refresh(process.context, table.name)
             else:
-                restore(process.edge, table.name, number)
+                restore(process.context, table.name, number)
 
         # What it would go back to may be cleaned away by now, or at this moment.
         may_end = (ConfigError, VersionUnavailable)
@@ -425,7 +425,7 @@ class Story:
 
     def restore(self, table: TableLog) -> bool:
         return self._attempt(
-            f"restore {table.name.identifier}", lambda process: restore(process.edge, table.name), None
+            f"restore {table.name.identifier}", lambda process: restore(process.context, table.name), None
         )
 
     def pull(self, disturbance: Disturbance | None = None, rebuild: bool = False) -> str:
@@ -444,7 +444,7 @@ class Story:
             self.copy.effects[run_id] = lambda log, state, commit: _difference(state, consumed_by(commit))
 
         def run(process: Process) -> None:
-            catalog = process.edge.catalog
+            catalog = process.context.catalog
             first = rebuild or catalog.load_view(self.copy.name.schema, self.copy.name.identifier) is None
             expected = {}
             if not first:
@@ -457,10 +457,10 @@ class Story:
             sql = f"SELECT `id`, `amount`, `day`, `_action` FROM (\n{pull.sql}\n)"
             consumed = {source.dotted: pull.consumed}
             if first:
-                build_generation(process.edge, self.copy.name, config, sql, consumed, owner="model.copy")
+                build_generation(process.context, self.copy.name, config, sql, consumed, owner="model.copy")
                 said.append("built")
                 return
-            pull_upsert(process.edge, self.copy.name, config, sql, expected=expected, consumed=consumed)
+            pull_upsert(process.context, self.copy.name, config, sql, expected=expected, consumed=consumed)
             said.append("upserted")
 
         quiet = disturbance is None or disturbance.kind != "meet"
@@ -484,7 +484,7 @@ class Story:
 
     def savepoint(self, name: str, disturbance: Disturbance | None = None) -> bool:
         def run(process: Process) -> None:
-            make_savepoint(process.edge, self.orders.name, name)
+            make_savepoint(process.context, self.orders.name, name)
 
         return self._attempt(f"savepoint {name}", run, disturbance)
 
@@ -495,7 +495,7 @@ class Story:
     def drop_savepoint(self, name: str) -> bool:
         return self._attempt(
             f"drop savepoint {name}",
-            lambda process: drop_savepoint(process.edge, self.orders.name, name),
+            lambda process: drop_savepoint(process.context, self.orders.name, name),
             None,
         )
 
@@ -503,10 +503,10 @@ class Story:
         kept = retention or Retention()
 
         def run(process: Process) -> None:
-            edge = process.edge
-            inventory = take_inventory(edge.catalog, "lake", self.world.schema)
-            found = find_leftovers(inventory, edge.now_ms(), kept)
-            clean(edge, "lake", found.removals, kept)
+            context = process.context
+            inventory = take_inventory(context.catalog, "lake", self.world.schema)
+            found = find_leftovers(inventory, context.now_ms(), kept)
+            clean(context, "lake", found.removals, kept)
 
         return self._attempt("clean", run, disturbance)
 
@@ -761,8 +761,8 @@ class Story:
             self._judge(error, disturbed, may_end)
         self.check()
         if writes is not None and writes.shown is not None:
-            landed = writes.current.runs.count(process.edge.run_id)
-            if error is None and process.edge.run_id not in writes.done:
+            landed = writes.current.runs.count(process.context.run_id)
+            if error is None and process.context.run_id not in writes.done:
                 self._fail(f"{what} was done, and is not in the log")
             if landed > 1 or (isinstance(error, ConcurrentRun) and landed):
                 self._fail(f"{what} is {landed} times in the log, although {error!r}")

@@ -115,8 +115,8 @@ def test_a_row_with_a_new_column_that_lands_while_a_pull_begins_reaches_it(story
     name, catalog = story.orders.name, story.world.catalog
     last = plan_pull(catalog, name, None, model="m").consumed
     reader = story.world.process("reader", Disturbance("meet", at, lambda: story.upsert([Change(1, 11)])))
-    pull = plan_pull(reader.edge.catalog, name, last, model="m")
-    state = look_at(story.world.process("reader").edge.catalog, name, last, pull.consumed)
+    pull = plan_pull(reader.context.catalog, name, last, model="m")
+    state = look_at(story.world.process("reader").context.catalog, name, last, pull.consumed)
     assert isinstance(state, Upstream)
     if state.changed:
         assert "x11" in story.world.query(pull.sql)[0]

@@ -41,16 +41,16 @@ def meet(step: str, *actions: Callable[[], object]) -> Disturbance:
 def trim_before_merge(patch: Patch, story: Story) -> None:
     merge = major._merge
 
-    def mistaken(edge: Any, plan: Any) -> Any:
-        edge.run("trim", compact.trim(plan.table, plan.merge), plan.table)
-        return merge(edge, plan)
+    def mistaken(context: Any, plan: Any) -> Any:
+        context.run("trim", compact.trim(plan.table, plan.merge), plan.table)
+        return merge(context, plan)
 
     patch.setattr(major, "_merge", mistaken)
 
 
 def trim_at_once(patch: Patch, story: Story) -> None:
     plan = major.plan_major
-    patch.setattr(major, "plan_major", lambda edge, name, grace: plan(edge, name, 0))
+    patch.setattr(major, "plan_major", lambda context, name, grace: plan(context, name, 0))
 
 
 def trim_everything(patch: Patch, story: Story) -> None:
@@ -78,7 +78,7 @@ def publish_without_compare_and_swap(patch: Patch, story: Story) -> None:
     assert isinstance(story.world, MemoryWorld)
     lake = story.world.lake
 
-    def mistaken(edge: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
+    def mistaken(context: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
         found = lake.table(target.schema, target.identifier)
         found.branches["main"] = found.branches[branch]
         found.changes += 1
@@ -108,12 +108,14 @@ def ignore_the_offset(patch: Patch, story: Story) -> None:
 def cherry_pick(patch: Patch, story: Story) -> None:
     right = computed_write.publish
 
-    def mistaken(edge: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
-        if not right(edge, target, branch, table, *more):
-            state = edge.catalog.load_table(target.schema, target.identifier)
+    def mistaken(context: Any, target: Name, branch: str, table: Any, *more: Any) -> bool:
+        if not right(context, target, branch, table, *more):
+            state = context.catalog.load_table(target.schema, target.identifier)
             argument = target.procedure_argument()
             picked = f"snapshot_id => {state.branches[branch]}"
-            edge.run("pick", f"CALL `lake`.system.cherrypick_snapshot(table => {argument}, {picked})", table)
+            context.run(
+                "pick", f"CALL `lake`.system.cherrypick_snapshot(table => {argument}, {picked})", table
+            )
         return True
 
     patch.setattr(computed_write, "publish", mistaken)
@@ -129,7 +131,9 @@ def refresh_over_what_lands_meanwhile(patch: Patch, story: Story) -> None:
 
 def replace_whatever_view_is_there(patch: Patch, story: Story) -> None:
     patch.setattr(
-        view_switch, "require_unmoved", lambda edge, table, before, where: view_switch.look(edge, table.name)
+        view_switch,
+        "require_unmoved",
+        lambda context, table, before, where: view_switch.look(context, table.name),
     )
 
 

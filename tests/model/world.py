@@ -48,10 +48,10 @@ class Disturbance:
 
 @dataclass
 class Process:
-    """One run: its edge, the statements that it ran, and what disturbs it."""
+    """One run: its context, the statements that it ran, and what disturbs it."""
 
     world: World
-    edge: Context
+    context: Context
     disturbance: Disturbance
     execute: Callable[[str], int]
     query: Callable[[str], list[tuple[Any, ...]]]
@@ -116,7 +116,7 @@ class World(Protocol):
     def name(self, identifier: str) -> Name: ...
 
 
-class RepeatableEdge(Context):
+class RepeatableContext(Context):
     """Draws transactions from the world's chance, so that a run can be repeated."""
 
     chance: random.Random
@@ -157,7 +157,7 @@ class MemoryWorld:
         def query_schema(sql: str) -> list[ColumnInfo]:
             return _told(lambda: session.schema(sql), sql)
 
-        edge = RepeatableEdge(
+        context = RepeatableContext(
             catalog=catalog,
             run=lambda step, sql, table=None: made.run(step, sql, table),
             query_schema=query_schema,
@@ -165,8 +165,8 @@ class MemoryWorld:
             run_id=run_id,
             now_ms=self.now_ms,
         )
-        object.__setattr__(edge, "chance", self.chance)
-        made = Process(self, edge, disturbance or Disturbance(), execute, query)
+        object.__setattr__(context, "chance", self.chance)
+        made = Process(self, context, disturbance or Disturbance(), execute, query)
         catalog.before = lambda event: (made.pause(event, statement=False), None)[1]
         return made
 

@@ -150,7 +150,7 @@ class World:
         reading = Reading(self.upstreams)
         plan = kind("model", None, "", reading, {}, {}, query, made, full_refresh_above=1)
         nothing: Any = None
-        edge = Context(
+        context = Context(
             catalog=nothing,
             run=self.run,
             query_schema=nothing,
@@ -158,7 +158,7 @@ class World:
             shared=self.shared,
             alongside=self.alongside,
         )
-        return shared_reads.with_shared_rows(edge, Name("lake", "shop", "model"), plan)
+        return shared_reads.with_shared_rows(context, Name("lake", "shop", "model"), plan)
 
     def guarded(self, plan: Any) -> bool:
         sources = Sources(self.upstreams)

@@ -41,7 +41,7 @@ STORED = 1000
 
 
 class Recorder:
-    """An edge that keeps what it is sent; ``differs``: whether a guard's two states do."""
+    """A context that keeps what it is sent; ``differs``: whether a guard's two states do."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -49,7 +49,7 @@ class Recorder:
         self.differs = False
         self.count = 5
         self.errors: list[StatementError] = []
-        self.edge = Context(NOTHING, self.run, NOTHING, self.query)
+        self.context = Context(NOTHING, self.run, NOTHING, self.query)
 
     def run(self, step: str, sql: str, table: object = None) -> int:
         self.sent.append(sql)
@@ -77,14 +77,14 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
 
     def write_unless(
-        edge: Context, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
+        context: Context, table: KeyedTable, purpose: Any, statement: Callable[[Attempt], str], **more: Any
     ) -> Written | None:
         change: Any = SimpleNamespace(history=list, columns=())
         if more["pointless"](change):
             return None
         attempt = Attempt(change, Version(1, 2, 3), {}, 1, "branch")
         sql = statement(attempt)
-        return Written(edge.run(purpose.step, sql, table), sql, attempt)
+        return Written(context.run(purpose.step, sql, table), sql, attempt)
 
     monkeypatch.setattr(execute_table, "write_unless", write_unless)
     for module in (execute_table, aggregate_delta):
@@ -146,7 +146,7 @@ def table_of(plan: ByKeys | BySums) -> KeyedTable:
 
 def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
-    return execute_table.refresh_auto(recorder.edge, TARGET, table_of(plan), config, plan, -1)
+    return execute_table.refresh_auto(recorder.context, TARGET, table_of(plan), config, plan, -1)
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)

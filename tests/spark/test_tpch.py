@@ -59,7 +59,7 @@ class Sent:
             self.carried_out.append(plan)
             return stages_of(plan)
 
-        def run(edge: Any, name: Any, config: Any, plan: RefreshPlan, **more: Any) -> Outcome:
+        def run(context: Any, name: Any, config: Any, plan: RefreshPlan, **more: Any) -> Outcome:
             self.ran, self.carried_out, planned = [], [], [plan]
             if isinstance(plan, OverState):
                 planned = [] if plan.action == "nothing" else [plan.state.plan]
@@ -71,7 +71,7 @@ class Sent:
                     return found
 
                 plan = replace(plan, state=replace(plan.state, over=known))
-            outcome = run_refresh(edge, name, config, plan, **more)
+            outcome = run_refresh(context, name, config, plan, **more)
             self._compare(name.identifier, planned)
             return outcome
 

@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Layer to what it may import of ours, besides itself: a layer, or one module of it."""
 
-EDGE = {
+OUTSIDE = {
     "dbt",
     "dbt_common",
     "pyspark",
@@ -64,7 +64,7 @@ EDGE = {
     "jinja2",
     "vl_convert",
 }
-"""Packages that reach the world outside, or that belong to one edge of it."""
+"""Packages that reach the world outside, or that belong to one part of it."""
 
 MAY_REACH: dict[str, set[str]] = {
     "secret": set(),
@@ -124,7 +124,7 @@ def broken_rules(path: Path) -> list[str]:
             module = ".".join(rest.split(".")[:2])
             if target not in allowed and module not in allowed:
                 found.append(f"{where} must not import {name}")
-        elif top in EDGE - MAY_REACH[layer]:
+        elif top in OUTSIDE - MAY_REACH[layer]:
             found.append(f"{where} must not import {top}")
     return found
 
@@ -187,12 +187,12 @@ def test_the_rule_sees_imports_in_functions_and_relative_ones(
         "from . import names\n"
         "def late():\n"
         "    import pyspark.sql\n"
-        "    from dbt_arctic.store.context import Edge\n"
+        "    from dbt_arctic.store.context import Context\n"
     )
     assert broken_rules(module) == [
         "dbt_arctic/keyed/wrong.py:1: keyed must not import dbt_arctic.engine.session",
         "dbt_arctic/keyed/wrong.py:4: keyed must not import pyspark",
-        "dbt_arctic/keyed/wrong.py:5: keyed must not import dbt_arctic.store.context.Edge",
+        "dbt_arctic/keyed/wrong.py:5: keyed must not import dbt_arctic.store.context.Context",
     ]
 
 

@@ -209,7 +209,7 @@ def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: p
     assert rows_of_keys["result"] == "difference"
     assert told["top"]["falls_back_if"] == ["a statement fails"]
     # What several models of a run read is read once, so each would have another text.
-    monkeypatch.setattr(execute_table, "with_shared_rows", lambda edge, target, plan: plan)
+    monkeypatch.setattr(execute_table, "with_shared_rows", lambda context, target, plan: plan)
     done = shop.dbt("run", "--threads", "1", "--select", *names)
     shown = [stage for entry in done.results for stage in sent.of_json(told[entry.node.name])]
     assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes"}

@@ -23,11 +23,11 @@ class Model:
         self.config = replace(config, full_refresh_above=math.inf)
 
     def plan(self) -> RefreshPlan:
-        edge = self.session.edge
-        return plan_refresh(edge.catalog, self.name, self.config, self.sql, edge.query_schema)
+        context = self.session.context
+        return plan_refresh(context.catalog, self.name, self.config, self.sql, context.query_schema)
 
     def refresh(self) -> str:
-        outcome = run_refresh(self.session.edge, self.name, self.config, self.plan(), owner="model.test")
+        outcome = run_refresh(self.session.context, self.name, self.config, self.plan(), owner="model.test")
         return str(outcome.choice)
 
     def rows(self, sql: str = "") -> list[tuple[Any, ...]]:

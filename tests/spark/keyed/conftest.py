@@ -1,6 +1,6 @@
 """A keyed table as a story tells it: build, upsert, delete, compact, read, and be cut off anywhere.
 
-No dbt: ``Edge`` is given a cursor and the embedded catalog, as the adapter would give them. Rows are
+No dbt: ``Context`` is given a cursor and the embedded catalog, as the adapter would give them. Rows are
 dicts of JSON values (a decimal or a timestamp is its text), which is also how they are read back.
 """
 
@@ -63,7 +63,7 @@ class Statement:
 
 @dataclass
 class Statements:
-    """Runs an edge's statements on a connection of its own, keeps a record, and dies when told to."""
+    """Runs a context's statements on a connection of its own, keeps a record, and dies when told to."""
 
     connection: SessionConnection
     ran: list[Statement] = field(default_factory=list)
@@ -131,14 +131,14 @@ def quick(engine: SessionEngine) -> SessionConnection:
 
 
 class Session:
-    """One process at work: a connection, its edge, and what it ran."""
+    """One process at work: a connection, its context, and what it ran."""
 
     def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
         self.connection = quick(engine)
         self.schema = schema
         self.statements = Statements(self.connection)
         self.catalog = EmbeddedCatalog("lake", warehouse)
-        self.edge = Context(
+        self.context = Context(
             catalog=self.catalog,
             run=self.statements,
             query_schema=self.connection.query_schema,
@@ -214,11 +214,11 @@ class Orders:
     def build_sql(self, sql: str, consumed: Mapping[str, Any] | None = None) -> Outcome:
         config = parse_config(self.name.identifier, self.config)
         return build_generation(
-            self.session.edge, self.name, config, sql, consumed or {}, owner="model.test"
+            self.session.context, self.name, config, sql, consumed or {}, owner="model.test"
         )[1]
 
     def upsert_sql(self, sql: str) -> Outcome:
-        return upsert(self.session.edge, self.name, parse_config(self.name.identifier, self.config), sql)
+        return upsert(self.session.context, self.name, parse_config(self.name.identifier, self.config), sql)
 
     def build(self, rows: Iterable[Row] = ()) -> Outcome:
         return self.build_sql(self.model(rows))
@@ -234,7 +234,7 @@ class Orders:
         return self.upsert_sql(self.model(rows, actions=True))
 
     def compact(self, grace: float = 0) -> CompactionResult:
-        return compact_major(self.session.edge, self.name, grace)
+        return compact_major(self.session.context, self.name, grace)
 
     # Reads
 
@@ -292,7 +292,7 @@ class Consumer:
         session = self.orders.session
         self.pulls = []
         for at, upstream in enumerate(self.upstreams):
-            staging = session.name(f"pull_{session.edge.new_txn()}_{at}")
+            staging = session.name(f"pull_{session.context.new_txn()}_{at}")
             pull = plan_pull(
                 session.catalog,
                 upstream,
@@ -329,7 +329,7 @@ class Consumer:
             return "built"
         config = parse_config(self.orders.name.identifier, self.orders.config)
         pull_upsert(
-            self.orders.session.edge,
+            self.orders.session.context,
             self.orders.name,
             config,
             self.sql(pulls),

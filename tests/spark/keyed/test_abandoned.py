@@ -171,9 +171,9 @@ def test_a_compaction_of_another_kind(shop: Any, until_it_ends: Any, ways: Seque
         orders.upsert([{"id": 51, "amount": at}])
         model[51] = at
         try:
-            compact_minor(session.edge, orders.name)
-            compact_full(session.edge, orders.name)
-            trim_settled(session.edge, orders.name, 0)
+            compact_minor(session.context, orders.name)
+            compact_full(session.context, orders.name)
+            trim_settled(session.context, orders.name, 0)
         finally:
             assert amounts(orders) == model
             orders.upsert([{"id": 52, "amount": at}])
@@ -197,7 +197,7 @@ def test_a_rollback(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
 
     def run(at: int, session: Any) -> None:
         try:
-            roll_back(session.edge, orders.name, built)
+            roll_back(session.context, orders.name, built)
         finally:
             assert amounts(orders) in (changed, then), "all of it or nothing"
 
@@ -252,10 +252,10 @@ def test_a_write_of_two_statements_to_a_plain_table(
     shop.main.query(f"CREATE TABLE {target.sql} (id BIGINT, amount INT) USING iceberg")
 
     def write(session: Any, key: int, amount: int) -> None:
-        plan = begin_plain_write(session.edge, target, statements=2, expected={}, consumed={})
+        plan = begin_plain_write(session.context, target, statements=2, expected={}, consumed={})
         at = target.branch(plan.branch)
         statements = [f"DELETE FROM {at} WHERE id = {key}", f"INSERT INTO {at} VALUES ({key}, {amount})"]
-        execute_plain_write(session.edge, plan, statements)
+        execute_plain_write(session.context, plan, statements)
 
     def rows() -> dict[int, int]:
         found = shop.main.query(f"SELECT id, amount FROM {target.sql}")

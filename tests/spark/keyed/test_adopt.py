@@ -43,8 +43,8 @@ def plain(shop: Any, name: str = "orders", version: int = 2, layout: str = "") -
 
 
 def adopted(shop: Any, name: str = "orders", at: Any = None, key: tuple[str, ...] = ("id",)) -> KeyedTable:
-    edge = (at or shop.main).edge
-    return adopt(edge, plan_adoption(edge, shop.main.name(name), key))
+    context = (at or shop.main).context
+    return adopt(context, plan_adoption(context, shop.main.name(name), key))
 
 
 def files(shop: Any, identifier: str) -> set[str]:
@@ -58,7 +58,7 @@ def findings(shop: Any, schema: str, warehouse: Path) -> set[str]:
     inventory = take_inventory(catalog, "lake", schema)
     return {
         finding.kind
-        for finding in verify_schema(catalog, inventory, shop.main.edge.now_ms(), size_of, shop.main.query)
+        for finding in verify_schema(catalog, inventory, shop.main.context.now_ms(), size_of, shop.main.query)
     }
 
 
@@ -119,23 +119,23 @@ def _first_change(shop: Any, table: KeyedTable) -> int:
 
 
 def test_what_cannot_be_adopted_is_told_before_anything_changes(shop: Any, schema: str) -> None:
-    edge, sql = shop.main.edge, shop.main.query
+    context, sql = shop.main.context, shop.main.query
     plain(shop)
     name = shop.main.name("orders")
     sql(f"INSERT INTO {name.sql} VALUES (1, 7), (NULL, 8)")
     with pytest.raises(DuplicateKey, match=r'1 keys .* for instance {"id":1}'):
-        plan_adoption(edge, name, ["id"])
+        plan_adoption(context, name, ["id"])
     sql(f"DELETE FROM {name.sql} WHERE amount = 7")
     with pytest.raises(NullKey, match="1 rows"):
-        plan_adoption(edge, name, ["ID"])
+        plan_adoption(context, name, ["ID"])
     with pytest.raises(KeyColumnMissing, match="no column price"):
-        plan_adoption(edge, name, ["id", "price"])
+        plan_adoption(context, name, ["id", "price"])
     sql(f"ALTER TABLE {name.sql} ADD COLUMN _txn BIGINT")
     with pytest.raises(ConfigError, match="keyed tables use themselves"):
-        plan_adoption(edge, name, ["id"])
+        plan_adoption(context, name, ["id"])
     sql(f"CREATE VIEW {name.sibling('v').sql} AS SELECT 1 AS id")
     with pytest.raises(ConfigError, match="is a view"):
-        plan_adoption(edge, name.sibling("v"), ["id"])
+        plan_adoption(context, name.sibling("v"), ["id"])
     assert {entry.name for entry in shop.main.catalog.list_names(schema)} == {"orders", "v"}
 
 
@@ -154,17 +154,17 @@ def test_cut_off_anywhere_the_table_is_found_again(
             worker.statements.die(at)
             try:
                 if undo:
-                    release(worker.edge, name)
+                    release(worker.context, name)
                 else:
                     adopted(shop, at=worker)
             except cut_off:
-                if finish_adoption(shop.main.edge, name) is not None:
+                if finish_adoption(shop.main.context, name) is not None:
                     gaps += 1
                 assert sorted(sql(f"SELECT * FROM {name.sql}")) == rows, worker.statements.steps
                 if not undo and shop.main.catalog.load_table(schema, "orders") is None:
-                    release(shop.main.edge, name)
+                    release(shop.main.context, name)
                 if undo and shop.main.catalog.load_table(schema, "orders") is not None:
-                    release(shop.main.edge, name)
+                    release(shop.main.context, name)
                     adopted(shop)
             else:
                 break
@@ -205,9 +205,9 @@ def test_who_writes_while_a_table_changes_its_kind_loses_nothing(shop: Any, sche
     orders = shop.table()
     orders.upsert([{"id": 12, "amount": 2}])
     with pytest.raises(ConfigError, match=r"1 commits to .* are not merged"):
-        release(shop.main.edge, name)
+        release(shop.main.context, name)
     orders.compact()
-    release(shop.main.edge, name)
+    release(shop.main.context, name)
     assert len(shop.main.query(f"SELECT * FROM {name.sql}")) == 7
 
 
@@ -219,7 +219,7 @@ def test_the_view_of_an_adoption_replaces_nothing_not_even_when_it_is_late(
     late.statements.delay(shop.main.log_of(lambda: _adopted_as(shop, "other")).index("publish_view"))
     with pytest.raises(cut_off, match="before publish_view"):
         adopted(shop, at=late)
-    finish_adoption(shop.main.edge, name)
+    finish_adoption(shop.main.context, name)
     orders = shop.table()
     orders.build([{"id": 7, "amount": 7}])
     late.statements.land()
@@ -252,7 +252,7 @@ def test_a_view_that_is_made_again_stays_out_of_the_folder_of_the_tables_files(
     drop = f"DROP VIEW {orders.name.sql}"
     shop.main.query(drop)
     folder = warehouse / schema / "orders__view" / "metadata"
-    restore(shop.main.edge, orders.name)
+    restore(shop.main.context, orders.name)
     assert len(orders.rows()) == 4
     assert list(folder.iterdir())
     shop.main.query(drop)

@@ -26,16 +26,16 @@ class Asking:
     """A model that keeps a record of what Spark is asked for."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.edge, self.asked = model, model.session.edge, 0
+        self.model, self.context, self.asked = model, model.session.context, 0
 
     def schema(self, sql: str) -> list[ColumnInfo]:
         self.asked += 1
-        return self.edge.query_schema(sql)
+        return self.context.query_schema(sql)
 
     def refresh(self) -> str:
         model = self.model
-        plan = plan_refresh(self.edge.catalog, model.name, model.config, model.sql, self.schema)
-        return str(run_refresh(self.edge, model.name, model.config, plan, owner="model.test").choice)
+        plan = plan_refresh(self.context.catalog, model.name, model.config, model.sql, self.schema)
+        return str(run_refresh(self.context, model.name, model.config, plan, owner="model.test").choice)
 
     def check(self) -> None:
         assert self.model.rows() == self.model.rows(self.model.sql)
@@ -90,7 +90,7 @@ def test_another_spark_is_asked(asking: Asking, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_column_that_somebody_added_to_the_table_is_seen(asking: Asking) -> None:
-    table = load_keyed(asking.edge.catalog, asking.model.name)
+    table = load_keyed(asking.context.catalog, asking.model.name)
     for side in (table.base, table.change):
         asking.model.session.query(f"ALTER TABLE {side.sql} ADD COLUMN foreign_one int")
     asking.refresh()

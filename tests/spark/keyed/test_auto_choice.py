@@ -31,15 +31,17 @@ def test_what_was_slower_than_a_full_refresh_is_not_done_again(shop: Any) -> Non
     sql = f"SELECT id, 2 * amount AS amount FROM {orders.name.sql}"
 
     def plan(config: KeyedConfig = config) -> Any:
-        edge = orders.session.edge
-        return plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        context = orders.session.context
+        return plan_refresh(context.catalog, model, config, sql, context.query_schema)
 
     def refresh(seconds: float) -> str:
         """Run what is planned, as if it had begun that long ago."""
-        edge = replace(
-            orders.session.edge, now_ms=lambda: int((time.time() - seconds) * 1000), run_id=f"run {seconds}"
+        context = replace(
+            orders.session.context,
+            now_ms=lambda: int((time.time() - seconds) * 1000),
+            run_id=f"run {seconds}",
         )
-        return str(run_refresh(edge, model, config, plan(), owner="model.test").choice)
+        return str(run_refresh(context, model, config, plan(), owner="model.test").choice)
 
     refresh(6)
     orders.upsert([{"id": 1, "amount": 5}])
@@ -63,9 +65,9 @@ def test_what_ended_as_a_full_refresh_is_one_at_once_the_next_time(shop: Any) ->
     )
 
     def refresh() -> str:
-        edge = replace(orders.session.edge, now_ms=lambda: int((time.time() - 6) * 1000))
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        return str(run_refresh(edge, model, config, plan, owner="model.test").choice)
+        context = replace(orders.session.context, now_ms=lambda: int((time.time() - 6) * 1000))
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        return str(run_refresh(context, model, config, plan, owner="model.test").choice)
 
     refresh()
     told = []
@@ -82,20 +84,22 @@ def test_a_guard_that_costs_as_much_as_the_query_is_not_compared(shop: Any, monk
     orders.build([{"id": number, "amount": number} for number in range(20)])
     model = orders.name.sibling("best")
     config = parse_config("best", {"unique_key": "id", "incremental_strategy": "auto"})
-    edge, name = orders.session.edge, orders.name.sql
+    context, name = orders.session.context, orders.name.sql
     sql = f"SELECT id, amount FROM {name} WHERE amount = (SELECT max(amount) FROM {name})"
 
     def plan(config: KeyedConfig = config) -> Any:
-        return plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
+        return plan_refresh(context.catalog, model, config, sql, context.query_schema)
 
-    run_refresh(edge, model, config, plan(), owner="model.test")
+    run_refresh(context, model, config, plan(), owner="model.test")
     orders.upsert([{"id": 1, "amount": 100}])
     assert plan().action == "incremental"
     monkeypatch.setattr(costs, "_WORTH", 1)
     assert (plan().action, plan().reason.code) == ("full", "costly-guard")
     assert plan(replace(config, auto="strict")).action == "incremental"
-    assert str(run_refresh(edge, model, config, plan(), owner="model.test").choice) == "FULL (costly-guard)"
-    assert [tuple(row) for row in edge.query(f"SELECT * FROM {model.sql}")] == [(1, 100)]
+    assert (
+        str(run_refresh(context, model, config, plan(), owner="model.test").choice) == "FULL (costly-guard)"
+    )
+    assert [tuple(row) for row in context.query(f"SELECT * FROM {model.sql}")] == [(1, 100)]
 
 
 def test_what_statements_may_read_besides_changes_is_known_from_metadata(shop: Any) -> None:
@@ -103,7 +107,7 @@ def test_what_statements_may_read_besides_changes_is_known_from_metadata(shop: A
     orders, customers = shop.table("orders"), shop.table("customers")
     for table, rows in ((orders, 30), (customers, 20)):
         table.build([{"id": number, "amount": number % 5} for number in range(rows)])
-    edge = orders.session.edge
+    context = orders.session.context
     config = parse_config("m", {"unique_key": "part", "incremental_strategy": "auto"})
     joined = (
         f"SELECT c.amount AS part, count(*) AS n FROM {orders.name.sql} AS o "
@@ -111,11 +115,13 @@ def test_what_statements_may_read_besides_changes_is_known_from_metadata(shop: A
     )
     alone = f"SELECT amount AS part, count(*) AS n FROM {orders.name.sql} GROUP BY amount"
     for name, sql in (("joined", joined), ("alone", alone)):
-        plan = plan_refresh(edge.catalog, orders.name.sibling(name), config, sql, edge.query_schema)
-        run_refresh(edge, orders.name.sibling(name), config, plan, owner="model.test")
+        plan = plan_refresh(context.catalog, orders.name.sibling(name), config, sql, context.query_schema)
+        run_refresh(context, orders.name.sibling(name), config, plan, owner="model.test")
     orders.upsert([{"id": 1, "amount": 4}])
     read = {
-        name: plan_refresh(edge.catalog, orders.name.sibling(name), config, sql, edge.query_schema).whole_rows
+        name: plan_refresh(
+            context.catalog, orders.name.sibling(name), config, sql, context.query_schema
+        ).whole_rows
         for name, sql in (("joined", joined), ("alone", alone))
     }
     assert read == {"joined": 20, "alone": 0}
@@ -132,7 +138,7 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
         asked.append(conf)
         yield
 
-    edge = replace(orders.session.edge, tuned=tuned)
+    context = replace(orders.session.context, tuned=tuned)
     groups = "GROUP BY amount % 2 HAVING count(*) > 0"
     sums = f"SELECT amount % 2 AS part, avg(amount) AS mean FROM {orders.name.sql} {groups}"
     configs = {
@@ -146,15 +152,15 @@ def test_no_code_is_made_for_few_rows(shop: Any, monkeypatch: Any) -> None:
         for name, config in configs.items():
             asked.clear()
             model = orders.name.sibling(name)
-            plan = plan_refresh(edge.catalog, model, config, queries[name], edge.query_schema)
-            outcome = run_refresh(edge, model, config, plan, owner="model.test")
+            plan = plan_refresh(context.catalog, model, config, queries[name], context.query_schema)
+            outcome = run_refresh(context, model, config, plan, owner="model.test")
             found[name] = (str(outcome.choice), len(asked))
         return found
 
     assert refresh() == {"doubled": ("FULL (build)", 0), "means": ("FULL (build)", 0)}
     orders.upsert([{"id": 1, "amount": 5}])
     assert refresh() == {"doubled": ("INCREMENTAL (1 keys)", 1), "means": ("INCREMENTAL (sums)", 3)}
-    once = fast_path.planned_once(edge.cores, 1, 20)
+    once = fast_path.planned_once(context.cores, 1, 20)
     assert asked == [fast_path.CONF, once, fast_path.CONF]
     monkeypatch.setattr(fast_path, "ROWS", 21)  # 20 in the base and 2 changes: the base is not all
     orders.upsert([{"id": 2, "amount": 5}])
@@ -190,12 +196,14 @@ def test_a_spark_that_ends_ends_the_refresh(shop: Any, sql: str) -> None:
         if text.startswith("INSERT") and not ended:
             ended.append(step)
             raise SparkEnded("Spark ended while the statement ran.")
-        return orders.session.edge.run(step, text, table)
+        return orders.session.context.run(step, text, table)
 
     plan = model.plan()
     assert plan.action == "incremental"
     with pytest.raises(SparkEnded):
-        run_refresh(replace(orders.session.edge, run=run), model.name, model.config, plan, owner="model.test")
+        run_refresh(
+            replace(orders.session.context, run=run), model.name, model.config, plan, owner="model.test"
+        )
     assert ended
     assert model.rows() == before
     assert model.refresh().startswith("INCREMENTAL")

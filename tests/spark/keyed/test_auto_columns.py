@@ -53,9 +53,11 @@ def test_or_it_is_an_error(model: Model, setting: dict[str, Any], error: Any, sa
         model.refresh()
     assert "--full-refresh" in str(told.value.fix)
     assert model.rows() == before
-    edge = model.session.edge
-    plan = plan_refresh(edge.catalog, model.name, model.config, model.sql, edge.query_schema, rebuild=True)
-    outcome = run_refresh(edge, model.name, model.config, plan, owner="model.test")
+    context = model.session.context
+    plan = plan_refresh(
+        context.catalog, model.name, model.config, model.sql, context.query_schema, rebuild=True
+    )
+    outcome = run_refresh(context, model.name, model.config, plan, owner="model.test")
     assert str(outcome.choice) == "FULL (build)", "which is what its user asked for"
     assert model.rows() == model.rows(model.sql)
 
@@ -141,7 +143,7 @@ def test_columns_that_change_places_keep_their_values(orders: Orders, case: str)
     model.refresh()
     model.sql = sql.format(orders.name.sql, ", ".join(reversed(columns)))
     assert model.refresh() == "FULL (changed-sql)"
-    shown = quote_all(column.name for column in model.session.edge.query_schema(model.sql))
+    shown = quote_all(column.name for column in model.session.context.query_schema(model.sql))
     for number in range(2):
         orders.upsert([{"id": number, "amount": 50 + number}, {"id": 10 + number, "amount": 7}])
         assert model.refresh().startswith("INCREMENTAL")

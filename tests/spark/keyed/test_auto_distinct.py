@@ -41,10 +41,10 @@ def refreshed(orders: Orders, model: Any, sql: str, **more: Any) -> Outcome:
     """Refresh a model by ``part``, and compare it with its query."""
     config = parse_config(model.identifier, {"unique_key": "part", "incremental_strategy": "auto"})
     config = replace(config, full_refresh_above=math.inf, **more)
-    edge = orders.session.edge
-    plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-    outcome = run_refresh(edge, model, config, plan, owner="model.test")
-    rows = [sorted(map(tuple, edge.query(f"SELECT * FROM {one}"))) for one in (model.sql, f"({sql})")]
+    context = orders.session.context
+    plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+    outcome = run_refresh(context, model, config, plan, owner="model.test")
+    rows = [sorted(map(tuple, context.query(f"SELECT * FROM {one}"))) for one in (model.sql, f"({sql})")]
     assert rows[0] == rows[1]
     return outcome
 
@@ -149,7 +149,7 @@ def test_a_state_that_was_kept_by_other_columns_is_built_anew(shop: Any) -> None
     keys = []
     for counted in ("id, amount", "id + 1"):
         assert str(refreshed(orders, model, first_three(counted)).choice) == "FULL (build)"
-        state = find_state(orders.session.edge.catalog, model)
+        state = find_state(orders.session.context.catalog, model)
         assert state is not None
         keys.append(state.key)
         orders.upsert([{"id": 3, "amount": 1}])

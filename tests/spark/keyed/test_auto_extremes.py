@@ -27,13 +27,13 @@ def automatic(model: str, key: str) -> KeyedConfig:
     return replace(config, full_refresh_above=math.inf)
 
 
-def images_of(edge: Any, model: Any) -> list[tuple[Any, ...]]:
+def images_of(context: Any, model: Any) -> list[tuple[Any, ...]]:
     """The before-images of the newest commit."""
-    change = load_keyed(edge.catalog, model).change.sql
+    change = load_keyed(context.catalog, model).change.sql
     sql = (
         f"SELECT part, high, n FROM {change} WHERE _action = '-U' AND _txn = (SELECT max(_txn) FROM {change})"
     )
-    return sorted(map(tuple, edge.query(sql)))
+    return sorted(map(tuple, context.query(sql)))
 
 
 @pytest.fixture
@@ -65,11 +65,11 @@ def test_what_is_gained_and_lost_at_once_is_no_extreme(shop: Any) -> None:
     groups, values = shop.table("groups"), shop.table("values")
     groups.build([{"id": 1, "amount": 0}, {"id": 2, "amount": 0}, {"id": 3, "amount": 0}])
     values.build([{"id": 1, "amount": 15}, {"id": 2, "amount": 10}, {"id": 3, "amount": 20}])
-    edge, model, sql = groups.session.edge, groups.name.sibling("moved"), joined(groups, values)
+    context, model, sql = groups.session.context, groups.name.sibling("moved"), joined(groups, values)
     for rows in ([(0, 10, 20, 45)], [(0, 10, 20, 30), (1, 99, 99, 99)]):
-        plan = plan_refresh(edge.catalog, model, automatic("moved", "part"), sql, edge.query_schema)
-        outcome = run_refresh(edge, model, automatic("moved", "part"), plan, owner="model.test")
-        assert sorted(map(tuple, edge.query(f"SELECT * FROM {model.sql}"))) == rows
+        plan = plan_refresh(context.catalog, model, automatic("moved", "part"), sql, context.query_schema)
+        outcome = run_refresh(context, model, automatic("moved", "part"), plan, owner="model.test")
+        assert sorted(map(tuple, context.query(f"SELECT * FROM {model.sql}"))) == rows
         groups.upsert([{"id": 1, "amount": 1}])
         values.upsert([{"id": 1, "amount": 99}])
     assert str(outcome.choice) == "INCREMENTAL (sums)"
@@ -85,15 +85,15 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
     groups, values = shop.table("groups"), shop.table("values")
     for table in (groups, values):
         table.build([{"id": number, "amount": chance.randrange(40)} for number in range(60)])
-    edge, model = groups.session.edge, groups.name.sibling("extremes")
+    context, model = groups.session.context, groups.name.sibling("extremes")
     config = automatic("extremes", "part")
     sql = joined(groups, values)
     found: Counter[str] = Counter()
     for number in range(ROUNDS + 1):
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        found[str(run_refresh(edge, model, config, plan, owner="model.test").choice)] += 1
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        found[str(run_refresh(context, model, config, plan, owner="model.test").choice)] += 1
         expected, kept = (
-            sorted(map(tuple, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
+            sorted(map(tuple, context.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
         )
         assert kept == expected, f"round {number}"
         if number % 2:  # rows that only come leave no extreme behind
@@ -105,7 +105,7 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
             gone = [one for one in picked if chance.random() < 0.3]
             written = [{"id": one, "amount": chance.randrange(40)} for one in picked if one not in gone]
             table.apply(written, [{"id": one} for one in gone])
-    assert load_keyed(edge.catalog, model).hidden
+    assert load_keyed(context.catalog, model).hidden
     assert found == {"FULL (build)": 1, "INCREMENTAL (sums)": ROUNDS}
     assert 0 < len(asked) < ROUNDS
 
@@ -113,14 +113,14 @@ def test_extremes_of_a_join_are_those_of_the_query_whatever_comes_and_goes(
 def test_the_last_row_of_all_leaves_nothing(shop: Any) -> None:
     values = shop.table("values")
     values.build([{"id": 1, "amount": 7}])
-    edge, model = values.session.edge, values.name.sibling("highest")
+    context, model = values.session.context, values.name.sibling("highest")
     config = automatic("highest", "one")
     sql = f"SELECT 1 AS one, max(amount) AS high, count(*) AS n FROM {values.name.sql}"
 
     def refreshed() -> list[Any]:
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        run_refresh(edge, model, config, plan, owner="model.test")
-        return [tuple(row) for row in edge.query(f"SELECT high, n FROM {model.sql}")]
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        run_refresh(context, model, config, plan, owner="model.test")
+        return [tuple(row) for row in context.query(f"SELECT high, n FROM {model.sql}")]
 
     assert refreshed() == [(7, 1)]
     values.apply([], [{"id": 1}])
@@ -135,7 +135,7 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
     """Then it is none of those that were found to have lost one."""
     values = shop.table("values")
     values.build([{"id": number, "amount": number} for number in range(10)])
-    edge, model = values.session.edge, values.name.sibling("reached")
+    context, model = values.session.context, values.name.sibling("reached")
     config = automatic("reached", "part")
     sql = f"SELECT id % 2 AS part, max(amount) AS high FROM {values.name.sql} GROUP BY id % 2"
     right = aggregate_delta.left_groups
@@ -145,9 +145,11 @@ def test_a_group_that_loses_its_extreme_while_that_is_asked_is_computed_anew(
 
     monkeypatch.setattr(aggregate_delta, "left_groups", one_of_two)
     for _ in range(2):
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        outcome = run_refresh(edge, model, config, plan, owner="model.test")
-        expected, kept = (sorted(map(str, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}"))
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        outcome = run_refresh(context, model, config, plan, owner="model.test")
+        expected, kept = (
+            sorted(map(str, context.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
+        )
         assert kept == expected
         values.delete([{"id": 8}, {"id": 9}])
     assert str(outcome.choice) == "INCREMENTAL (2 keys)"
@@ -159,32 +161,34 @@ def test_groups_that_are_kept_while_their_extremes_are_asked_outlive_a_compactio
     """The statement that commits reads another version then; else it reads none, for groups are read once."""
     values = shop.table("values")
     values.build([{"id": number, "amount": number} for number in range(10)])
-    edge, model = values.session.edge, values.name.sibling("compacted")
+    context, model = values.session.context, values.name.sibling("compacted")
     config = replace(automatic("compacted", "part"), before_images=True)
     sql = f"SELECT id % 2 AS part, max(amount) AS high, count(*) AS n FROM {values.name.sql} GROUP BY id % 2"
 
     def refreshed(*, reads: bool) -> str:
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        outcome = run_refresh(edge, model, config, plan, owner="model.test")
-        expected, kept = (sorted(map(str, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}"))
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        outcome = run_refresh(context, model, config, plan, owner="model.test")
+        expected, kept = (
+            sorted(map(str, context.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
+        )
         assert kept == expected
-        assert (load_keyed(edge.catalog, model).base.sql in outcome.sql) == reads
+        assert (load_keyed(context.catalog, model).base.sql in outcome.sql) == reads
         return str(outcome.choice)
 
     refreshed(reads=True)
     values.delete([{"id": 9}])
     assert refreshed(reads=False) == "INCREMENTAL (sums)"
-    assert images_of(edge, model) == [(1, 9, 5)]
+    assert images_of(context, model) == [(1, 9, 5)]
     right, compactions = aggregate_delta.left_groups, []
 
     def left_groups(*given: Any, **more: Any) -> str:
-        compactions.append(compact_major(edge, model, trim_grace_seconds=0))
+        compactions.append(compact_major(context, model, trim_grace_seconds=0))
         return right(*given, **more)
 
     monkeypatch.setattr(aggregate_delta, "left_groups", left_groups)
     values.delete([{"id": 7}])
     assert refreshed(reads=True) == "INCREMENTAL (sums)"
-    assert images_of(edge, model) == [(1, 7, 4)]
+    assert images_of(context, model) == [(1, 7, 4)]
     assert len(compactions) == 1
     assert len(asked) == 2
 
@@ -196,27 +200,27 @@ class Ends:
     """A model that shows one end of the values of each part, and knows the other, which is ``spare``."""
 
     def __init__(self, groups: Any, values: Any, shown: str, spare: str) -> None:
-        self.edge, self.spare = groups.session.edge, spare
+        self.context, self.spare = groups.session.context, spare
         self.name, self.config = groups.name.sibling("ends"), automatic("ends", "part")
         self.sql = joined(groups, values, shown, parts=12)
         both = "min(v.amount) AS `_min_1`, max(v.amount) AS `_max_1`"
         self.true = joined(groups, values, both, parts=12)
 
     def refresh(self) -> str:
-        plan = plan_refresh(self.edge.catalog, self.name, self.config, self.sql, self.edge.query_schema)
-        return str(run_refresh(self.edge, self.name, self.config, plan, owner="model.test").choice)
+        plan = plan_refresh(self.context.catalog, self.name, self.config, self.sql, self.context.query_schema)
+        return str(run_refresh(self.context, self.name, self.config, plan, owner="model.test").choice)
 
     def rows(self, sql: str) -> list[str]:
-        return sorted(map(str, self.edge.query(sql)))
+        return sorted(map(str, self.context.query(sql)))
 
     def ends(self) -> list[tuple[Any, ...]]:
         """Of each part the end that is stored, and what it is."""
-        table = load_keyed(self.edge.catalog, self.name)
+        table = load_keyed(self.context.catalog, self.name)
         assert self.spare in table.hidden
-        stored = merge_on_read(table, current_version(self.edge.catalog, table))
+        stored = merge_on_read(table, current_version(self.context.catalog, table))
         return [
             tuple(row)
-            for row in self.edge.query(
+            for row in self.context.query(
                 f"SELECT s.part, s.`{self.spare}`, t.`{self.spare}` FROM (\n{stored}\n) AS s\n"
                 f"JOIN (\n{self.true}\n) AS t USING (part) ORDER BY part"
             )
@@ -285,7 +289,7 @@ def test_a_value_that_all_rows_of_a_group_have_stays_while_one_of_them_does(
     customers = shop.table("customers", {"id": "bigint", "nation": "int", "region": "string"})
     rows = [{"id": number, "nation": number % 2, "region": "ab"[number % 2]} for number in range(8)]
     customers.build(rows)
-    edge, model = customers.session.edge, customers.name.sibling("nations")
+    context, model = customers.session.context, customers.name.sibling("nations")
     config = automatic("nations", "nation")
     sql = (
         "SELECT nation, max(region) AS region, count(*) AS customers\n"
@@ -293,14 +297,16 @@ def test_a_value_that_all_rows_of_a_group_have_stays_while_one_of_them_does(
     )
 
     def refreshed() -> str:
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        told = str(run_refresh(edge, model, config, plan, owner="model.test").choice)
-        expected, kept = (sorted(map(str, edge.query(text))) for text in (sql, f"SELECT * FROM {model.sql}"))
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        told = str(run_refresh(context, model, config, plan, owner="model.test").choice)
+        expected, kept = (
+            sorted(map(str, context.query(text))) for text in (sql, f"SELECT * FROM {model.sql}")
+        )
         assert kept == expected
         return told
 
     refreshed()
-    assert set(load_keyed(edge.catalog, model).hidden) == {"_count_1", "_min_1"}
+    assert set(load_keyed(context.catalog, model).hidden) == {"_count_1", "_min_1"}
     # Three of four go, and another value comes that is not as good.
     customers.apply([{"id": 20, "nation": 1, "region": "a"}], [{"id": number} for number in (1, 3, 5)])
     assert refreshed() == "INCREMENTAL (sums)"

@@ -228,7 +228,7 @@ def test_a_key_that_is_erased_upstream_is_gone_after_the_next_refresh(orders: Or
     """Also where the model has read on while the erasure was under way."""
     model = Beside(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
     model.follows()
-    edge = orders.session.edge
+    context = orders.session.context
     seen = []
 
     def beside(step: str) -> None:
@@ -238,7 +238,7 @@ def test_a_key_that_is_erased_upstream_is_gone_after_the_next_refresh(orders: Or
             model.refresh()
 
     orders.session.statements.before = beside
-    erase(edge, plan_by_values(edge, orders.name, [("id", "1")]), force=True)
+    erase(context, plan_by_values(context, orders.name, [("id", "1")]), force=True)
     orders.session.statements.before = None
     assert seen
     assert model.follows().startswith(("FULL", "SKIP"))
@@ -318,12 +318,12 @@ def test_columns_may_be_called_as_those_that_sums_are_added_by(orders: Orders) -
 )
 def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: str, code: str) -> None:
     sql = f"SELECT id, amount FROM {orders.name.sql} WHERE {condition}"
-    model, edge = Beside(orders, "id", sql), orders.session.edge
+    model, context = Beside(orders, "id", sql), orders.session.context
     settings = "statement 0=declare or replace variable cut int default 5"
 
     def plan() -> RefreshPlan:
         return plan_refresh(
-            edge.catalog,
+            context.catalog,
             model.name,
             model.config,
             sql,
@@ -332,7 +332,7 @@ def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: st
         )
 
     full = replace(plan(), sql=f"SELECT id, amount FROM {orders.name.sql}")
-    run_refresh(edge, model.name, model.config, full, owner="model.test")
+    run_refresh(context, model.name, model.config, full, owner="model.test")
     found = plan()
     assert found.action == "full"
     assert found.reason is not None
@@ -344,7 +344,7 @@ def test_a_subquery_in_a_select_list_over_two_states(orders: Orders) -> None:
     """On which Spark fails, where it moves the list below the UNION of both states."""
     history, rules = orders.name.sibling("history"), "spark.sql.optimizer.excludedRules"
     session = orders.session
-    session.edge = replace(session.edge, tuned=partial(tuned, session.connection))
+    session.context = replace(session.context, tuned=partial(tuned, session.connection))
     run(
         orders,
         f"CREATE TABLE {history.sql} (k BIGINT, val INT) {V3}",
@@ -367,7 +367,7 @@ def test_a_subquery_in_a_select_list_over_two_states(orders: Orders) -> None:
 
     def followed() -> list[str]:
         choices = [model.refresh().split(" (")[0] for model in models]
-        with session.edge.tuned(
+        with session.context.tuned(
             select_list_subqueries.CONF
         ):  # over a keyed table, Spark fails on the query, too
             assert [model.rows() for model in models] == [model.rows(model.sql) for model in models]

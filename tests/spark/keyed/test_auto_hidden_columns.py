@@ -47,7 +47,7 @@ def as_table(model: Model) -> Orders:
 
 
 def columns(model: Model, sql: str) -> list[str]:
-    return [column.name for column in model.session.edge.query_schema(sql)]
+    return [column.name for column in model.session.context.query_schema(sql)]
 
 
 def test_one_statement_adds_what_changed(orders: Orders, model: Model) -> None:
@@ -142,7 +142,7 @@ def test_it_is_compacted_and_restored_like_any_other(orders: Orders, model: Mode
     assert as_table(model).compact().merged > 0
     table = as_table(model).table
     model.session.query(f"DROP VIEW {model.name.sql}")
-    restore(model.session.edge, model.name)
+    restore(model.session.context, model.name)
     assert replace(as_table(model).table, previous=None) == replace(table, previous=None)
     orders.upsert([{"id": 2, "amount": 41}])
     assert model.refresh() == "INCREMENTAL (sums)"
@@ -276,31 +276,33 @@ FROM {orders.name.sql} GROUP BY amount % 3"""
 
 
 def test_rows_of_another_hand_are_put_right(orders: Orders, model: Model) -> None:
-    edge, name = model.session.edge, model.name
-    modify(edge, name, parse_modification(f"DELETE FROM {name.sql} WHERE part = 1"))
+    context, name = model.session.context, model.name
+    modify(context, name, parse_modification(f"DELETE FROM {name.sql} WHERE part = 1"))
     orders.upsert([{"id": 1, "amount": 4}])
     assert model.refresh() == "FULL (written-to)"
     assert model.rows() == model.rows(model.sql)
     assert model.refresh() == "SKIP (no upstream change)"
     with pytest.raises(ConfigError, match="_rows is not a column"):
-        modify(edge, name, parse_modification(f"UPDATE {name.sql} SET _rows = 5"))
+        modify(context, name, parse_modification(f"UPDATE {name.sql} SET _rows = 5"))
     with pytest.raises(ConfigError, match="was built as an automatic model"):
         as_table(model).upsert_sql(model.sql)
 
 
 def test_a_table_that_is_plain_again_shows_no_more(orders: Orders, model: Model) -> None:
-    release(model.session.edge, model.name)
+    release(model.session.context, model.name)
     assert columns(model, f"SELECT * FROM {model.name.sql}") == SHOWN
     assert model.rows() == model.rows(model.sql)
 
 
 def test_a_full_refresh_keeps_the_buckets_that_a_table_has_grown_to(orders: Orders, model: Model) -> None:
     assert as_table(model).table.layout.buckets == 1
-    sql, edge = model.sql, model.session.edge
+    sql, context = model.sql, model.session.context
     model.config = replace(model.config, buckets=4)
     for buckets in (4, None):
         model.config = replace(model.config, buckets=buckets)
-        plan = plan_refresh(edge.catalog, model.name, model.config, sql, edge.query_schema, rebuild=True)
-        run_refresh(edge, model.name, model.config, plan, owner="model.test")
+        plan = plan_refresh(
+            context.catalog, model.name, model.config, sql, context.query_schema, rebuild=True
+        )
+        run_refresh(context, model.name, model.config, plan, owner="model.test")
         assert as_table(model).table.layout.buckets == 4
         assert as_table(model).table.hidden

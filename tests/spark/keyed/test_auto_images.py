@@ -34,16 +34,17 @@ class Chain:
         }
 
     def refresh(self, model: Any, *, images: bool = True) -> Outcome:
-        edge = self.orders.session.edge
+        context = self.orders.session.context
         key = "id" if model == self.paid else "part"
         config = parse_config(model.identifier, {"unique_key": key, "incremental_strategy": "auto"})
         config = replace(config, full_refresh_above=math.inf, before_images=images and model == self.paid)
-        plan = plan_refresh(edge.catalog, model, config, self.sql[model], edge.query_schema)
+        plan = plan_refresh(context.catalog, model, config, self.sql[model], context.query_schema)
         before = len(self.orders.session.statements.ran)
-        outcome = run_refresh(edge, model, config, plan, owner="model.test")
+        outcome = run_refresh(context, model, config, plan, owner="model.test")
         self.ran = [one.sql for one in self.orders.session.statements.ran[before:]]
         rows = [
-            sorted(map(tuple, edge.query(text))) for text in (f"SELECT * FROM {model.sql}", self.sql[model])
+            sorted(map(tuple, context.query(text)))
+            for text in (f"SELECT * FROM {model.sql}", self.sql[model])
         ]
         assert rows[0] == rows[1]
         return outcome
@@ -117,7 +118,7 @@ def test_random_rounds(chain: Chain, seed: int) -> None:
         )
         chain.refresh(chain.paid)
         if drawn.random() < 0.3:
-            compact_major(chain.orders.session.edge, chain.paid, 0)
+            compact_major(chain.orders.session.context, chain.paid, 0)
         if drawn.random() < 0.5:
             chain.refresh(chain.totals)
             looked_up += chain.looked_up

@@ -109,7 +109,7 @@ class Shop:
         self.customers: Orders = shop.table("customers", CUSTOMERS)
         self.sales.build([self.sale(number) for number in range(60)])
         self.customers.build([self.customer(number) for number in range(12)])
-        self.edge = self.sales.session.edge
+        self.context = self.sales.session.context
 
     def sale(self, number: int) -> Row:
         customer = self.chance.choice([None, *range(14)])
@@ -135,11 +135,11 @@ class Shop:
 
     def plan(self, model: str, **config: Any) -> RefreshPlan:
         name, made = self.sales.name.sibling(model), self.config(model, **config)
-        return plan_refresh(self.edge.catalog, name, made, self.sql(model), self.edge.query_schema)
+        return plan_refresh(self.context.catalog, name, made, self.sql(model), self.context.query_schema)
 
     def refresh(self, model: str, **config: Any) -> Outcome:
         name, made = self.sales.name.sibling(model), self.config(model, **config)
-        return run_refresh(self.edge, name, made, self.plan(model, **config), owner="model.test")
+        return run_refresh(self.context, name, made, self.plan(model, **config), owner="model.test")
 
     def rows(self, model: str) -> list[tuple[Any, ...]]:
         name = self.sales.name.sibling(model)
@@ -149,7 +149,7 @@ class Shop:
         return sorted(map(tuple, self.sales.session.query(self.sql(model))), key=repr)
 
     def state(self, model: str) -> KeyedTable | None:
-        return find_state(self.edge.catalog, self.sales.name.sibling(model))
+        return find_state(self.context.catalog, self.sales.name.sibling(model))
 
 
 @pytest.fixture
@@ -192,13 +192,13 @@ def test_a_subquery_in_a_select_list_over_a_state(of_sales: Shop, monkeypatch: p
              SELECT c.id, c.credit, (SELECT count(*) FROM sums AS s WHERE s.total > 30 AND s.customer = c.id)
                AS n FROM {customers} AS c"""
     monkeypatch.setitem(MODELS, "well sold", ("id", sql))
-    of_sales.edge = replace(of_sales.edge, tuned=partial(tuned, of_sales.sales.session.connection))
+    of_sales.context = replace(of_sales.context, tuned=partial(tuned, of_sales.sales.session.connection))
     of_sales.customers.upsert([of_sales.customer(3)])
     of_sales.refresh("well sold")
     assert of_sales.state("well sold") is not None
     of_sales.sales.upsert([of_sales.sale(3), of_sales.sale(61)])
     assert of_sales.refresh("well sold").message.startswith("INCREMENTAL (sums)")
-    with of_sales.edge.tuned(select_list_subqueries.CONF):  # Spark fails on a user's query as well
+    with of_sales.context.tuned(select_list_subqueries.CONF):  # Spark fails on a user's query as well
         assert of_sales.rows("well sold") == of_sales.expected("well sold")
 
 
@@ -316,8 +316,8 @@ def test_a_run_that_ended_in_between_is_finished_by_the_next(of_sales: Shop) -> 
     assert len(dead) == 2
     assert str(of_sales.refresh("counted").choice).startswith("INCREMENTAL")
     assert of_sales.rows("counted") == of_sales.expected("counted")
-    table = load_keyed(of_sales.edge.catalog, model)
-    read = consumed_versions(load_change(of_sales.edge.catalog, table).history())
+    table = load_keyed(of_sales.context.catalog, model)
+    read = consumed_versions(load_change(of_sales.context.catalog, table).history())
     assert of_sales.sales.name.dotted not in read, "the state reads that"
 
 

@@ -43,7 +43,7 @@ def model(orders: Orders, request: pytest.FixtureRequest) -> Model:
 def delete_by_hand(model: Model) -> None:
     name = model.name
     key = model.config.unique_key[0]
-    modify(model.session.edge, name, parse_modification(f"DELETE FROM {name.sql} WHERE {key} = 1"))
+    modify(model.session.context, name, parse_modification(f"DELETE FROM {name.sql} WHERE {key} = 1"))
 
 
 @pytest.mark.parametrize("step", ["create_branch", "refresh"])
@@ -64,20 +64,20 @@ def test_what_others_write_during_a_refresh_is_put_right(orders: Orders, model: 
 
 
 def test_a_rollback_to_what_others_wrote_is_no_refresh(orders: Orders, model: Model) -> None:
-    edge = model.session.edge
+    context = model.session.context
     delete_by_hand(model)
-    written_to = current_version(edge.catalog, load_keyed(edge.catalog, model.name)).token
+    written_to = current_version(context.catalog, load_keyed(context.catalog, model.name)).token
     orders.upsert([{"id": 5, "amount": 70}])
     assert model.refresh() == "FULL (written-to)"
-    roll_back(edge, model.name, written_to)
+    roll_back(context, model.name, written_to)
     assert model.refresh() == "FULL (first-plan)"
     assert model.rows() == model.rows(model.sql)
 
 
 def test_after_an_erasure_everything_is_computed_once(orders: Orders, model: Model) -> None:
-    edge = model.session.edge
+    context = model.session.context
     key = model.config.unique_key[0]
-    erase(edge, plan_by_values(edge, model.name, [(key, "1")]), force=True)
+    erase(context, plan_by_values(context, model.name, [(key, "1")]), force=True)
     assert len(model.rows()) == len(model.rows(model.sql)) - 1
     orders.upsert([{"id": 13, "amount": 70}])  # of the same group
     assert model.refresh() == "FULL (first-plan)"

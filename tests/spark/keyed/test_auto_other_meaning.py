@@ -277,13 +277,13 @@ def test_a_view_means_the_schema_in_which_it_was_made(unbuilt: Orders, shop: Any
 
 def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
     model = Model(orders, "id", f"SELECT id, amount * 2 AS twice FROM {orders.name.sql}")
-    edge = model.session.edge
+    context = model.session.context
 
     def refresh(settings: str) -> str:
         plan = plan_refresh(
-            edge.catalog, model.name, model.config, model.sql, edge.query_schema, settings=settings
+            context.catalog, model.name, model.config, model.sql, context.query_schema, settings=settings
         )
-        return str(run_refresh(edge, model.name, model.config, plan, owner="model.test").choice)
+        return str(run_refresh(context, model.name, model.config, plan, owner="model.test").choice)
 
     refresh("spark.sql.caseSensitive=true")
     assert refresh("spark.sql.caseSensitive=true") == "FULL (setting)"
@@ -293,20 +293,20 @@ def test_settings_that_change_what_a_text_means(orders: Orders) -> None:
 
 def test_without_ansi_sums_are_not_added_to(orders: Orders) -> None:
     sql = f"SELECT id % 2 AS part, count(*) AS n FROM {orders.name.sql} GROUP BY 1"
-    edge, model = orders.session.edge, Model(orders, "part", sql)
+    context, model = orders.session.context, Model(orders, "part", sql)
     for number, (ansi, told) in enumerate({"true": "sums", "False": "1 keys"}.items()):
         found = []
         for _ in range(2):
             orders.upsert([{"id": 2 * number, "amount": 9}, {"id": 20 + 2 * number, "amount": 7}])
             plan = plan_refresh(
-                edge.catalog,
+                context.catalog,
                 model.name,
                 model.config,
                 sql,
-                edge.query_schema,
+                context.query_schema,
                 settings=f"spark.sql.ansi.enabled={ansi}",
             )
-            found.append(str(run_refresh(edge, model.name, model.config, plan, owner="model.test").choice))
+            found.append(str(run_refresh(context, model.name, model.config, plan, owner="model.test").choice))
             orders.delete([{"id": 20 + 2 * number}])
         assert found[-1] == f"INCREMENTAL ({told})"
 
@@ -321,18 +321,18 @@ def test_where_spark_reads_names_in_double_quotes_nothing_is_written_from_anothe
     orders = shop.table(types={"id": "bigint", "city": "string"})
     orders.build([{"id": number, "city": "ABC"[number % 3]} for number in range(9)])
     model = Model(orders, "city", QUOTED.format(orders.name.sql, '"', having))
-    edge = orders.session.edge
+    context = orders.session.context
     orders.session.query("SET spark.sql.ansi.doubleQuotedIdentifiers = true")
     for number in range(3):
         plan = plan_refresh(
-            edge.catalog,
+            context.catalog,
             model.name,
             model.config,
             model.sql,
-            edge.query_schema,
+            context.query_schema,
             settings="spark.sql.ansi.doubleQuotedIdentifiers=true",
         )
-        outcome = run_refresh(edge, model.name, model.config, plan, owner="model.test")
+        outcome = run_refresh(context, model.name, model.config, plan, owner="model.test")
         assert str(outcome.choice).startswith("FULL"), outcome.choice
         assert model.rows() == model.rows(model.sql)
         orders.upsert([{"id": number, "city": "C"}])

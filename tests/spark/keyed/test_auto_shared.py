@@ -33,7 +33,7 @@ class Shop:
         self.lines: Orders = shop.table("lines", LINES, unique_key=["order_id", "line"], bucket_by="order_id")
         self.orders.build([self.order(number) for number in range(40)])
         self.lines.build([line for number in range(40) for line in self.lines_of(number)])
-        self.edge = replace(self.orders.session.edge, shared=SharedRows())
+        self.context = replace(self.orders.session.context, shared=SharedRows())
         o, k = self.orders.name.sql, self.lines.name.sql
         self.models = {
             "kinds": (
@@ -101,14 +101,14 @@ class Shop:
         key, sql = self.models[model]
         config = parse_config(model, {"unique_key": key, "incremental_strategy": "auto"})
         config = replace(config, full_refresh_above=math.inf)
-        ran, edge = self.orders.session.statements.ran, self.edge
+        ran, context = self.orders.session.statements.ran, self.context
         ran.clear()
-        plan = plan_refresh(edge.catalog, self.name(model), config, sql, edge.query_schema)
-        outcome = run_refresh(edge, self.name(model), config, plan, owner="model.test")
+        plan = plan_refresh(context.catalog, self.name(model), config, sql, context.query_schema)
+        outcome = run_refresh(context, self.name(model), config, plan, owner="model.test")
         assert outcome.choice is not None
         steps = [one.step for one in ran]
         texts = (f"SELECT * FROM {self.name(model).sql}", sql)
-        told, expected = (sorted(map(str, edge.query(text))) for text in texts)
+        told, expected = (sorted(map(str, context.query(text))) for text in texts)
         assert told == expected, f"{model}: {outcome.message}"
         assert plan.action == "build" or outcome.choice.strategy == "incremental", outcome.message
         return [step for step in steps if step == "share_rows"]
@@ -147,8 +147,8 @@ def test_what_several_models_read_is_read_once_and_they_are_their_queries(made: 
 def together(made: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """The same, where each refresh is told which models are refreshed with it."""
     monkeypatch.setattr(expected_requests, "WORTH_BYTES", 0)
-    made.edge = replace(
-        made.edge, alongside=Alongside(lambda of: [made.name(model) for model in made.models])
+    made.context = replace(
+        made.context, alongside=Alongside(lambda of: [made.name(model) for model in made.models])
     )
     return made
 

@@ -20,7 +20,7 @@ class Model:
 
     def __init__(self, table: Any, name: str, key: str, sql: str, meant: str = "") -> None:
         """:param meant: the same query without views."""
-        self.edge, self.name, self.sql = table.session.edge, table.name.sibling(name), sql
+        self.context, self.name, self.sql = table.session.context, table.name.sibling(name), sql
         self.meant = meant or sql
         config = parse_config(name, {"unique_key": key, "incremental_strategy": "auto"})
         self.config = replace(config, full_refresh_above=math.inf)
@@ -30,13 +30,14 @@ class Model:
         at = START + timedelta(days=day, hours=hours)
         now = Clock.at(at, "UTC")
         plan = plan_refresh(
-            self.edge.catalog, self.name, self.config, self.sql, self.edge.query_schema, now=now
+            self.context.catalog, self.name, self.config, self.sql, self.context.query_schema, now=now
         )
-        outcome = run_refresh(self.edge, self.name, self.config, plan, owner="model.test")
+        outcome = run_refresh(self.context, self.name, self.config, plan, owner="model.test")
         expected = self.meant.replace("current_date()", f"DATE '{at:%Y-%m-%d}'")
         expected = expected.replace("current_timestamp", f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'")
         rows = [
-            sorted(map(tuple, self.edge.query(text))) for text in (f"SELECT * FROM {self.name.sql}", expected)
+            sorted(map(tuple, self.context.query(text)))
+            for text in (f"SELECT * FROM {self.name.sql}", expected)
         ]
         assert rows[0] == rows[1]
         return str(outcome.choice)
@@ -116,7 +117,7 @@ def test_a_view_that_asks_for_the_time(shop: Any) -> None:
     orders.build(days(-2, 4))
     view = orders.name.sibling("not_yet")
     inner = f"SELECT id, amount FROM {orders.name.sql} WHERE {of_day('amount')} > current_date()"
-    orders.session.edge.run("", f"CREATE VIEW {view.sql} AS {inner}")
+    orders.session.context.run("", f"CREATE VIEW {view.sql} AS {inner}")
     sql = "SELECT id, amount FROM {} WHERE amount <> 2"
     model = Model(orders, "waiting", "id", sql.format(view.sql), sql.format(f"({inner})"))
     assert model.refresh(0) == "FULL (build)"
@@ -128,13 +129,13 @@ def test_without_a_clock_nothing_is_left_out(shop: Any) -> None:
     """The time is not known to have stayed the same, so a refresh is a full one."""
     orders = shop.table("orders")
     orders.build(days(0, 2))
-    edge, name = orders.session.edge, orders.name.sibling("unclocked")
+    context, name = orders.session.context, orders.name.sibling("unclocked")
     config = parse_config("unclocked", {"unique_key": "id", "incremental_strategy": "auto"})
     sql = f"SELECT id FROM {orders.name.sql} WHERE {of_day('amount')} < current_date()"
     for expected in ("build", "full"):
-        plan = plan_refresh(edge.catalog, name, config, sql, edge.query_schema)
+        plan = plan_refresh(context.catalog, name, config, sql, context.query_schema)
         assert plan.action == expected
-        run_refresh(edge, name, config, plan, owner="model.test")
+        run_refresh(context, name, config, plan, owner="model.test")
     assert plan.reason is not None
     assert plan.reason.code == "time"
 

@@ -13,7 +13,7 @@ from dbt_arctic.refresh.config import parse_config
 def test_rows_that_land_again_after_they_were_consumed_count_once(shop: Any) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in range(20)])
-    edge, model = orders.session.edge, orders.name.sibling("totals")
+    context, model = orders.session.context, orders.name.sibling("totals")
     sql = (
         "SELECT amount % 2 AS part, count(*) AS orders, sum(amount) AS amount "
         f"FROM {orders.name.sql} GROUP BY amount % 2"
@@ -22,9 +22,9 @@ def test_rows_that_land_again_after_they_were_consumed_count_once(shop: Any) -> 
     config = replace(config, full_refresh_above=math.inf)
 
     def refresh() -> str:
-        plan = plan_refresh(edge.catalog, model, config, sql, edge.query_schema)
-        outcome = run_refresh(edge, model, config, plan, owner="model.test")
-        rows = [sorted(map(tuple, edge.query(text))) for text in (f"SELECT * FROM {model.sql}", sql)]
+        plan = plan_refresh(context.catalog, model, config, sql, context.query_schema)
+        outcome = run_refresh(context, model, config, plan, owner="model.test")
+        rows = [sorted(map(tuple, context.query(text))) for text in (f"SELECT * FROM {model.sql}", sql)]
         assert rows[0] == rows[1]
         return str(outcome.choice)
 

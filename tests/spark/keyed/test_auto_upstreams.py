@@ -52,7 +52,7 @@ def differing(before: list[Row], after: list[Row]) -> int:
 def test_a_batch_that_replaces_rows_is_followed_by_the_keys_that_it_changed(shop: Any) -> None:
     """Of the strategy ``insert_overwrite``, then of ``microbatch``."""
     orders = shop.table(types=TYPES, partition_by="day")
-    edge = shop.main.edge
+    context = shop.main.context
     orders.build([row(1, 1, 1), row(2, 1, 2), row(3, 2, 3), row(4, 2, 4), row(5, 3, 5), row(6, 3, 6)])
     models = Following(orders)
 
@@ -66,11 +66,11 @@ def test_a_batch_that_replaces_rows_is_followed_by_the_keys_that_it_changed(shop
     # Of the second day 3 stays as it is, 4 is gone, 1 moves into it, 7 and 8 are new.
     replaced = orders.model([row(3, 2, 3), row(1, 2, 10), row(7, 2, 7), row(8, 2, 8)])
     config = parse_config("orders", {**orders.config, "incremental_strategy": "insert_overwrite"})
-    followed(lambda: overwrite(edge, orders.name, config, replaced, Consumption()))
+    followed(lambda: overwrite(context, orders.name, config, replaced, Consumption()))
     # 1, 3 and 7 are gone, 8 is another, and 5 is not of the day.
     batch, day = orders.model([row(8, 2, 80)]), Interval.of("day", "2020-01-02", "2020-01-03")
     config = parse_config("orders", {**orders.config, "incremental_strategy": "microbatch"})
-    followed(lambda: replace_keys(edge, orders.name, config, batch, day))
+    followed(lambda: replace_keys(context, orders.name, config, batch, day))
 
 
 def test_a_keyed_table_that_was_built_anew_is_compared_with_what_it_was(shop: Any) -> None:

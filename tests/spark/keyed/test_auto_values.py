@@ -64,18 +64,18 @@ class Shop:
     def refresh(self, value: str) -> Outcome:
         given = {"unique_key": "id", "incremental_strategy": "auto"}
         config = replace(parse_config("compared", given), full_refresh_above=math.inf)
-        edge = self.session.edge
-        plan = plan_refresh(edge.catalog, self.name, config, self.sql(value), edge.query_schema)
+        context = self.session.context
+        plan = plan_refresh(context.catalog, self.name, config, self.sql(value), context.query_schema)
         self.session.statements.ran.clear()
-        return run_refresh(edge, self.name, config, plan, owner="model.test")
+        return run_refresh(context, self.name, config, plan, owner="model.test")
 
     def is_right(self, value: str) -> bool:
         rows = sorted(map(tuple, self.session.query(f"SELECT * FROM {self.name.sql}")))
         return rows == sorted(map(tuple, self.session.query(self.sql(value))))
 
     def known(self) -> dict[str, str]:
-        table = load_keyed(self.session.edge.catalog, self.name)
-        return known_values(load_change(self.session.edge.catalog, table).history())
+        table = load_keyed(self.session.context.catalog, self.name)
+        return known_values(load_change(self.session.context.catalog, table).history())
 
     def reads_sales(self) -> bool:
         return any(self.sales.table.base.sql in one.sql for one in self.session.statements.ran)
@@ -98,7 +98,7 @@ def test_a_value_is_asked_for_once(compared: Shop, value: str) -> None:
         assert compared.reads_sales() == (number == 0)
         assert compared.is_right(value)
         if number == 1:
-            compact_major(compared.session.edge, compared.name, trim_grace_seconds=0)
+            compact_major(compared.session.context, compared.name, trim_grace_seconds=0)
 
 
 def test_a_value_that_may_have_changed_is_computed(compared: Shop) -> None:

@@ -17,7 +17,7 @@ TYPES = {"id": "bigint", "day": "date", "amount": "bigint"}
 def replace_day(orders: Any, day: int, rows: list[dict[str, Any]], session: Any) -> None:
     interval = Interval.of("day", f"2020-01-{day:02}", f"2020-01-{day + 1:02}")
     config = parse_config(orders.name.identifier, orders.config)
-    replace_keys(session.edge, orders.name, config, orders.model(rows), interval)
+    replace_keys(session.context, orders.name, config, orders.model(rows), interval)
 
 
 def row(key: int, day: int, amount: int) -> dict[str, Any]:

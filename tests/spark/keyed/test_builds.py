@@ -49,7 +49,7 @@ def test_an_upsert_shuffles_its_rows_once(shop: Any) -> None:
     for number, config in enumerate(({}, {"deduplicate_by": "amount"}, {"sequence_by": "amount"})):
         orders = shop.table(f"orders{number}", buckets=4, **config)
         orders.build(ROWS)
-        orders.session.edge = replace(orders.session.edge, cores=2)
+        orders.session.context = replace(orders.session.context, cores=2)
         orders.upsert_sql("SELECT id, CAST(id + 1 AS INT) AS amount FROM range(2000)")
         upsert = orders.session.statements.ran[-1]
         assert upsert.step == "upsert"
@@ -64,7 +64,7 @@ def test_an_upsert_may_have_a_key_of_another_type(shop: Any) -> None:
     orders = shop.table("orders", buckets=4)
     orders.build(ROWS)
     for amount, cores in ((100, None), (200, 2), (300, 64)):
-        orders.session.edge = replace(orders.session.edge, cores=cores)
+        orders.session.context = replace(orders.session.context, cores=cores)
         orders.upsert_sql(f"SELECT CAST(id AS SMALLINT) AS id, {amount} AS amount FROM range(3)")
         orders.upsert_sql(f"SELECT CAST(id AS DECIMAL(19, 0)) AS id, {amount + 1} AS amount FROM range(2)")
         assert [row["amount"] for row in orders.rows()] == [amount + 1, amount + 1, amount, 3, 4]

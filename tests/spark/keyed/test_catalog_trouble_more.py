@@ -107,20 +107,20 @@ def test_rollbacks_to_savepoints(shop: Any, troubled: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
     model = amounts(orders)
-    edge = shop.main.edge
+    context = shop.main.context
     for at, attempt in troubled(*IN_TURN):
         name = f"kept{at}"
-        attempt(lambda session, name=name: make_savepoint(session.edge, orders.name, name))
+        attempt(lambda session, name=name: make_savepoint(session.context, orders.name, name))
         with suppress(ConfigError):  # it is there already
-            make_savepoint(edge, orders.name, name)
+            make_savepoint(context, orders.name, name)
         attempt.land()
         assert name in list_savepoints(shop.main.catalog, orders.table)
     for at, attempt in troubled(*IN_TURN[1:], IN_TURN[0]):
         orders.apply([{"id": 1, "amount": 100 + at}, {"id": 50 + at, "amount": 1}], [{"id": 2}])
         changed = amounts(orders)
-        if not attempt(lambda session: roll_back(session.edge, orders.name, "kept0")):
+        if not attempt(lambda session: roll_back(session.context, orders.name, "kept0")):
             assert amounts(orders) in (changed, model)
-            roll_back(edge, orders.name, "kept0")
+            roll_back(context, orders.name, "kept0")
         attempt.land()
         assert amounts(orders) == model
     then = rows_at(shop.main.catalog, orders.name, "kept0", "test")
@@ -156,7 +156,9 @@ def test_erasures(shop: Any, schema: str, warehouse: Path, troubled: Any) -> Non
     model = amounts(orders)
 
     def erase_at(session: Any) -> Any:
-        return erase(session.edge, plan_by_values(session.edge, orders.name, [("id", "777001")]), force=True)
+        return erase(
+            session.context, plan_by_values(session.context, orders.name, [("id", "777001")]), force=True
+        )
 
     for at, attempt in troubled(*IN_TURN, every=2):
         orders.upsert([{"id": 777_001, "amount": 1}, {"id": 20 + at, "amount": at}])
@@ -185,8 +187,8 @@ def test_adoptions(shop: Any, schema: str, warehouse: Path, troubled: Any, ways:
         )
 
         def adopt_at(session: Any, orders: Any = orders) -> None:
-            if finish_adoption(session.edge, orders.name) is None:
-                adopt(session.edge, plan_adoption(session.edge, orders.name, ["id"]))
+            if finish_adoption(session.context, orders.name) is None:
+                adopt(session.context, plan_adoption(session.context, orders.name, ["id"]))
 
         attempt(adopt_at)
         with suppress(ConfigError):  # it has a key already

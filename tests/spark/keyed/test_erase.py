@@ -32,9 +32,9 @@ ROWS = [{"id": number, "amount": number} for number in (*range(4), KEY)]
 
 
 def erase_key(orders: Any, *keys: int, force: bool = False, at: Any = None) -> Erased:
-    edge = (at or orders.session).edge
-    plan = plan_by_values(edge, orders.name, [("id", str(key)) for key in keys or (KEY,)])
-    return erase(edge, plan, force, lambda path: size_of(path) is not None)
+    context = (at or orders.session).context
+    plan = plan_by_values(context, orders.name, [("id", str(key)) for key in keys or (KEY,)])
+    return erase(context, plan, force, lambda path: size_of(path) is not None)
 
 
 def traces(
@@ -81,7 +81,7 @@ def findings(shop: Any, schema: str, warehouse: Path, data: bool = False) -> lis
     catalog = EmbeddedCatalog("lake", warehouse)
     inventory = take_inventory(catalog, "lake", schema)
     found = verify_schema(
-        catalog, inventory, shop.main.edge.now_ms(), size_of, shop.main.query if data else None
+        catalog, inventory, shop.main.context.now_ms(), size_of, shop.main.query if data else None
     )
     return [f"{finding.kind}: {finding.what}" for finding in found]
 
@@ -182,8 +182,8 @@ def test_cut_off_anywhere_the_next_erasure_finishes_and_consumers_go_on(
     assert {row["id"]: row["amount"] for row in consumer.rows()}[1] == 10
     # Erased there too, and what it consumed is still known.
     consumed = consumer.expected
-    plan = plan_by_values(shop.main.edge, consumer.orders.name, [("id", str(KEY)), ("source", "orders")])
-    erase(shop.main.edge, plan)
+    plan = plan_by_values(shop.main.context, consumer.orders.name, [("id", str(KEY)), ("source", "orders")])
+    erase(shop.main.context, plan)
     assert traces(warehouse, schema) == []
     assert consumer.expected == consumed
     assert consumer.run() == "skipped"
@@ -240,35 +240,35 @@ def test_what_keeps_copies_goes_only_when_forced_and_a_condition_finds_keys_of_e
     mine = {"land": "D'E", "at": "2026-01-31T12:00:00.5Z", "id": KEY, "customer": "Ann"}
     other = {"land": "FR", "at": "2026-01-31T12:00:00Z", "id": 4, "customer": "Bob"}
     orders.build([mine, other])
-    edge = shop.main.edge
-    make_savepoint(edge, orders.name, "opening")
+    context = shop.main.context
+    make_savepoint(context, orders.name, "opening")
     orders.upsert([{**mine, "customer": "Eve"}])
     orders.compact()
-    pull = orders.name.sibling(f"orders__pull_{edge.new_txn()}")
+    pull = orders.name.sibling(f"orders__pull_{context.new_txn()}")
     shop.main.query(f"CREATE TABLE {pull.sql} USING iceberg AS SELECT {KEY}L AS id")
 
-    plan = plan_by_condition(edge, orders.name, "customer = 'Ann'")
+    plan = plan_by_condition(context, orders.name, "customer = 'Ann'")
     assert plan.keys == 1
     assert {thing.kind for thing in plan.in_the_way} == {"savepoint", "staging"}
     with pytest.raises(ConfigError, match="keep copies"):
-        erase(edge, plan)
+        erase(context, plan)
     before = orders.rows()
     assert len(before) == 2
-    done = erase(edge, plan, force=True)
+    done = erase(context, plan, force=True)
     assert len(done.removed) == 3
     assert [row["customer"] for row in orders.rows()] == ["Bob"]
     assert traces(warehouse, schema) == []
-    assert plan_by_condition(edge, orders.name, "customer = 'Ann'").keys == 0
+    assert plan_by_condition(context, orders.name, "customer = 'Ann'").keys == 0
 
     key = [("land", "FR"), ("at", "2026-01-31 12:00:00Z"), ("id", "4")]
-    assert plan_by_values(edge, orders.name, key).sides[0].rows == 1
+    assert plan_by_values(context, orders.name, key).sides[0].rows == 1
     for wrong, message in (
         ([("land", "FR"), ("id", "4")], "has at as well"),
         ([*key, ("customer", "Bob")], "customer is not part of the key"),
         ([*key, ("id", "four")], "'four' is not a value of id"),
     ):
         with pytest.raises(ConfigError, match=message):
-            plan_by_values(edge, orders.name, wrong)
+            plan_by_values(context, orders.name, wrong)
 
 
 def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any) -> None:
@@ -286,31 +286,31 @@ def test_a_marker_stays_even_where_its_value_is_that_of_an_erased_key(shop: Any)
 def test_the_state_of_an_automatic_model_keeps_no_copy(shop: Any, schema: str, warehouse: Path) -> None:
     orders = shop.table()
     orders.build([{"id": number, "amount": number} for number in (*range(4), KEY)])
-    edge, top = orders.session.edge, orders.name.sibling("top")
+    context, top = orders.session.context, orders.name.sibling("top")
     config = parse_config("top", {"unique_key": "id", "incremental_strategy": "auto"})
     sql = f"SELECT id, amount FROM {orders.name.sql} ORDER BY amount DESC, id LIMIT 2"
 
     def refresh(rebuild: bool = False) -> list[tuple[int, int]]:
-        plan = plan_refresh(edge.catalog, top, config, sql, edge.query_schema, rebuild=rebuild)
-        run_refresh(edge, top, config, plan, owner="model.test")
-        return sorted(map(tuple, edge.query(f"SELECT id, amount FROM {top.sql}")))
+        plan = plan_refresh(context.catalog, top, config, sql, context.query_schema, rebuild=rebuild)
+        run_refresh(context, top, config, plan, owner="model.test")
+        return sorted(map(tuple, context.query(f"SELECT id, amount FROM {top.sql}")))
 
     assert refresh() == [(3, 3), (KEY, KEY)]
     orders.apply([], [{"id": KEY}])
     assert refresh() == [(2, 2), (3, 3)]
     erase_key(orders)
-    plan = plan_by_values(edge, top, [("id", str(KEY))])
+    plan = plan_by_values(context, top, [("id", str(KEY))])
     with pytest.raises(ConfigError, match="state top__state"):
-        erase(edge, plan)
+        erase(context, plan)
     assert any(path.startswith("top__state") for path in traces(warehouse, schema))
-    erase(edge, plan, force=True)
+    erase(context, plan, force=True)
     assert traces(warehouse, schema) == []
     orders.upsert([{"id": 9, "amount": 9}])
     assert refresh() == [(3, 3), (9, 9)]
     assert findings(shop, schema, warehouse) == []
-    assert find_state(edge.catalog, top) is None
+    assert find_state(context.catalog, top) is None
     assert refresh(rebuild=True) == [(3, 3), (9, 9)]
-    assert find_state(edge.catalog, top) is not None
+    assert find_state(context.catalog, top) is not None
 
 
 def test_a_generation_with_another_key_goes_and_who_has_read_it_computes_anew(
@@ -323,9 +323,9 @@ def test_a_generation_with_another_key_goes_and_who_has_read_it_computes_anew(
     assert model.refresh() == "FULL (build)"
     orders = shop.table("orders", unique_key="id")
     orders.build(ROWS)
-    plan = plan_by_values(orders.session.edge, orders.name, [("id", str(KEY))])
+    plan = plan_by_values(orders.session.context, orders.name, [("id", str(KEY))])
     assert [thing.kind for thing in plan.in_the_way] == ["generation"] * 2
-    done = erase(orders.session.edge, plan, force=True)
+    done = erase(orders.session.context, plan, force=True)
     assert len(done.removed) == 2
     assert orders.session.statements.steps.count("forget_previous") == 1
     assert orders.table.previous is None

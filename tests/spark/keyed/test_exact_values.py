@@ -87,7 +87,7 @@ def test_an_update_and_a_merge_go_by_name_too(shop: Any, places: Any) -> None:
     target = places.name.sql
 
     def run(sql: str) -> None:
-        modify(shop.main.edge, places.name, parse_modification(sql))
+        modify(shop.main.context, places.name, parse_modification(sql))
 
     run(f"UPDATE {target} SET addr = {place(ROME, swapped=True)} WHERE id = 1")
     assert places.rows() == [{**row(1, BERN), "addr": ROME}]

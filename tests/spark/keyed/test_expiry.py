@@ -39,11 +39,11 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
         # What copy has read of this is the version to go on from, which the next upsert leaves behind.
         orders.upsert([{"id": 50, "amount": at}])
         model[50] = at
-        shown, before_ms = orders.version, shop.main.edge.now_ms()
+        shown, before_ms = orders.version, shop.main.context.now_ms()
 
         def run(session: Any, before_ms: int = before_ms) -> None:
             for table in (copy.orders, orders):
-                expire(session.edge, table.name, claims_of(session), before_ms)
+                expire(session.context, table.name, claims_of(session), before_ms)
 
         attempt(run)
         assert amounts(orders) == model
@@ -64,7 +64,7 @@ def test_of_a_consumer_and_of_what_it_reads(shop: Any, troubled: Any) -> None:
 def test_a_full_refresh_lets_go_what_came_before_unless_it_has_replayed_something(shop: Any) -> None:
     def untouched() -> list[str]:
         """Why nothing of it goes."""
-        plan = plan_keyed(orders.session.edge, orders.table, Claims({}), shop.main.edge.now_ms())
+        plan = plan_keyed(orders.session.context, orders.table, Claims({}), shop.main.context.now_ms())
         return [hold.why for hold in plan.holds if "replayed" in hold.why]
 
     orders = shop.table()
@@ -97,7 +97,7 @@ def test_a_pull_beside_a_full_refresh_holds_nothing(shop: Any) -> None:
     building.statements.before = beside
     copy.on(building).run(rebuild=True)
     copy.run()
-    plan = plan_keyed(building.edge, copy.orders.table, Claims({}), shop.main.edge.now_ms())
+    plan = plan_keyed(building.context, copy.orders.table, Claims({}), shop.main.context.now_ms())
     assert [hold.why for hold in plan.holds] == []
 
 

@@ -71,7 +71,7 @@ class Story:
         return sorted(rows.values(), key=lambda row: row["id"])
 
     def roll_back(self, version: str) -> str:
-        roll_back(self.session.edge, self.orders.name, version)
+        roll_back(self.session.context, self.orders.name, version)
         return self.note(self.at("current"))
 
 
@@ -86,7 +86,7 @@ def test_each_version_can_be_read_and_gone_back_to(story: Story) -> None:
     built = story.note(ROWS)
     orders.apply([{"id": 1, "amount": 10}, {"id": 9, "amount": 9}], [{"id": 2}])
     story.note([ROWS[0], {"id": 1, "amount": 10}, ROWS[3], {"id": 9, "amount": 9}])
-    make_savepoint(session.edge, orders.name, "before-merge")
+    make_savepoint(session.context, orders.name, "before-merge")
     orders.compact()  # merged and trimmed: two commits, the same rows
     orders.upsert([{"id": 3, "amount": 30}])
     pending = story.note([ROWS[0], {"id": 1, "amount": 10}, {"id": 3, "amount": 30}, {"id": 9, "amount": 9}])
@@ -139,7 +139,7 @@ def test_a_rollback_is_pulled_as_changes_and_pulls_again_what_it_undid(shop: Any
     last.run()
     assert [row["amount"] for row in last.rows()] == [5]
 
-    roll_back(shop.main.edge, middle.orders.name, first)
+    roll_back(shop.main.context, middle.orders.name, first)
     assert [row["amount"] for row in middle.rows()] == [0, 1]
     assert last.run() == "upserted"
     assert [row["amount"] for row in last.rows()] == [0, 1]
@@ -157,49 +157,49 @@ def test_a_savepoint_knows_what_it_was_computed_from_when_all_before_it_expired(
     middle.run()
     source.apply([{"id": 0, "amount": 5}], [{"id": 1}])
     middle.run()
-    name, edge, then, rows = middle.orders.name, shop.main.edge, middle.expected, middle.rows()
+    name, context, then, rows = middle.orders.name, shop.main.context, middle.expected, middle.rows()
     middle.orders.compact()  # its newest commit trims, and says nothing of upstreams
-    steps = [shop.main.log_of(lambda: make_savepoint(edge, name, "kept"))]
-    steps.append(shop.main.log_of(lambda: make_savepoint(edge, name, "again")))
+    steps = [shop.main.log_of(lambda: make_savepoint(context, name, "kept"))]
+    steps.append(shop.main.log_of(lambda: make_savepoint(context, name, "again")))
     noted_first = ["note_consumed", "create_tag", "create_tag"]
     assert steps == [noted_first, noted_first[1:]], "cut off in between, no savepoint lacks it"
     source.upsert([{"id": 7, "amount": 7}])
     middle.run()
     middle.orders.compact()
-    expire(edge, name, Claims(), edge.now_ms() + 1000)
+    expire(context, name, Claims(), context.now_ms() + 1000)
     change = load_change(shop.main.catalog, middle.orders.table)
     assert len(change.history(change.tags["savepoint_kept"])) == 1
-    drop_savepoint(edge, name, "again")
-    roll_back(edge, name, "kept")
+    drop_savepoint(context, name, "again")
+    roll_back(context, name, "kept")
     assert (middle.rows(), middle.expected) == (rows, then)
     assert middle.run() == "upserted", "what came after it is pulled again"
     assert [row["id"] for row in middle.rows()] == [0, 7]
-    drop_savepoint(edge, name, "kept")
+    drop_savepoint(context, name, "kept")
     left = load_change(shop.main.catalog, middle.orders.table)
     assert not [name for name in left.properties if name.startswith("arctic.consumed-at")]
 
 
 def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: str) -> None:
-    orders, edge, catalog = story.orders, story.session.edge, story.session.catalog
+    orders, context, catalog = story.orders, story.session.context, story.session.catalog
     orders.build(ROWS)
     orders.upsert([{"id": 1, "amount": 10}])
     before = story.note([ROWS[0], {"id": 1, "amount": 10}, *ROWS[2:]])
-    make_savepoint(edge, orders.name, "good")
+    make_savepoint(context, orders.name, "good")
     follower = shop.consumer("follower", orders, unique_key="id")
     follower.run()
     wide = orders.with_types({**orders.types, "note": "string"})
     wide.build([{"id": 7, "amount": 7, "note": "x"}])
     assert story.at(before) == story.versions[before]
-    assert undo_full_refresh(edge, orders.name).generation.number == 1
+    assert undo_full_refresh(context, orders.name).generation.number == 1
     assert orders.rows() == story.versions[before]
     assert follower.run() == "skipped"
-    restore(edge, orders.name, 2)
+    restore(context, orders.name, 2)
     assert [row["note"] for row in wide.rows()] == ["x"]
     follower.run()
     assert [row["id"] for row in follower.rows()] == [7]
 
     # The rows of an earlier generation come back as changes, too.
-    roll_back(edge, orders.name, "good")
+    roll_back(context, orders.name, "good")
     assert wide.rows() == [{**row, "note": None} for row in story.versions[before]]
     follower.run()
     assert [row["id"] for row in follower.rows()] == [0, 1, 2, 3]
@@ -209,16 +209,16 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
     wide.build([])
     assert set(list_savepoints(catalog, orders.table)) == {"good"}
     assert [row["amount"] for row in story.at("good")] == [0, 10, 2, 3]
-    drop_savepoint(edge, orders.name, "good")
+    drop_savepoint(context, orders.name, "good")
     with pytest.raises(VersionUnavailable, match="savepoints are: none"):
-        roll_back(edge, orders.name, "good")
-    later = replace(edge, now_ms=lambda: edge.now_ms() + 30 * 24 * 3600 * 1000)
+        roll_back(context, orders.name, "good")
+    later = replace(context, now_ms=lambda: context.now_ms() + 30 * 24 * 3600 * 1000)
     inventory = take_inventory(catalog, "lake", schema)
     removals = find_leftovers(inventory, later.now_ms(), Retention()).removals
     assert clean(later, "lake", removals, Retention()) == len(removals) >= 4
     assert verify_schema(catalog, take_inventory(catalog, "lake", schema), later.now_ms(), lambda _: -1) == []
     with pytest.raises(ConfigError, match="no generation before"):
-        undo_full_refresh(edge, orders.name)
+        undo_full_refresh(context, orders.name)
 
 
 def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse: Path) -> None:
@@ -232,26 +232,26 @@ def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse
         f"ALTER VIEW {orders.name.sql} SET TBLPROPERTIES ('arctic.key' = '')",
     ):
         session.query(damage)
-        assert replace(restore(session.edge, orders.name), owner=table.owner) == table
+        assert replace(restore(session.context, orders.name), owner=table.owner) == table
         assert orders.rows() == rows
     folder = warehouse / schema / orders.name.identifier / "metadata"
     newest = max(folder.glob("[0-9]*.metadata.json"), key=lambda path: path.name)
     newest.write_bytes(newest.read_bytes()[:100])
     catalog = EmbeddedCatalog("lake", warehouse)  # which has not read it before
     inventory = take_inventory(catalog, "lake", schema)
-    (finding,) = verify_schema(catalog, inventory, session.edge.now_ms(), lambda _: -1)
+    (finding,) = verify_schema(catalog, inventory, session.context.now_ms(), lambda _: -1)
     assert (finding.kind, finding.where) == ("metadata", str(newest))
     assert finding.fix.startswith(f"dbt-arctic restore {schema}.orders")
-    edge = replace(session.edge, catalog=catalog)
+    context = replace(session.context, catalog=catalog)
     with pytest.raises(CatalogUnavailable, match="move that file away"):
-        restore(edge, orders.name)
+        restore(context, orders.name)
     newest.rename(newest.with_suffix(".damaged"))
-    restore(edge, orders.name)
+    restore(context, orders.name)
     assert orders.rows() == rows
     session.query(f"DROP VIEW {orders.name.sql}")
     session.query(f"CREATE VIEW {orders.name.sql} AS SELECT 1 AS one")
     with pytest.raises(ConfigError, match="would replace it"):
-        restore(session.edge, orders.name)
+        restore(session.context, orders.name)
 
 
 def test_a_rollback_yields_to_whoever_commits_first(
@@ -270,12 +270,12 @@ def test_a_rollback_yields_to_whoever_commits_first(
             other.upsert([{"id": 50 + left[0], "amount": 1}])
 
     session.statements.before = meanwhile
-    roll_back(session.edge, orders.name, built)
+    roll_back(session.context, orders.name, built)
     assert orders.rows() == ROWS, "it was computed again, with what came in between"
     left[0] = 1
     monkeypatch.setattr(computed_write, "ATTEMPTS", 1)
     with pytest.raises(ConcurrentRun):
-        roll_back(session.edge, orders.name, built)
+        roll_back(session.context, orders.name, built)
     session.statements.before = None
     change = orders.table.change
     state = session.catalog.load_table(change.schema, change.identifier)
@@ -293,7 +293,7 @@ def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> N
     properties = "'arctic.required' = '[\"amount\"]'"
     session.query(f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({properties})")
     with pytest.raises(ConstraintBroken):
-        roll_back(session.edge, orders.name, null)
+        roll_back(session.context, orders.name, null)
     assert orders.rows() == ROWS[:1]
 
 
@@ -307,9 +307,11 @@ def test_a_table_with_a_sequence_is_verified_read_back_and_restored(shop: Any, s
     orders.upsert([{"id": 1, "amount": 5}, {"id": 2, "amount": 6}])
     late = story.note([ROWS[0], {"id": 1, "amount": 10}, ROWS[3]])
     assert [story.at(token) for token in (built, late)] == [story.versions[built], story.versions[late]]
-    catalog, edge = story.session.catalog, story.session.edge
-    assert verify_schema(catalog, take_inventory(catalog, "lake", schema), edge.now_ms(), lambda _: -1) == []
+    catalog, context = story.session.catalog, story.session.context
+    assert (
+        verify_schema(catalog, take_inventory(catalog, "lake", schema), context.now_ms(), lambda _: -1) == []
+    )
     orders.build([])
-    undo_full_refresh(edge, orders.name)
+    undo_full_refresh(context, orders.name)
     assert orders.rows() == story.versions[late]
     assert orders.table.sequence_by == "amount"

@@ -52,11 +52,11 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     }
     orders = shop.table(IDENTIFIER, TYPES, **settings)
     session, model = shop.main, dict(zip(VALUES, range(20), strict=False))
-    session.edge = replace(session.edge, run_id=EVIL)
+    session.context = replace(session.context, run_id=EVIL)
     config = parse_config(IDENTIFIER, orders.config)
     rows = orders.model([row(value, amount) for value, amount in model.items()])
     build_generation(
-        session.edge,
+        session.context,
         orders.name,
         config,
         rows,
@@ -70,7 +70,7 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     orders.apply([row(EVIL, 100)], [{KEY: "'"}])
     model[EVIL] = 100
     del model["'"]
-    make_savepoint(session.edge, orders.name, "before")
+    make_savepoint(session.context, orders.name, "before")
     consumer = shop.consumer(f"pull of {IDENTIFIER}", orders.name, unique_key=[KEY, "source"])
     consumer = replace(consumer, orders=consumer.orders.with_types({**TYPES, "source": "string"}))
     assert consumer.run() == "built"
@@ -80,24 +80,24 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     assert consumer.run() == "skipped"
 
     orders.compact()
-    roll_back(session.edge, orders.name, "before")
+    roll_back(session.context, orders.name, "before")
     assert amounts(orders) == model
-    plan = plan_by_values(session.edge, orders.name, [(KEY, "a\\'b")])
-    erase(session.edge, plan, True, lambda path: True)
+    plan = plan_by_values(session.context, orders.name, [(KEY, "a\\'b")])
+    erase(session.context, plan, True, lambda path: True)
     del model["a\\'b"]
     assert amounts(orders) == model
 
-    describe(session.edge, orders.name, COMMENT + "!", {KEY: COMMENT, AMOUNT: COMMENT + "!"})
+    describe(session.context, orders.name, COMMENT + "!", {KEY: COMMENT, AMOUNT: COMMENT + "!"})
     wider = orders.with_types({**TYPES, ADDED: "int"})
     wider.upsert([{**row("`", 5), ADDED: 1}])
     model["`"] = 5
     assert amounts(orders) == model
     planned = Operation("minor", orders.name, EVIL, 1.0, 1.0, target_file_bytes=2**20)
-    minor = run_operation(session.edge, planned)
+    minor = run_operation(session.context, planned)
     orders.compact()
-    full = run_operation(session.edge, replace(planned, kind="full", buckets=(0, 1, 5)))
+    full = run_operation(session.context, replace(planned, kind="full", buckets=(0, 1, 5)))
     assert (minor.outcome, full.outcome) == (REWRITTEN, REWRITTEN)
-    record(session.edge, orders.name, [minor, full])
+    record(session.context, orders.name, [minor, full])
     operations = orders.name.sibling("arctic_operations")
     recorded = session.query(f"SELECT DISTINCT why, table_name, run FROM {operations.sql}")
     assert recorded == [(EVIL, orders.name.dotted, EVIL)]
@@ -113,8 +113,8 @@ def test_nothing_but_names_and_values_comes_of_hostile_ones(shop: Any, schema: s
     by_sql = SqlCatalog("lake", session.query).load_table(schema, table.base.identifier)
     assert [(one.name, one.type) for one in by_sql.columns] == [(one.name, one.type) for one in base.columns]
     inventory = take_inventory(session.catalog, "lake", schema)
-    found = verify_schema(session.catalog, inventory, session.edge.now_ms(), size_of, session.query)
+    found = verify_schema(session.catalog, inventory, session.context.now_ms(), size_of, session.query)
     assert found == []
-    drop_keyed(session.edge, table)
+    drop_keyed(session.context, table)
     left = {entry.name for entry in session.catalog.list_relations(schema)}
     assert all(name.startswith("pull of ") for name in left - {"arctic_operations"})

@@ -42,8 +42,8 @@ def change_every_bucket(table: Any, **extra: str) -> None:
 def put_together(table: Any) -> None:
     """Changes are pending in files of several commits, and the base was written anew."""
     change_every_bucket(table, line="id % 3")
-    assert compact_minor(table.session.edge, table.name).outcome == REWRITTEN
-    assert compact_full(table.session.edge, table.name).outcome == REWRITTEN
+    assert compact_minor(table.session.context, table.name).outcome == REWRITTEN
+    assert compact_full(table.session.context, table.name).outcome == REWRITTEN
 
 
 DELETED = N // 6 - N // 8
@@ -151,7 +151,7 @@ def test_compaction_merges_in_place(shop: Any, session: Any, config: dict[str, A
                 plans.append(session.query(f"EXPLAIN {sql}")[0][0])
         return int(session.statements(step, sql, table))
 
-    session.edge = replace(session.edge, run=explain)
+    session.context = replace(session.context, run=explain)
     orders.compact()
     assert len(plans) == 2
     for plan in plans:

@@ -80,7 +80,7 @@ def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
     assert [int(row["amount"]) for row in shown] == [2]
     assert week_old(shop.main) == ["late-rows", "late-rows"], "clean leaves them"
 
-    undo_full_refresh(shop.main.edge, orders.name)
+    undo_full_refresh(shop.main.context, orders.name)
     assert orders.rows() == [*OLD, *LATE], "nothing was lost"
     new.build(NEW)
     new.upsert([{"id": 8, "amount": 8}])
@@ -91,7 +91,7 @@ def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
 def week_old(session: Any) -> list[str]:
     """What becomes of the generation before, once it is old enough to go."""
     inventory = take_inventory(session.catalog, "lake", session.schema)
-    found = find_leftovers(inventory, session.edge.now_ms() + 8 * 24 * 3600 * 1000, Retention())
+    found = find_leftovers(inventory, session.context.now_ms() + 8 * 24 * 3600 * 1000, Retention())
     assert not found.removals or not found.kept
     return [one.kind for one in (*found.removals, *found.kept)]
 
@@ -110,8 +110,8 @@ def test_rows_that_are_still_to_come_outlive_a_clean_up_and_an_erasure(shop: Any
     with pytest.raises(Killed):
         orders.on(late).upsert(LATE)
     assert (orders.rows(), week_old(shop.main)) == (OLD, ["late-rows", "late-rows"])
-    edge = shop.main.edge
-    erase(edge, plan_by_values(edge, orders.name, [("id", "1")]))
+    context = shop.main.context
+    erase(context, plan_by_values(context, orders.name, [("id", "1")]))
     assert orders.rows() == LATE
     orders.upsert(OLD)
     assert (orders.rows(), week_old(shop.main)) == ([*OLD, *LATE], ["previous", "previous"])

@@ -29,8 +29,8 @@ def orders(shop: Any) -> Any:
 
 def run(orders: Any, sql: str, session: Any = None) -> tuple[int, int, int]:
     """Updated, inserted and deleted rows."""
-    edge = (session or orders.session).edge
-    done: Modified = modify(edge, orders.name, parse_modification(sql.format(t=orders.name.sql)))
+    context = (session or orders.session).context
+    done: Modified = modify(context, orders.name, parse_modification(sql.format(t=orders.name.sql)))
     return done.updated, done.inserted, done.deleted
 
 
@@ -252,7 +252,7 @@ def test_cut_off_anywhere_it_is_all_or_nothing(
 
 def test_an_explanation_runs_nothing_and_is_what_would_run(orders: Any) -> None:
     steps = len(orders.session.statements.ran)
-    told = explain(orders.session.edge, orders.name, parse_modification(MERGE.format(t=orders.name.sql)))
+    told = explain(orders.session.context, orders.name, parse_modification(MERGE.format(t=orders.name.sql)))
     assert len(orders.session.statements.ran) == steps
     assert [line.split("\n")[0] for line in told] == [
         "-- create_branch",

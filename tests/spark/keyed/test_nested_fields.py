@@ -83,7 +83,7 @@ def test_a_change_that_is_cut_off_anywhere_is_done_by_the_next_run(
             base = shop.main.catalog.load_table(table.name.schema, table.table.base.identifier)
             if not takes_rows(base.columns, table.table):
                 with pytest.raises(ConcurrentRun, match="changing the columns"):
-                    compact_major(shop.main.edge, table.name)
+                    compact_major(shop.main.context, table.name)
             (finding,) = findings(table)
             assert "is not finished" in finding.what
         evolved.upsert([new(3)])

@@ -32,7 +32,7 @@ def session(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Session:
 @pytest.fixture
 def wrote(session: Session) -> list[Record]:
     """As many commits as make it time, a day apart; each run records what it did in one."""
-    name, now = session.name(sql.TABLE), session.edge.now_ms()
+    name, now = session.name(sql.TABLE), session.context.now_ms()
     session.query(sql.create_table(name))
     records = [record(now - day * DAY_MS, f"it's run {day}") for day in range(MOST_FILES)]
     for one in records:
@@ -62,16 +62,16 @@ def test_what_is_written_is_read_without_spark(session: Session, wrote: list[Rec
 
 
 def test_old_rows_go_and_one_file_is_left(session: Session, wrote: list[Record]) -> None:
-    assert keep_operations(session.edge, session.name("any"), history_s=HISTORY_S)
+    assert keep_operations(session.context, session.name("any"), history_s=HISTORY_S)
     assert told(session) == wrote[:3]
     side = side_metrics(state(session))
     assert side is not None
     assert (side.files, side.delete_files) == (1, 0)
-    assert session.log_of(lambda: keep_operations(session.edge, session.name("any"))) == []
+    assert session.log_of(lambda: keep_operations(session.context, session.name("any"))) == []
     assert len(state(session).snapshots) > 2, "none of them is a week old"
-    later = replace(session.edge, now_ms=lambda: session.edge.now_ms() + 8 * DAY_MS)
+    later = replace(session.context, now_ms=lambda: session.context.now_ms() + 8 * DAY_MS)
     for number in range(MOST_FILES):
-        session.query(sql.insert(session.name(sql.TABLE), [record(session.edge.now_ms(), str(number))]))
+        session.query(sql.insert(session.name(sql.TABLE), [record(session.context.now_ms(), str(number))]))
     keep_operations(later, session.name("any"))
     assert len(state(session).snapshots) == 1
     assert len(told(session)) == 3 + MOST_FILES
@@ -86,7 +86,7 @@ def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
     def append(step: str) -> None:
         nonlocal number
         number += 1
-        young.append(record(session.edge.now_ms() + number, f"meanwhile {step}"))
+        young.append(record(session.context.now_ms() + number, f"meanwhile {step}"))
         session.query(sql.insert(session.name(sql.TABLE), [young[-1]]))
 
     def kept() -> bool:
@@ -96,13 +96,13 @@ def test_cut_off_anywhere_or_overtaken_by_a_writer_nothing_is_lost(
     for at in (0, 1):
         session.statements.die(at)
         with pytest.raises(Killed):
-            keep_operations(session.edge, session.name("any"), history_s=HISTORY_S)
+            keep_operations(session.context, session.name("any"), history_s=HISTORY_S)
         session.statements.die(10**9)
         assert kept(), at
     for _ in range(MOST_FILES):
         append("afterwards")
     session.statements.before = append
-    keep_operations(session.edge, session.name("any"), history_s=HISTORY_S)
+    keep_operations(session.context, session.name("any"), history_s=HISTORY_S)
     session.statements.before = None
     assert kept()
     assert {one.run for one in told(session)} == {one.run for one in young}

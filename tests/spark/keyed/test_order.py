@@ -14,8 +14,8 @@ ROWS = [{"id": 1, "amount": 1}, {"id": 2, "amount": 2}]
 def slow(shop: Any) -> Any:
     """A session whose transactions began an hour ago."""
     session = shop.session()
-    edge = session.edge
-    session.edge = replace(edge, now_ms=lambda: edge.now_ms() - 3_600_000)
+    context = session.context
+    session.context = replace(context, now_ms=lambda: context.now_ms() - 3_600_000)
     return session
 
 
@@ -23,8 +23,8 @@ def slow(shop: Any) -> Any:
 def older(shop: Any) -> Any:
     """A session whose transactions began two hours ago."""
     session = shop.session()
-    edge = session.edge
-    session.edge = replace(edge, now_ms=lambda: edge.now_ms() - 7_200_000)
+    context = session.context
+    session.context = replace(context, now_ms=lambda: context.now_ms() - 7_200_000)
     return session
 
 

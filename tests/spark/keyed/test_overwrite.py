@@ -38,7 +38,7 @@ def replace_by(orders: Any, rows: list[dict[str, Any]], session: Any = None, **c
     actions = any("_action" in line for line in rows)
     sql = orders.model(rows, actions=actions)
     parsed = parse_config(orders.name.identifier, settings)
-    return overwrite(at_work.session.edge, orders.name, parsed, sql, Consumption())
+    return overwrite(at_work.session.context, orders.name, parsed, sql, Consumption())
 
 
 def kept(orders: Any) -> dict[int, tuple[Any, int]]:
@@ -179,5 +179,5 @@ def test_a_batch_is_checked_like_every_other_and_an_upsert_needs_no_rebuild(days
     assert kept(days) == as_dict(ROWS)
     replace_by(days, [row(3, 2, 30)])
     config = parse_config("orders", days.config)
-    upsert(days.session.edge, days.name, config, days.model([row(3, 2, 31)]))
+    upsert(days.session.context, days.name, config, days.model([row(3, 2, 31)]))
     assert kept(days)[3] == ("2020-01-02", 31)

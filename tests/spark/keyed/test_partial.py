@@ -159,7 +159,7 @@ def test_the_table_is_joined_where_it_lies(shop: Any) -> None:
             plans.append(shop.main.query(f"EXPLAIN {sql}")[0][0])
         return int(shop.main.statements(step, sql, table))
 
-    shop.main.edge = replace(shop.main.edge, run=explain)
+    shop.main.context = replace(shop.main.context, run=explain)
     only(orders, "amount").upsert_sql("SELECT id, CAST(-1 AS INT) AS amount FROM range(10, 3010, 3)")
     after_join = plans[0][plans[0].index("Join") :]
     exchanges = re.findall(r"Exchange \w+", after_join)
@@ -176,7 +176,7 @@ def test_constraints_hold_for_the_completed_row(shop: Any, orders: Any) -> None:
     config = replace(parse_config("orders", narrow.config), checks=(check,))
 
     def write(rows: list[dict[str, Any]]) -> None:
-        computed_upsert(shop.main.edge, orders.name, config, narrow.model(rows), Consumption())
+        computed_upsert(shop.main.context, orders.name, config, narrow.model(rows), Consumption())
 
     write([{"id": 1, "amount": 10}])
     with pytest.raises(ConstraintBroken, match="note"):
@@ -196,7 +196,7 @@ def test_a_late_row_of_a_deleted_key_loses_and_breaks_no_constraint(shop: Any) -
     config = replace(parse_config("orders", narrow.config), checks=(check,))
 
     def write(*rows: dict[str, Any]) -> None:
-        computed_upsert(shop.main.edge, orders.name, config, narrow.model(rows), Consumption())
+        computed_upsert(shop.main.context, orders.name, config, narrow.model(rows), Consumption())
 
     write({"id": 1, "amount": 10, "at": 7}, {"id": 2, "amount": 20, "at": 6})
     assert orders.rows() == [{"id": 2, "amount": 20, "note": "a", "at": 6}]

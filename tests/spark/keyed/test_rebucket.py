@@ -30,7 +30,7 @@ ROWS = [{"id": number, "amount": number} for number in range(COUNT)]
 def measured(orders: Any) -> TableStatus:
     catalog, table = orders.session.catalog, orders.table
     sides = load_base(catalog, table), load_change(catalog, table)
-    return measure_keyed(catalog, table, *sides, orders.session.edge.now_ms())
+    return measure_keyed(catalog, table, *sides, orders.session.context.now_ms())
 
 
 def specs(orders: Any) -> list[set[int]]:
@@ -64,7 +64,7 @@ def go_on(orders: Any, wanted: int) -> None:
     buckets = measure_buckets(catalog, status, *sides, settings.target_file_bytes)
     for operation in plan_table(status, buckets, settings):
         if operation.kind in ("full", "minor"):
-            assert run_operation(orders.session.edge, operation).outcome in (REWRITTEN, NOTHING)
+            assert run_operation(orders.session.context, operation).outcome in (REWRITTEN, NOTHING)
 
 
 def shuffles(session: Any, query: str) -> int:
@@ -102,7 +102,7 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
             assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 
     session.statements.before = meanwhile
-    result = rebucket(session.edge, orders.name, 16)
+    result = rebucket(session.context, orders.name, 16)
     assert result.outcome == REWRITTEN
     assert result.note.startswith("4 buckets into 16, joins in place again after ")
     assert seen == [
@@ -118,7 +118,7 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
     # Fewer again, with pending changes; versions of all layouts read as they were.
     orders.upsert([{"id": 7, "amount": 7}])
     model[7] = 7
-    assert rebucket(shop.main.edge, orders.name, 2).outcome == REWRITTEN
+    assert rebucket(shop.main.context, orders.name, 2).outcome == REWRITTEN
     assert (amounts(orders), shuffles(shop.main, alone), findings(orders)) == (model, 0, [])
     assert shuffles(shop.main, join) > 0
     orders.compact()
@@ -145,7 +145,7 @@ def test_cut_off_anywhere(shop: Any, troubled: Any) -> None:
         orders.apply([{"id": at, "amount": 100 + at}], [{"id": 30 + at}])
         model[at] = 100 + at
         model.pop(30 + at, None)
-        attempt(lambda session, wanted=wanted: rebucket(session.edge, orders.name, wanted))
+        attempt(lambda session, wanted=wanted: rebucket(session.context, orders.name, wanted))
         assert amounts(orders) == model
         if at % 4 == 3:
             orders.compact(grace=0)
@@ -168,9 +168,9 @@ def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_o
     slow = shop.session()
     slow.statements.delay(4)
     with pytest.raises(cut_off):
-        rebucket(slow.edge, orders.name, 2)
+        rebucket(slow.context, orders.name, 2)
     assert "`_txn` IN (0)" in slow.statements.late, "its markers are about to be dropped"
-    assert rebucket(shop.main.edge, orders.name, 2).outcome == REWRITTEN
+    assert rebucket(shop.main.context, orders.name, 2).outcome == REWRITTEN
     assert findings(orders) == []
     slow.statements.land()
     # Those that a table begins with, only a person takes.
@@ -183,7 +183,7 @@ def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_o
         assert due == replace(asked_for("full", measured(table), settings), why=due.why)
         assert due.why == "its bucket markers are gone, and joins shuffle until they are made again"
         base = table.commits()[1]
-        assert run_operation(shop.main.edge, due).outcome == REWRITTEN
+        assert run_operation(shop.main.context, due).outcome == REWRITTEN
         assert (findings(table), measured(table).unmarked, table.commits()[1]) == ([], False, base)
         assert plan_table(measured(table), None, settings) == []
         assert table.rows() == rows
@@ -199,7 +199,7 @@ def test_it_is_what_a_full_compaction_does_where_it_is_wanted(shop: Any) -> None
     planned = asked_for("full", measured(orders), CompactionSettings(buckets=4))
     assert (planned.to_buckets, planned.scope) == (4, "all, into 4 buckets")
     assert planned.why == "grow from 2 to 4 buckets: as the model says; joins shuffle while changes are moved"
-    done = run_operation(shop.main.edge, planned)
+    done = run_operation(shop.main.context, planned)
     assert done.outcome == REWRITTEN
     assert "2 buckets into 4" in done.detail
     # A model that says another number goes on writing; it is a full compaction that brings it there.
@@ -222,12 +222,12 @@ def test_with_partitions_late_rows_and_any_name(shop: Any) -> None:
     orders.compact()
     orders.upsert([row(3, 1, 8), row(50, 1, 1)])
     rows = orders.rows()
-    assert rebucket(shop.main.edge, orders.name, 4).outcome == REWRITTEN
+    assert rebucket(shop.main.context, orders.name, 4).outcome == REWRITTEN
     assert (orders.rows(), findings(orders)) == (rows, [])
     assert [len(side) for side in specs(orders)] == [1, 1]
     base = load_base(shop.main.catalog, orders.table)
     assert base.partitioning == ("line", "bucket(4, k`ey, (2)")
     orders.compact()
     assert (orders.rows(), orders.base_rows()) == (rows, rows)
-    assert compact_full(shop.main.edge, orders.name).outcome in (REWRITTEN, NOTHING)
+    assert compact_full(shop.main.context, orders.name).outcome in (REWRITTEN, NOTHING)
     assert orders.rows() == rows

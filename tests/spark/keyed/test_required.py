@@ -50,14 +50,14 @@ def test_reads_and_merges_stay_in_place(shop: Any, required: set[str]) -> None:
     orders.upsert_sql("SELECT id, CAST(id + 1 AS INT) AS amount FROM range(700)")
     orders.upsert_sql("SELECT id, CAST(NULL AS INT) AS amount, 'D' AS _action FROM range(100)")
     plans = [session.query(f"EXPLAIN SELECT * FROM {orders.name.sql}")[0][0]]
-    run = session.edge.run
+    run = session.context.run
 
     def explained(step: str, sql: str, table: Any = None) -> int:
         if step == "merge":
             plans.append(session.query(f"EXPLAIN {sql}")[0][0])
         return int(run(step, sql, table))
 
-    session.edge = replace(session.edge, run=explained)
+    session.context = replace(session.context, run=explained)
     orders.compact()
     assert len(plans) == 2
     for plan in plans:

@@ -55,12 +55,12 @@ def test_a_minor_keeps_the_order_of_commits_and_leaves_the_markers_where_they_ar
     mine.delete([{"id": 3}])
     before, rows, start = ages(orders), orders.rows(), orders.version
     assert (rows[1]["amount"], rows[2]["amount"], rows[3]["id"]) == (200, 100, 4)
-    result = compact_minor(shop.main.edge, orders.name)
+    result = compact_minor(shop.main.context, orders.name)
     assert (result.outcome, result.files_after) == (REWRITTEN, 2)
     assert (ages(orders), orders.rows()) == (before, rows)
     in_buckets = sorted((file.partition, file.bounds == (0, 0)) for file in files(orders, "change"))
     assert in_buckets == [(("0",), False), (("0",), True), (("1",), False), (("1",), True)]
-    assert compact_minor(shop.main.edge, orders.name).outcome == NOTHING
+    assert compact_minor(shop.main.context, orders.name).outcome == NOTHING
     mine.upsert([{"id": 2, "amount": 300}])
     sql = plan_changes(shop.main.catalog, orders.name, start.token, None, "both", "test")
     assert sorted(shop.main.query(f"SELECT _action, amount FROM ({sql})")) == [("-U", 100), ("U", 300)]
@@ -69,7 +69,7 @@ def test_a_minor_keeps_the_order_of_commits_and_leaves_the_markers_where_they_ar
     assert (orders.rows(), orders.base_rows()) == (rows, rows)
     # What was trimmed out of files with several commits is hidden there, and goes with the next one.
     assert sum(not file.is_data for file in files(orders, "change")) > 0
-    assert compact_minor(shop.main.edge, orders.name).files_after == 0
+    assert compact_minor(shop.main.context, orders.name).files_after == 0
     assert [file.bounds for file in files(orders, "change")] == [(0, 0), (0, 0)]
 
 
@@ -82,7 +82,7 @@ def test_a_full_leaves_sorted_files_without_hidden_rows_in_the_buckets_that_were
         orders.compact()
     rows, before = orders.rows(), ages(orders)
     kept = [file for file in files(orders, "base") if file.partition == ("0",)]
-    result = compact_full(shop.main.edge, orders.name, (1,))
+    result = compact_full(shop.main.context, orders.name, (1,))
     assert (result.outcome, result.files_after) == (REWRITTEN, 1)
     assert (orders.rows(), ages(orders)) == (rows, before)
     found = files(orders, "base")
@@ -93,7 +93,7 @@ def test_a_full_leaves_sorted_files_without_hidden_rows_in_the_buckets_that_were
         "lake.system.bucket(2, id) = 1")
     )  # fmt: skip
     # Many files, each with a range of its own. 1 KiB: one row is more.
-    compact_full(shop.main.edge, orders.name, target_bytes=1024)
+    compact_full(shop.main.context, orders.name, target_bytes=1024)
     for number in ("0", "1"):
         ranges = sorted(file.bounds for file in files(orders, "base") if file.partition == (number,))
         assert len(ranges) > 1
@@ -122,7 +122,7 @@ def test_of_a_table_with_partitions_those_are_rewritten_that_need_it(shop: Any, 
     touched = {file.partition for file in before if not file.is_data}
     assert touched
     assert touched < {file.partition for file in before}
-    assert compact_full(shop.main.edge, orders.name, target_bytes=1024).outcome == REWRITTEN
+    assert compact_full(shop.main.context, orders.name, target_bytes=1024).outcome == REWRITTEN
     after = files(orders, "base")
     assert [one for one in after if one.partition not in touched] == [
         one for one in before if one.partition not in touched
@@ -133,10 +133,10 @@ def test_of_a_table_with_partitions_those_are_rewritten_that_need_it(shop: Any, 
         assert len(ranges) > 1
         assert all(one[1] < two[0] for one, two in pairwise(ranges)), ranges
     # They are put together again, and then there is nothing to do.
-    assert compact_full(shop.main.edge, orders.name, (0, 1)).files_before == sum(
+    assert compact_full(shop.main.context, orders.name, (0, 1)).files_before == sum(
         file.partition in touched for file in after
     )
-    assert compact_full(shop.main.edge, orders.name).outcome == NOTHING
+    assert compact_full(shop.main.context, orders.name).outcome == NOTHING
     assert orders.rows() == rows
 
 
@@ -145,9 +145,9 @@ def test_a_trim_that_is_due_rides_along_with_a_write(shop: Any) -> None:
     orders.build(ROWS)
     orders.upsert([{"id": 1, "amount": 9}])
     orders.compact(grace=3600)
-    settings, now_ms = CompactionSettings(), shop.main.edge.now_ms
-    assert trim_when_due(shop.main.edge, orders.name, settings) is None
-    later = replace(shop.main.edge, now_ms=lambda: now_ms() + 11 * 60_000)
+    settings, now_ms = CompactionSettings(), shop.main.context.now_ms
+    assert trim_when_due(shop.main.context, orders.name, settings) is None
+    later = replace(shop.main.context, now_ms=lambda: now_ms() + 11 * 60_000)
     assert trim_when_due(later, orders.name, CompactionSettings(shed=True)) is None
     done = trim_when_due(later, orders.name, settings)
     assert (done.outcome, done.detail) == ("trimmed", "0 commits merged; 1 trimmed")
@@ -160,10 +160,10 @@ def test_small_files_of_a_plain_table_are_put_together(shop: Any) -> None:
     shop.main.query(f"CREATE TABLE {name.sql} USING iceberg AS SELECT 0L AS id")
     for number in range(1, 4):
         shop.main.query(f"INSERT INTO {name.sql} VALUES ({number})")
-    result = merge_small_files(shop.main.edge, name)
+    result = merge_small_files(shop.main.context, name)
     assert (result.files_before, result.files_after) == (4, 1)
     assert sorted(shop.main.query(f"SELECT id FROM {name.sql}")) == [(0,), (1,), (2,), (3,)]
-    assert merge_small_files(shop.main.edge, name).outcome == NOTHING
+    assert merge_small_files(shop.main.context, name).outcome == NOTHING
 
 
 def test_in_the_middle_of_a_major_it_loses_nothing(shop: Any) -> None:
@@ -181,7 +181,7 @@ def test_in_the_middle_of_a_major_it_loses_nothing(shop: Any) -> None:
         def meanwhile(at: str, session: Any = session, step: str = step, rewrite: Any = rewrite) -> None:
             if at == step:
                 session.statements.before = None
-                assert rewrite(shop.main.edge, orders.name).outcome == REWRITTEN
+                assert rewrite(shop.main.context, orders.name).outcome == REWRITTEN
 
         session.statements.before = meanwhile
         outcome = orders.on(session).compact().outcome
@@ -204,15 +204,15 @@ def test_all_kinds_at_once_beside_writers(shop: Any) -> None:
             mine.upsert([{"id": 5, "amount": number}, {"id": 100 + number * 10 + turn, "amount": 1}])
 
     def again(action: Any) -> None:
-        edge = shop.session().edge
+        context = shop.session().context
         while not stop.is_set():
-            outcomes.append(action(edge).outcome)
+            outcomes.append(action(context).outcome)
 
     with ThreadPoolExecutor(5) as pool:
         writers = [pool.submit(write, number) for number in range(2)]
         others = [
-            pool.submit(again, lambda edge: compact_minor(edge, orders.name)),
-            pool.submit(again, lambda edge: compact_full(edge, orders.name)),
+            pool.submit(again, lambda context: compact_minor(context, orders.name)),
+            pool.submit(again, lambda context: compact_full(context, orders.name)),
         ]
         majors = orders.on(shop.session())
         try:

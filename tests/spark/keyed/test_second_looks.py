@@ -59,27 +59,27 @@ def orders(shop: Any) -> Any:
 
 
 def test_an_erasure_drops_no_generation_that_is_shown_since_it_was_planned(shop: Any, orders: Any) -> None:
-    session, edge, plans = shop.session(), shop.main.edge, []
+    session, context, plans = shop.session(), shop.main.context, []
 
     def plan() -> None:
-        plans.append(plan_by_values(edge, orders.name, [("id", "1")]))
+        plans.append(plan_by_values(context, orders.name, [("id", "1")]))
         with pytest.raises(ConcurrentRun, match="being built anew"):
-            erase(edge, plans[0], force=True)
+            erase(context, plans[0], force=True)
 
     at(session, "publish_view", plan)
     orders.on(session).build(NEW)
     assert [thing.kind for thing in plans[0].in_the_way] == ["generation"] * 2
     with pytest.raises(ConcurrentRun, match="another generation"):
-        erase(edge, plans[0], force=True)
+        erase(context, plans[0], force=True)
     assert amounts(orders) == {1: 100, 20: 20}
-    erase(edge, plan_by_values(edge, orders.name, [("id", "1")]), force=True)
+    erase(context, plan_by_values(context, orders.name, [("id", "1")]), force=True)
     assert amounts(orders) == {20: 20}
 
 
 def test_a_branch_that_is_dropped_under_a_write_is_not_published(shop: Any, orders: Any) -> None:
     """The write's commit makes it again, from what main has become by then: it would be fast-forwarded to."""
-    edge, table = shop.main.edge, orders.table
-    pinned = load_change(edge.catalog, table)
+    context, table = shop.main.context, orders.table
+    pinned = load_change(context.catalog, table)
     shop.main.query(create_branch(table.change, "arctic_1", head(pinned)))
     orders.upsert(NEW)
     slowly = "java_method('java.lang.Thread', 'sleep', 3000L) IS NULL"
@@ -92,11 +92,11 @@ def test_a_branch_that_is_dropped_under_a_write_is_not_published(shop: Any, orde
             time.sleep(0.05)
         shop.main.query(drop_branch(table.change, "arctic_1"))
         written.result()
-    state = load_change(edge.catalog, table)
+    state = load_change(context.catalog, table)
     made = next(one for one in state.snapshots if one.snapshot_id == state.branches["arctic_1"])
     assert made.parent_id == head(state), "Iceberg makes it again, from main"
-    assert not publish(edge, table.change, "arctic_1", table, head(pinned))
-    assert head(load_change(edge.catalog, table)) == head(state)
+    assert not publish(context, table.change, "arctic_1", table, head(pinned))
+    assert head(load_change(context.catalog, table)) == head(state)
     assert amounts(orders) == {0: 0, 1: 100, 2: 2, 3: 3, 20: 20}
 
 
@@ -112,7 +112,7 @@ def test_a_build_looks_again_after_it_has_replayed(
 
     def land() -> None:
         orders.upsert([{"id": 2, "amount": 20}])
-        at(session, "replay", lambda: roll_back(shop.main.edge, orders.name, first))
+        at(session, "replay", lambda: roll_back(shop.main.context, orders.name, first))
 
     at(session, "keep_statistics", land)
     with pytest.raises(ConcurrentRun, match="cannot carry over"):
@@ -125,16 +125,16 @@ def test_a_clean_up_forgets_no_generation_that_was_retired_since(shop: Any, orde
     orders.build(ROWS)
     copy.run()
     orders.upsert([{"id": 9, "amount": 9}])
-    edge = at(shop.session(), "forget_previous", lambda: orders.build([*ROWS, *NEW[1:]])).edge
+    context = at(shop.session(), "forget_previous", lambda: orders.build([*ROWS, *NEW[1:]])).context
     week = Retention()
-    late_ms = edge.now_ms() + 8 * 24 * 3600 * 1000
-    found = find_leftovers(take_inventory(edge.catalog, "lake", orders.name.schema), late_ms, week)
+    late_ms = context.now_ms() + 8 * 24 * 3600 * 1000
+    found = find_leftovers(take_inventory(context.catalog, "lake", orders.name.schema), late_ms, week)
     assert {one.kind for one in found.removals} == {"previous"}
-    clean(replace(edge, now_ms=lambda: late_ms), "lake", found.removals, week)
+    clean(replace(context, now_ms=lambda: late_ms), "lake", found.removals, week)
     assert orders.table.previous is not None
     assert copy.run() == "upserted"
     assert {row["id"]: row["amount"] for row in copy.rows()} == amounts(orders)
-    undo_full_refresh(shop.main.edge, orders.name)
+    undo_full_refresh(shop.main.context, orders.name)
     assert amounts(orders) == {0: 0, 1: 1, 2: 2, 3: 3, 9: 9}
 
 
@@ -151,17 +151,17 @@ def waiting(shop: Any) -> Any:
 
 
 def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, waiting: Any) -> None:
-    restore(shop.main.edge, waiting.name)
+    restore(shop.main.context, waiting.name)
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
         waiting.upsert([{"id": 8, "amount": 8}])
-    undo_full_refresh(shop.main.edge, waiting.name)
+    undo_full_refresh(shop.main.context, waiting.name)
     assert amounts(waiting.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
 
 
 def test_rows_that_wait_for_a_person_are_not_released(shop: Any, waiting: Any) -> None:
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
-        release(shop.main.edge, waiting.name)
-    undo_full_refresh(shop.main.edge, waiting.name)
+        release(shop.main.context, waiting.name)
+    undo_full_refresh(shop.main.context, waiting.name)
     assert amounts(waiting.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
 
 
@@ -177,7 +177,7 @@ def test_who_wrote_to_a_column_that_was_made_anew_says_so(shop: Any) -> None:
         shop.main.query(f"ALTER TABLE {change} DROP COLUMN note")
         shop.main.query(f"ALTER TABLE {change} ADD COLUMN note STRING")
 
-    original = session.edge.run
+    original = session.context.run
 
     def run(step: str, sql: str, table: Any = None) -> int:
         rows = original(step, sql, table)
@@ -185,7 +185,7 @@ def test_who_wrote_to_a_column_that_was_made_anew_says_so(shop: Any) -> None:
             made_anew()
         return int(rows)
 
-    session.edge = replace(session.edge, run=run)
+    session.context = replace(session.context, run=run)
     with pytest.raises(ConcurrentRun, match=r"made new columns of .* again"):
         wide.on(session).upsert([{"id": 1, "amount": 5, "note": "n"}])
     wide.upsert([{"id": 1, "amount": 5, "note": "n"}])
@@ -198,10 +198,10 @@ def test_what_is_read_under_another_name_does_not_expire(shop: Any, orders: Any)
     orders.upsert(NEW)
     shop.main.query(f"ALTER VIEW {orders.name.sql} RENAME TO {orders.name.schema}.sold")
     sold = shop.main.name("sold")
-    edge = shop.main.edge
-    claims = find_claims(edge.catalog, "lake")
+    context = shop.main.context
+    claims = find_claims(context.catalog, "lake")
     claims.unknown.clear()  # what other tests have left broken in this warehouse
-    expire(edge, sold, claims, edge.now_ms() + 1000)
+    expire(context, sold, claims, context.now_ms() + 1000)
     renamed = type(copy)(copy.orders, (sold,))
     assert renamed.run() == "upserted"
     assert {row["id"]: row["amount"] for row in renamed.rows()} == {0: 0, 1: 100, 2: 2, 3: 3, 20: 20}

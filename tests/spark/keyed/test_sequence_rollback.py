@@ -60,7 +60,7 @@ THEN = {1: (5, 50), 3: (5, 70)}
 
 
 def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any) -> None:
-    edge, consumer = shop.main.edge, shop.consumer("copy", orders)
+    context, consumer = shop.main.context, shop.consumer("copy", orders)
     consumer.run()
 
     def followed(model: dict[int, tuple[int, int]]) -> bool:
@@ -73,7 +73,7 @@ def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any)
     assert of(orders.rows()) == newest
     assert followed(newest)
 
-    done = roll_back(edge, orders.name, then)
+    done = roll_back(context, orders.name, then)
     assert (done.rows, done.to.token) == (2, then)
     assert of(orders.rows()) == THEN
     assert followed(THEN)
@@ -87,7 +87,7 @@ def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any)
     orders.compact()
     assert of(orders.base_rows()) == later
 
-    roll_back(edge, orders.name, done.before.token)
+    roll_back(context, orders.name, done.before.token)
     assert of(orders.rows()) == newest
     assert followed(newest)
     orders.upsert([row(3, 8, 1), row(2, 7, 1), row(4, 8, 1)])
@@ -101,7 +101,7 @@ def test_what_lands_meanwhile_is_kept_and_another_build_waits(shop: Any, orders:
         session = shop.session()
         session.statements.die(count)
         with pytest.raises(cut_off):
-            roll_back(session.edge, orders.name, then)
+            roll_back(session.context, orders.name, then)
         assert of(orders.rows()) == {**THEN, 1: (9, 90)}
     session = shop.session()
 
@@ -110,7 +110,7 @@ def test_what_lands_meanwhile_is_kept_and_another_build_waits(shop: Any, orders:
         with pytest.raises(ConcurrentRun):
             orders.build([])
         with pytest.raises(ConcurrentRun):
-            roll_back(shop.main.edge, orders.name, then)
+            roll_back(shop.main.context, orders.name, then)
 
     first = [row(6, 1, 1)]
 
@@ -120,7 +120,7 @@ def test_what_lands_meanwhile_is_kept_and_another_build_waits(shop: Any, orders:
         return session.connection.query_schema(sql)
 
     at(session, "publish_view", meanwhile)
-    roll_back(replace(session.edge, query_schema=schema_of), orders.name, then)
+    roll_back(replace(session.context, query_schema=schema_of), orders.name, then)
     assert of(orders.rows()) == {1: (6, 66), 3: (5, 70), 5: (1, 1), 6: (1, 1)}
 
 
@@ -133,7 +133,7 @@ def test_what_was_undone_is_pulled_again(shop: Any) -> None:
     source.apply([row(1, 2, 11)], [{"id": 2, "seq": 3}])
     middle.run()
     assert of(middle.rows()) == {1: (2, 11)}
-    roll_back(shop.main.edge, middle.orders.name, first)
+    roll_back(shop.main.context, middle.orders.name, first)
     assert of(middle.rows()) == {1: (1, 10), 2: (1, 20)}
     assert (middle.run(), of(middle.rows())) == ("upserted", {1: (2, 11)})
 
@@ -146,10 +146,10 @@ def test_what_an_older_version_cannot_mean_now_is_refused(shop: Any, orders: Any
     view = orders.name.sql
     shop.main.query(f"ALTER VIEW {view} SET TBLPROPERTIES ('arctic.required' = '[\"amount\"]')")
     with pytest.raises(ConstraintBroken):
-        roll_back(shop.main.edge, orders.name, null)
+        roll_back(shop.main.context, orders.name, null)
     orders.configured(sequence_by="amount").build([row(1, 1, 1)])
     with pytest.raises(VersionUnavailable, match="its order was seq then, and is amount now"):
-        roll_back(shop.main.edge, orders.name, then)
+        roll_back(shop.main.context, orders.name, then)
     assert of(orders.rows()) == {1: (1, 1)}
 
 

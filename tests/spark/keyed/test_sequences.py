@@ -86,7 +86,7 @@ def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: A
     noted = NothingToTrim.of(load_change(shop.main.catalog, orders.table).properties)
     merged_ms = load_base(shop.main.catalog, orders.table).history()[0].timestamp_ms
     assert noted is not None
-    assert merged_ms == noted.merged_ms <= noted.looked_ms <= shop.main.edge.now_ms()
+    assert merged_ms == noted.merged_ms <= noted.looked_ms <= shop.main.context.now_ms()
     assert shop.main.log_of(orders.compact) == [], "and that is noted once"
     assert orders.compact().outcome == "nothing to do"
     orders.upsert([row(1, 4, 40)])
@@ -94,8 +94,8 @@ def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: A
     assert orders.compact().trimmed == 1
     assert orders.base_rows() == [row(2, 1, 20)]
     later = shop.session()
-    edge = later.edge
-    later.edge = replace(edge, now_ms=lambda: edge.now_ms() + 2 * 86_400_000)
+    context = later.context
+    later.context = replace(context, now_ms=lambda: context.now_ms() + 2 * 86_400_000)
     result = orders.on(later).compact()
     assert (result.trimmed, result.pending) == (1, 0)
     orders.upsert([row(1, 4, 40)])  # later than rows may come: nothing speaks against it any more

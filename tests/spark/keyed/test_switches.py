@@ -67,7 +67,7 @@ def test_a_column_that_comes_while_a_view_is_replaced_is_still_shown(shop: Any, 
     wider = orders.with_types({**orders.types, "extra": "string"})
     row = {"id": 1, "amount": 5, "extra": "x"}
     at(session, step, lambda: wider.upsert([row]))
-    describe(session.edge, orders.name, "All orders", {"amount": "in cents"})
+    describe(session.context, orders.name, "All orders", {"amount": "in cents"})
     assert session.statements.before is None
     assert row in wider.rows()
     wider.upsert([{"id": 2, "amount": 6, "extra": "y"}])
@@ -80,7 +80,7 @@ def test_a_column_that_comes_while_a_view_is_replaced_is_still_shown(shop: Any, 
 
 def test_marks_of_altered_views_do_not_pile_up(shop: Any, orders: Any) -> None:
     for number in range(10):
-        describe(shop.main.edge, orders.name, f"{number}", {})
+        describe(shop.main.context, orders.name, f"{number}", {})
     view = shop.main.catalog.load_view(orders.name.schema, orders.name.identifier)
     assert view.comment == "9"
     assert 0 < sum(name.startswith("arctic.altered-") for name in view.properties) < 9
@@ -225,7 +225,7 @@ def test_a_late_writer_of_two_generations_ago_writes_to_the_one_that_is_shown(sh
         orders.build(NEW)
         orders.build(ROWS[:1])
 
-    make_savepoint(shop.main.edge, orders.name, "kept")  # keeps the generation, too
+    make_savepoint(shop.main.context, orders.name, "kept")  # keeps the generation, too
     at(session, "upsert", meanwhile)
     orders.on(session).upsert([{"id": 7, "amount": 7}])
     assert amounts(orders) == {**of(ROWS[:1]), 7: 7}
@@ -328,9 +328,9 @@ def test_an_undo_and_a_full_refresh_exclude_each_other(shop: Any, orders: Any) -
     def before(step: str) -> None:
         if step in STEPS[1:]:
             with pytest.raises(ConcurrentRun, match="cannot be restored meanwhile"):
-                undo_full_refresh(shop.main.edge, orders.name)
+                undo_full_refresh(shop.main.context, orders.name)
             with pytest.raises(ConcurrentRun, match="rollback has to wait"):
-                roll_back(shop.main.edge, orders.name, orders.version.token)
+                roll_back(shop.main.context, orders.name, orders.version.token)
             refused.append(step)
 
     session.statements.before = before
@@ -340,7 +340,7 @@ def test_an_undo_and_a_full_refresh_exclude_each_other(shop: Any, orders: Any) -
 
     at(session, "publish_view", lambda: orders.build(NEW[:1]))
     with pytest.raises(ConcurrentRun, match="another run was faster"):
-        undo_full_refresh(session.edge, orders.name)
+        undo_full_refresh(session.context, orders.name)
     assert amounts(orders) == of(NEW[:1])
 
 
@@ -350,7 +350,7 @@ def test_an_undo_that_gets_past_the_lease_of_a_full_refresh_is_not_replaced_by_i
 ) -> None:
     orders.build(NEW)
     session = shop.session()
-    at(session, step, lambda: restore(shop.main.edge, orders.name, 1))
+    at(session, step, lambda: restore(shop.main.context, orders.name, 1))
     with pytest.raises(ConcurrentRun, match="another run was faster"):
         orders.on(session).build([])
     assert amounts(orders) == of(ROWS)
@@ -364,11 +364,11 @@ def test_what_lands_while_a_full_refresh_is_undone_is_in_the_table_that_is_shown
     orders.upsert([{"id": 2, "amount": -2}])  # given up with the generation
     session = shop.session()
     at(session, "publish_view", lambda: orders.upsert([{"id": 1, "amount": 12}, {"id": 9, "amount": 9}]))
-    undo_full_refresh(session.edge, orders.name)
+    undo_full_refresh(session.context, orders.name)
     model = {**of(ROWS), 1: 12, 9: 9}
     assert amounts(orders) == model
     late = shop.session()
-    at(late, "upsert", lambda: undo_full_refresh(shop.main.edge, orders.name))
+    at(late, "upsert", lambda: undo_full_refresh(shop.main.context, orders.name))
     orders.on(late).upsert([{"id": 8, "amount": 8}])
     assert amounts(orders) == {**of(NEW), 2: -2, 1: 12, 9: 9, 8: 8}
 
@@ -403,7 +403,7 @@ def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itse
     orders.upsert([{"id": 1, "amount": 10}])
     monkeypatch.setattr(computed_write, "refuse_beside_build", lambda *of: None)
     session = shop.session()
-    at(session, "fill_base", lambda: roll_back(shop.main.edge, orders.name, first))
+    at(session, "fill_base", lambda: roll_back(shop.main.context, orders.name, first))
     with pytest.raises(ConcurrentRun, match="cannot carry over"):
         orders.on(session).build(NEW)
     assert amounts(orders) == of(ROWS)
@@ -411,7 +411,7 @@ def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itse
 
     def too_late() -> None:
         with pytest.raises(ConcurrentRun, match="at this very moment"):
-            roll_back(shop.main.edge, orders.name, first)
+            roll_back(shop.main.context, orders.name, first)
 
     orders.upsert([{"id": 1, "amount": 10}])
     at(session, "publish_view", too_late)
@@ -445,7 +445,9 @@ def test_rows_that_the_new_table_cannot_take_end_the_full_refresh_or_their_write
     def strict() -> Any:
         config = parse_config("orders", orders.config)
         needs = type(config)(**{**vars(config), "required": ("amount",)})
-        return build_generation(session.edge, orders.name, needs, orders.model(NEW), {}, owner="model.test")
+        return build_generation(
+            session.context, orders.name, needs, orders.model(NEW), {}, owner="model.test"
+        )
 
     at(session, "fill_base", lambda: orders.upsert([{"id": 1, "amount": None}]))
     with pytest.raises(ConstraintBroken):
@@ -459,14 +461,14 @@ def test_rows_that_the_new_table_cannot_take_end_the_full_refresh_or_their_write
 
 
 def test_what_lands_while_rows_are_computed_before_the_build_is_not_lost(shop: Any, orders: Any) -> None:
-    edge, config = shop.main.edge, parse_config("orders", orders.config)
+    context, config = shop.main.context, parse_config("orders", orders.config)
 
     def build(beginning: Any) -> None:
         build_generation(
-            edge, orders.name, config, orders.model(NEW), {}, owner="model.test", beginning=beginning
+            context, orders.name, config, orders.model(NEW), {}, owner="model.test", beginning=beginning
         )
 
-    beginning = begin(edge, orders.name)
+    beginning = begin(context, orders.name)
     orders.upsert([{"id": 9, "amount": 9}])
     build(beginning)
     assert amounts(orders) == {**of(NEW), 9: 9}

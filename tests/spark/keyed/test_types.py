@@ -81,7 +81,7 @@ def test_every_type_as_payload(shop: Any) -> None:
     orders.compact()
     assert shown(session, f"SELECT * FROM {orders.table.base.sql}") == expected
     then = shown(session, merge_on_read(orders.table, before))
-    roll_back(session.edge, orders.name, before.token)
+    roll_back(session.context, orders.name, before.token)
     assert shown(session, view) == then
 
 

@@ -33,7 +33,7 @@ def verify(shop: Any, schema: str, warehouse: Path) -> Verify:
         session = shop.main
         catalog = EmbeddedCatalog("lake", warehouse)  # which has seen no file before it was damaged
         inventory = take_inventory(catalog, "lake", schema)
-        now = session.edge.now_ms() + later_ms
+        now = session.context.now_ms() + later_ms
         query = session.query if data else None
         found: dict[str, list[Finding]] = {}
         for finding in verify_schema(catalog, inventory, now, size_of, query):
@@ -159,12 +159,12 @@ def test_what_was_left_behind(shop: Any, verify: Verify, schema: str) -> None:
     orders.build(ROWS[:1])
     session = shop.main
     of, base = orders.name, orders.table.base
-    session.query(f"ALTER TABLE {base.sql} CREATE BRANCH arctic_{session.edge.new_txn()}")
+    session.query(f"ALTER TABLE {base.sql} CREATE BRANCH arctic_{session.context.new_txn()}")
     session.query(
-        f"CREATE TABLE {of.sibling(f'x__pull_{session.edge.new_txn()}').sql} (id INT) USING iceberg"
+        f"CREATE TABLE {of.sibling(f'x__pull_{session.context.new_txn()}').sql} (id INT) USING iceberg"
     )
     abandoned = side_name(of, "base", 2)
-    created = f"'arctic.of' = '{of.dotted}', 'arctic.created-ms' = '{session.edge.now_ms()}'"
+    created = f"'arctic.of' = '{of.dotted}', 'arctic.created-ms' = '{session.context.now_ms()}'"
     session.query(f"CREATE TABLE {abandoned.sql} (id INT) USING iceberg TBLPROPERTIES ({created})")
     assert verify() == {}, "all of it may belong to a run at work"
     found = verify(later_ms=25 * 3600 * 1000)
@@ -208,7 +208,7 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
         ".split__base_1 has 2 buckets, and " + keyed["split"].change.dotted + " 4"
     )
     assert found["split"][0].fix == f"dbt-arctic compact --kind full {shop.main.schema}.split"
-    rebucket(shop.main.edge, keyed["split"].name, 2)
+    rebucket(shop.main.context, keyed["split"].name, 2)
     assert "partitioned by bucket(2, id), amount" in found["other"][0].what
     assert found["other"][0].fix == "dbt run --full-refresh --select other"
     # Every other one is repaired by the statement that its finding names.
@@ -221,7 +221,7 @@ def test_a_layout_or_property_that_was_changed_by_hand(shop: Any, verify: Verify
 def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
     shop: Any, schema: str, warehouse: Path
 ) -> None:
-    orders, edge = shop.table(), shop.main.edge
+    orders, context = shop.table(), shop.main.context
     orders.build(ROWS)
     base = orders.table.base
     shop.main.query(f"CREATE TABLE {orders.name.sibling('old').sql} (id BIGINT) USING iceberg")
@@ -232,14 +232,14 @@ def test_files_that_no_version_names_go_where_the_folder_is_of_one_table(
     for path, days in ((lost, 5), (young, 1)):
         path.write_bytes(b"rows of a writer that was killed")
         os.utime(path, (time.time() - days * 86400,) * 2)
-    found, shared = find_orphans(edge, "lake", [schema], KEEP_FILES_MS)
+    found, shared = find_orphans(context, "lake", [schema], KEEP_FILES_MS)
     assert [(one.table, [Path(file).name for file in one.files]) for one in found] == [(base, [lost.name])]
     assert [one.table.identifier for one in shared] == ["new"], "the metadata of a view is in its folder"
     for one in found:
-        remove_orphans(edge, one, KEEP_FILES_MS)
+        remove_orphans(context, one, KEEP_FILES_MS)
     assert (lost.exists(), young.exists()) == (False, True)
     assert [row["id"] for row in orders.rows()] == [row["id"] for row in ROWS]
-    assert find_orphans(edge, "lake", [schema], KEEP_FILES_MS)[0] == []
+    assert find_orphans(context, "lake", [schema], KEEP_FILES_MS)[0] == []
 
 
 def test_the_catalogs_file_is_its_users_own(shop: Any, warehouse: Path) -> None:

@@ -20,7 +20,7 @@ def orders(shop: Any) -> Orders:
     made: Orders = shop.table()
     made.build([{"id": number, "amount": number} for number in range(5)])
     session = made.session
-    session.edge = replace(session.edge, tuned=partial(tuned, session.connection))
+    session.context = replace(session.context, tuned=partial(tuned, session.connection))
     return made
 
 
@@ -31,15 +31,15 @@ def keeps_its_meaning(orders: Orders, name: str, *, of_all: bool = False) -> boo
 
 
 def test_views_of_a_refresh_keep_what_their_text_meant(orders: Orders) -> None:
-    edge, table = orders.session.edge, orders.table
+    context, table = orders.session.context, orders.table
     rows = f"SELECT id FROM {orders.name.sql} WHERE id > 2"
-    with kept_rows(edge, table, rows, "keys") as kept:
+    with kept_rows(context, table, rows, "keys") as kept:
         assert keeps_its_meaning(orders, kept)
         assert sorted(orders.session.query(f"SELECT * FROM `{kept}`")) == [(3,), (4,)]
     shared = SharedRows()
     for _ in range(2):
         relation = shared.kept(
-            "rows", ["id"], {}, lambda columns, lookup_keys: rows, partial(make_view, edge)
+            "rows", ["id"], {}, lambda columns, lookup_keys: rows, partial(make_view, context)
         )
     assert relation is not None
     assert keeps_its_meaning(orders, relation.rpartition(".")[2].strip("`"), of_all=True)
@@ -48,7 +48,7 @@ def test_views_of_a_refresh_keep_what_their_text_meant(orders: Orders) -> None:
 
 
 def test_a_user_s_own_view_is_as_spark_makes_it(orders: Orders) -> None:
-    make_view(orders.session.edge, "stage_keys", "CREATE OR REPLACE TEMPORARY VIEW ours AS SELECT 1 AS x")
+    make_view(orders.session.context, "stage_keys", "CREATE OR REPLACE TEMPORARY VIEW ours AS SELECT 1 AS x")
     orders.session.query("CREATE OR REPLACE TEMPORARY VIEW theirs AS SELECT 1 AS x")
     assert keeps_its_meaning(orders, "ours")
     assert not keeps_its_meaning(orders, "theirs")

@@ -34,14 +34,14 @@ class Context:
 def test_a_stage_has_as_many_tasks_as_its_rows_ask_for(
     cores: int | None, changed: int, read: int, tasks: str | None
 ) -> None:
-    edge: Any = Context(cores)
-    fast_path.changes(edge, changed, read)
-    assert edge.conf.pop("spark.sql.adaptive.enabled") == "false"
-    assert edge.conf == ({} if tasks is None else {fast_path.PARTITIONS: tasks})
+    context: Any = Context(cores)
+    fast_path.changes(context, changed, read)
+    assert context.conf.pop("spark.sql.adaptive.enabled") == "false"
+    assert context.conf == ({} if tasks is None else {fast_path.PARTITIONS: tasks})
 
 
 @pytest.mark.parametrize("changed", [-1, fast_path.CHANGES + 1])
 def test_a_statement_over_many_changed_rows_is_planned_as_it_runs(changed: int) -> None:
-    edge: Any = Context(2)
-    fast_path.changes(edge, changed, 0)
-    assert edge.conf == {}
+    context: Any = Context(2)
+    fast_path.changes(context, changed, 0)
+    assert context.conf == {}

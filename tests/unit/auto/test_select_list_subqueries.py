@@ -11,7 +11,7 @@ from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.planner.frontend.parse import parse
 
 
-class _Edge:
+class _Context:
     def tuned(self, conf: dict[str, str]) -> Any:
         return conf
 
@@ -27,7 +27,7 @@ class _Edge:
     ],
 )
 def test_for_which_queries(sql: str, is_left_out: bool) -> None:
-    edge: Any = _Edge()
-    found: Any = select_list_subqueries.over(edge, [None, parse(sql)])
+    context: Any = _Context()
+    found: Any = select_list_subqueries.over(context, [None, parse(sql)])
     assert (found == select_list_subqueries.CONF) == is_left_out
     assert isinstance(found, nullcontext) != is_left_out

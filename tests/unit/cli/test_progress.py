@@ -69,8 +69,10 @@ def test_each_statement_is_told_with_the_rows_so_far(terminal: io.StringIO) -> N
     told: list[str] = []
     with progress("erase") as bar:
         bar.now = lambda what, told_=None: told.append(f"{what}: {told_}")  # type: ignore[method-assign]
-        edge = watched(Context(catalog=None, run=run, query_schema=lambda sql: [], query=lambda sql: []), bar)  # type: ignore[arg-type]
-        assert [edge.run(step, step) for step in ("hide_rows", "expire")] == [1200, -1]
+        context = watched(
+            Context(catalog=None, run=run, query_schema=lambda sql: [], query=lambda sql: []), bar
+        )  # type: ignore[arg-type]
+        assert [context.run(step, step) for step in ("hide_rows", "expire")] == [1200, -1]
     assert ran == ["hide_rows", "expire"]
     assert told == ["hide rows: statement 1", "expire: statement 2, 1,200 rows so far"]
 

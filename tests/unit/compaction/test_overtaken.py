@@ -43,17 +43,17 @@ def plan(orders: Orders) -> CompactionPlan:
 
 
 def test_a_trim_of_files_that_were_put_together_meanwhile_is_planned_again(orders: Orders) -> None:
-    edge: Any = Context(StatementError(MIXED))
-    assert major._trim(edge, plan(orders)) == 1
-    assert edge.ran == ["trim", "trim"]
+    context: Any = Context(StatementError(MIXED))
+    assert major._trim(context, plan(orders)) == 1
+    assert context.ran == ["trim", "trim"]
 
 
 def test_a_trim_of_many_commits_lists_no_more_than_iceberg_compares_with_files(orders: Orders) -> None:
     """Of more than 200 values it does not look at the bounds of files, and none would go whole."""
-    edge: Any = Context()
+    context: Any = Context()
     many = tuple(range(1000, 0, -2))
-    assert major._trim(edge, replace(plan(orders), trim=many)) == len(many)
-    listed = [[int(one) for one in text.split("IN (")[1].rstrip(")").split(", ")] for text in edge.texts]
+    assert major._trim(context, replace(plan(orders), trim=many)) == len(many)
+    listed = [[int(one) for one in text.split("IN (")[1].rstrip(")").split(", ")] for text in context.texts]
     assert [len(one) for one in listed] == [200, 200, 100]
     # In the order of the log: a later statement takes nothing that is older.
     assert [max(one) for one in listed] == [1000, 600, 200]
@@ -61,14 +61,14 @@ def test_a_trim_of_many_commits_lists_no_more_than_iceberg_compares_with_files(o
 
 def test_a_delete_goes_no_sooner_than_the_rows_that_lose_against_it(orders: Orders) -> None:
     """Whichever of them came first: their order is that of their sequence."""
-    edge: Any = Context()
+    context: Any = Context()
     table = replace(orders.table, generation=replace(orders.table.generation, sequence_by="seq"))
     few, many = tuple(range(1, 51)), tuple(range(1, 301))
-    assert major._trim(edge, replace(plan(orders), table=table, trim=(), forget=few)) == 50
-    assert edge.ran == ["forget"]
-    assert major._trim(edge, replace(plan(orders), table=table, trim=(), forget=many)) == 300
-    assert edge.ran == ["forget", "trim", "trim", "forget", "forget"]
-    assert ["<> 'D'" in text for text in edge.texts] == [False, True, True, False, False]
+    assert major._trim(context, replace(plan(orders), table=table, trim=(), forget=few)) == 50
+    assert context.ran == ["forget"]
+    assert major._trim(context, replace(plan(orders), table=table, trim=(), forget=many)) == 300
+    assert context.ran == ["forget", "trim", "trim", "forget", "forget"]
+    assert ["<> 'D'" in text for text in context.texts] == [False, True, True, False, False]
 
 
 def test_the_oldest_commits_are_trimmed_first(orders: Orders) -> None:
@@ -79,20 +79,20 @@ def test_the_oldest_commits_are_trimmed_first(orders: Orders) -> None:
 
 
 def test_any_other_failure_of_a_trim_is_told(orders: Orders) -> None:
-    edge: Any = Context(StatementError("No space left on device"))
+    context: Any = Context(StatementError("No space left on device"))
     with pytest.raises(StatementError, match="No space"):
-        major._trim(edge, plan(orders))
+        major._trim(context, plan(orders))
 
 
 @pytest.mark.parametrize("error", [CommitConflict("found new delete"), StatementError(GONE)])
 def test_a_rewrite_gives_way(error: ArcticError) -> None:
-    edge: Any = Context(error)
-    assert merge_small_files(edge, Name("lake", "shop", "events")).outcome == OVERTAKEN
-    assert edge.ran == ["rewrite_plain"]
+    context: Any = Context(error)
+    assert merge_small_files(context, Name("lake", "shop", "events")).outcome == OVERTAKEN
+    assert context.ran == ["rewrite_plain"]
 
 
 def test_any_other_failure_of_a_rewrite_is_told() -> None:
-    edge: Any = Context(StatementError("No space left on device"))
+    context: Any = Context(StatementError("No space left on device"))
     with pytest.raises(StatementError):
-        merge_small_files(edge, Name("lake", "shop", "events"))
-    assert merge_small_files(edge, Name("lake", "shop", "events")).outcome == rewrite.NOTHING
+        merge_small_files(context, Name("lake", "shop", "events"))
+    assert merge_small_files(context, Name("lake", "shop", "events")).outcome == rewrite.NOTHING

@@ -302,20 +302,20 @@ def test_what_does_not_fit_into_the_budget_stays_due(monkeypatch: pytest.MonkeyP
     now = 0.0
     ran = []
 
-    def run_one(edge: Any, operation: Operation, grace_s: float, clock: Any) -> Done:
+    def run_one(context: Any, operation: Operation, grace_s: float, clock: Any) -> Done:
         nonlocal now
         now += 2 * operation.cost_s  # the machine is slower than estimated
         ran.append(operation.name.identifier)
         return Done(operation, "compacted", seconds=2 * operation.cost_s)
 
     monkeypatch.setattr(run, "run_operation", run_one)
-    edge = SimpleNamespace(now_ms=lambda: 0)
+    context = SimpleNamespace(now_ms=lambda: 0)
     planned = [
         Operation("major", Name("lake", "shop", table), "", cost, 1.0)
         for table, cost in (("a", 10), ("b", 30), ("c", 15), ("d", 5))
     ]
     told: list[Done] = []
-    done = run.run_operations(edge, planned, 60, told=told.append, clock=lambda: now)  # type: ignore[arg-type]
+    done = run.run_operations(context, planned, 60, told=told.append, clock=lambda: now)  # type: ignore[arg-type]
     # 40 seconds are left after the first, and the second would take not 30 but 60.
     assert ran == ["a", "c", "d"]
     assert [one.outcome == run.OVER_BUDGET for one in done] == [False, True, False, False]

@@ -199,9 +199,9 @@ def test_a_build_that_was_cut_off_is_not_what_a_lost_view_showed(orders: Orders)
         catalog.view = replace(orders.view, properties=table.to_properties())
         return -1
 
-    edge = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
-    assert restore(edge, orders.table.name) == orders.table
-    assert restore(edge, orders.table.name, 2).generation.number == 2
+    context = Context(catalog, run, list, list)  # type: ignore[arg-type] # no query is asked
+    assert restore(context, orders.table.name) == orders.table
+    assert restore(context, orders.table.name, 2).generation.number == 2
     assert ran == ["publish_view", "publish_view"]
     with pytest.raises(DamagedKeyedTable, match="no generation of"):
         restore(Context(Catalog(), run, list, list), orders.table.name)  # type: ignore[arg-type]

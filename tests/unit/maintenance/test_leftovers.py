@@ -165,7 +165,7 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
     assert len(removals) == 3
     ran, told = Ran(), []
     there = SimpleNamespace(load_table=lambda schema, name: state(name))
-    edge = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
+    context = Context(there, ran, list, list, now_ms=lambda: NOW)  # type: ignore[arg-type] # asked through `after`
     after = orders.inventory(*orders.sides(1, 2), state("plain"))  # its run came to an end
     forgotten = Orders(generation=2).inventory(*orders.sides(1, 2))
     looks = iter([after, forgotten, after])  # at the last look, somebody shows it again
@@ -173,9 +173,11 @@ def test_only_what_would_be_offered_again_goes(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(module, "take_inventory", lambda *_: next(looks))
     forget = create.forget_previous
     monkeypatch.setattr(
-        cleaning, "forget_previous", lambda edge, table: edge.run("forget_previous", forget(table), table)
+        cleaning,
+        "forget_previous",
+        lambda context, table: context.run("forget_previous", forget(table), table),
     )
-    gone = cleaning.clean(edge, "lake", removals, retention, lambda removal, done: told.append(done))
+    gone = cleaning.clean(context, "lake", removals, retention, lambda removal, done: told.append(done))
     assert (gone, told) == (1, [True, False, False])
     shop, by = "`lake`.`shop`", "('arctic.dropped-by'"
     assert ran.steps == [

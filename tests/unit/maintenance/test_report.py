@@ -65,7 +65,7 @@ def record(minutes_ago: float, table: Name = ORDERS, seconds: float = 20.0) -> R
 
 
 def gathered(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: Any) -> Report:
-    edge = Context(
+    context = Context(
         catalog=catalog,  # type: ignore[arg-type]
         run=lambda step, sql, table=None: pytest.fail("a report runs no statement"),
         query_schema=lambda sql: pytest.fail("a report runs no statement"),
@@ -75,7 +75,7 @@ def gathered(catalog: Catalog, hours: float = 2, now_ms: int = NOW, **options: A
     since = NOW - int(hours * 60 * MINUTE)
     settings = CompactionSettings()
     return gather(
-        edge, "lake", ["shop"], ORDERS, since, lambda *_: settings, lambda name: name == EVENTS, **options
+        context, "lake", ["shop"], ORDERS, since, lambda *_: settings, lambda name: name == EVENTS, **options
     )
 
 

@@ -45,9 +45,9 @@ def test_what_cannot_be_written_down_was_done_all_the_same(orders: Orders) -> No
         raise CommitConflict("no right to write")
 
     catalog = Catalog(orders)
-    edge = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
+    context = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
     done = [Done(Operation("major", ORDERS, "due", 2.0, 1.0), "compacted", began_ms=NOW, seconds=3.0)]
-    record_and_keep(edge, ORDERS, done, Experience(), 60, told.append)
+    record_and_keep(context, ORDERS, done, Experience(), 60, told.append)
     assert len(told) == 1
     assert "could not be written" in told[0]
 
@@ -65,10 +65,10 @@ def test_what_was_done_is_written_down_even_where_nothing_can_be_put_in_order(
         return 1
 
     catalog = Catalog(orders)
-    edge = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
+    context = Context(catalog=catalog, run=run, query_schema=lambda sql: [], query=lambda sql: [])  # type: ignore[arg-type]
     monkeypatch.setattr("dbt_arctic.maintenance.upkeep.MOST_FILES", 1)
     operation = Operation("major", ORDERS, "due", 2.0, 1.0)
     done = [Done(operation, "compacted", began_ms=NOW, seconds=3.0)]
-    record_and_keep(edge, ORDERS, done, Experience(), 60, told.append)
+    record_and_keep(context, ORDERS, done, Experience(), 60, told.append)
     assert ran == ["record_operations", "forget_operations"]
     assert "not put in order" in told[0]

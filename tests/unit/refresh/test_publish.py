@@ -62,8 +62,8 @@ def publish_with(
     *answers: ArcticError | None, catalog: Catalog | None = None, columns: Sequence[CatalogColumn] = ()
 ) -> tuple[bool, int]:
     run = Answers(list(answers))
-    edge = Context(catalog or Catalog(), run, lambda sql: [], lambda sql: [])  # type: ignore[arg-type] # a part of one
-    return publish(edge, TARGET, "b", None, 1, columns), len(run.asked)
+    context = Context(catalog or Catalog(), run, lambda sql: [], lambda sql: [])  # type: ignore[arg-type] # a part of one
+    return publish(context, TARGET, "b", None, 1, columns), len(run.asked)
 
 
 MOVED = StatementError("Cannot fast-forward: main is not an ancestor of b")

@@ -32,13 +32,13 @@ TABLE = KeyedTable(
 )
 
 
-def edge(**changes: Any) -> Context:
+def context(**changes: Any) -> Context:
     made = Context(None, lambda *of: -1, lambda sql: [], lambda sql: [], "run-1", lambda: NOW)  # type: ignore[arg-type]
     return replace(made, **changes)
 
 
 def base(holder: Process, renewed_ms: int | None = None) -> TableState:
-    taken = replace(lease.take(edge(), timeout_s=60), holder=holder)
+    taken = replace(lease.take(context(), timeout_s=60), holder=holder)
     properties = {"arctic.of": "lake.shop.orders", "arctic.id": "base-2", **taken.to_properties()}
     if renewed_ms is not None:
         properties[lease.PROPERTY_RENEWED] = str(renewed_ms)
@@ -78,12 +78,12 @@ def test_a_lease_of_this_process_is_held_while_its_build_is_at_work() -> None:
     mine = base(this_process())
     assert lease.build_at_work(2, mine, None, NOW) is None
     assert lease.was_cut_off(mine, None)
-    with lease.held(edge(), TABLE, lease.take(edge(), 60)):
+    with lease.held(context(), TABLE, lease.take(context(), 60)):
         found = lease.build_at_work(2, mine, None, NOW)
         assert found is not None
         assert not lease.was_cut_off(mine, None)
         assert "run-1" in found.lease.told
-        with pytest.raises(RuntimeError), lease.held(edge(), TABLE, found.lease):
+        with pytest.raises(RuntimeError), lease.held(context(), TABLE, found.lease):
             raise RuntimeError
     assert lease.build_at_work(2, mine, None, NOW) is None
 
@@ -103,7 +103,7 @@ def test_a_lease_of_another_host_is_over_when_it_was_not_renewed() -> None:
 
 
 def test_a_finished_build_is_at_work_until_it_must_have_been_shown() -> None:
-    with lease.held(edge(), TABLE, lease.take(edge(), 60)):
+    with lease.held(context(), TABLE, lease.take(context(), 60)):
         found = lease.build_at_work(2, base(this_process()), change(True, NOW - 60_000), NOW)
         assert found is not None
         assert found.finished
@@ -136,7 +136,7 @@ def test_a_lease_is_renewed_beside_a_long_statement_and_a_failure_to_do_so_ends_
         yield run
 
     monkeypatch.setattr(lease, "RENEWALS", 60_000)
-    with lease.held(edge(beside=beside), TABLE, lease.take(edge(), 60)):
+    with lease.held(context(beside=beside), TABLE, lease.take(context(), 60)):
         assert renewed.wait(20)
     assert set(ran) == {"renew_lease arctic-lease"}
     assert "arctic-lease" not in {thread.name for thread in threading.enumerate()}
