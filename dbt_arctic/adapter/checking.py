@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_arctic.adapter.advice import is_automatic
-from dbt_arctic.adapter.check_runs import AUTOMATIC, CheckRuns, failures, selection_of
-from dbt_arctic.adapter.checked import Checked
+from dbt_arctic.adapter.check_invocations import AUTOMATIC, CheckInvocations, failures, selection_of
+from dbt_arctic.adapter.check_report import CheckReport
 from dbt_arctic.adapter.churning import Churned, change, copied, loaded, pulled, referring_to
 from dbt_arctic.adapter.comparing import compare
 from dbt_arctic.adapter.databases import is_of, is_schema_of
@@ -49,7 +49,9 @@ class Checks:
     keep: bool = False
 
 
-def check_project(operator: Operator, target: Target, checks: Checks, tell: Callable[[str], None]) -> Checked:
+def check_project(
+    operator: Operator, target: Target, checks: Checks, tell: Callable[[str], None]
+) -> CheckReport:
     """Build a copy of the selection, change its sources at random, refresh, and compare with full refreshes.
 
     :raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
@@ -58,9 +60,9 @@ def check_project(operator: Operator, target: Target, checks: Checks, tell: Call
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
     catalog = target.credentials.database
     selection = selection_of(checks.select, checks.automatic)
-    found = Checked()
+    found = CheckReport()
     with elsewhere(Elsewhere(schema)):
-        dbt = CheckRuns(target, checks.automatic)
+        dbt = CheckInvocations(target, checks.automatic)
         written = dbt.list(["model", "seed", "snapshot"], WRITTEN_KEYS, selection)
         found.not_compared.update(dbt.stay)
         _refuse_nothing_to_compare(target, checks, written, dbt.stay)
@@ -207,7 +209,9 @@ def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping
             )
 
 
-def _compare(operator: Operator, target: Target, built: Sequence[Any], number: int, found: Checked) -> None:
+def _compare(
+    operator: Operator, target: Target, built: Sequence[Any], number: int, found: CheckReport
+) -> None:
     for entry in built:
         node = entry.node
         if node.resource_type != "model" or not is_automatic(node.config.to_dict()):

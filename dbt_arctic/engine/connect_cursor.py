@@ -13,9 +13,9 @@ from dbt_arctic.engine.connect_faults import is_lost
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault
 from dbt_arctic.engine.lexer import without_comments
-from dbt_arctic.engine.readable import OUT_OF_RANGE, is_readable, readable
 from dbt_arctic.engine.rows import plain_rows
 from dbt_arctic.engine.statement import RunningStatement, Statement
+from dbt_arctic.engine.unsupported_types import OUT_OF_RANGE, cast_unsupported, is_supported
 
 
 class _Connection(Protocol):
@@ -87,12 +87,12 @@ class ConnectCursor(SparkCursor):
         returned = _returned(session, frame)
         try:
             read = _read(session, *(frame._to_table() if returned is None else (returned, None)))
-            if read is not None and returned is None and not is_readable(read[0]):
+            if read is not None and returned is None and not is_supported(read[0]):
                 raise TypeError("values of these types are read as text")
         except (*OUT_OF_RANGE, TypeError, PySparkNotImplementedError):
             if returned is not None:
                 raise
-            as_text = _read(session, *readable(frame, times_as_text=True)._to_table())
+            as_text = _read(session, *cast_unsupported(frame, times_as_text=True)._to_table())
             assert as_text is not None
             read = frame.schema, as_text[1]
         if read is None:

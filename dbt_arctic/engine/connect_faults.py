@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.faults import Fault, Reaction, classify, shortened
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.statement import Statement
 from dbt_arctic.errors import ArcticError, ConnectionLost, ServerUnreachable
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dbt_arctic.engine.cause import Cause
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
 
 

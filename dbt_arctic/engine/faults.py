@@ -11,8 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from dbt_arctic import errors
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.disk_faults import disk_error
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.lexer import first_word
 from dbt_arctic.errors import (
     ArcticError,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dbt_arctic.engine.cursor import SparkCursor, described
 from dbt_arctic.engine.faults import Fault, shortened
 from dbt_arctic.engine.lexer import without_comments
-from dbt_arctic.engine.readable import OUT_OF_RANGE, readable
 from dbt_arctic.engine.rowcount import written_rows
 from dbt_arctic.engine.rows import plain_rows
 from dbt_arctic.engine.statement import RunningStatement, Statement
 from dbt_arctic.engine.translate import fault_of
+from dbt_arctic.engine.unsupported_types import OUT_OF_RANGE, cast_unsupported
 
 if TYPE_CHECKING:
     from dbt_arctic.engine.jvm import SparkProcess
@@ -68,7 +68,7 @@ class SessionCursor(SparkCursor):
         if frame.schema.fields:
             # Of a command this only fetches what it has returned already: no job.
             time_zone = session.conf.get("spark.sql.session.timeZone")
-            self._rows = _collected(frame if is_command else readable(frame), time_zone, is_command)
+            self._rows = _collected(frame if is_command else cast_unsupported(frame), time_zone, is_command)
             self._description = described(frame.schema)
             self._rowcount = len(self._rows)
         elif is_command:
@@ -85,5 +85,5 @@ def _collected(frame: Any, time_zone: str, is_command: bool) -> list[tuple[Any, 
     except OUT_OF_RANGE:
         if is_command:
             raise
-    late = readable(frame, times_as_text=True)
+    late = cast_unsupported(frame, times_as_text=True)
     return plain_rows(late.collect(), late.schema, time_zone)

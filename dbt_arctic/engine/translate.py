@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.faults import Fault, classify, shortened
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.errors import ArcticError, SparkEnded, StatementError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.faults import classify
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.errors import ArcticError, CommitStateUnknown
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable

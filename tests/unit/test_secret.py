@@ -12,8 +12,8 @@ from dbt_arctic import secret
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.catalog.by_sql import SqlCatalog
 from dbt_arctic.catalog.remote import RemoteCatalog
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.faults import classify
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.private_file import blank_secrets, write_properties
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.startup import start_error

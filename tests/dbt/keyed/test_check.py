@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from dbt_arctic.adapter import checking
-from dbt_arctic.adapter.checked import Checked
+from dbt_arctic.adapter.check_report import CheckReport
 from dbt_arctic.adapter.comparing import Compared, compare
 from dbt_arctic.adapter.operator import operating
 from dbt_arctic.adapter.project import load_target
@@ -71,7 +71,7 @@ def test_a_check_that_would_compare_nothing_says_so_and_fails(
 
 
 def test_a_check_that_has_compared_nothing_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = Checked(not_compared={"scores": "its rows come from Python"}, rounds=3)
+    done = CheckReport(not_compared={"scores": "its rows come from Python"}, rounds=3)
     monkeypatch.setattr(checking, "check_project", lambda *_: done)
     told = checked(shop)
     assert told.exit_code == 2

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from dbt_arctic.engine import cursor as cursor_module
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.doctor import diagnose
 from dbt_arctic.engine.faults import Fault, classify
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
 from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from dbt.artifacts.resources.v1.config import NodeConfig
 
-from dbt_arctic.adapter.checked import Checked
+from dbt_arctic.adapter.check_report import CheckReport
 from dbt_arctic.adapter.checking import copy_schemas
 from dbt_arctic.adapter.declared_tests import Declared, Reference, declared_tests
-from dbt_arctic.adapter.made_automatic import make_automatic
+from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.keyed.names import Name
 
 
@@ -132,14 +132,14 @@ def test_a_copy_has_its_sources_name_in_a_schema_of_the_check() -> None:
 @pytest.mark.parametrize(
     ("found", "code"),
     [
-        (Checked(models={"a"}), 0),
-        (Checked(), 2),
-        (Checked(looked_at={"a"}), 2),
-        (Checked(models={"a"}, failures={"b": (1, "why")}), 2),
-        (Checked(models={"a"}, failures={"b": (1, "why")}, differences={("a", 1): 3}), 1),
+        (CheckReport(models={"a"}), 0),
+        (CheckReport(), 2),
+        (CheckReport(looked_at={"a"}), 2),
+        (CheckReport(models={"a"}, failures={"b": (1, "why")}), 2),
+        (CheckReport(models={"a"}, failures={"b": (1, "why")}, differences={("a", 1): 3}), 1),
     ],
 )
 def test_the_exit_code_tells_of_differences_first_and_then_of_what_was_not_compared(
-    found: Checked, code: int
+    found: CheckReport, code: int
 ) -> None:
     assert found.exit_code == code

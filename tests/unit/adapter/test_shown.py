@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import types
 
 from dbt_arctic.adapter.show import table_value
-from dbt_arctic.engine.readable import is_readable
+from dbt_arctic.engine.unsupported_types import is_supported
 from dbt_arctic.keyed.data_type import parse_type
 
 DAY = dt.date(2024, 1, 2)
@@ -71,4 +71,4 @@ TWICE = types.StructType([types.StructField("a", INT), types.StructField("a", IN
     ],
 )
 def test_what_python_cannot_hold_is_read_as_text(read: types.DataType, is_held: bool) -> None:
-    assert is_readable(types.StructType([types.StructField("c", read)])) is is_held
+    assert is_supported(types.StructType([types.StructField("c", read)])) is is_held

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.faults import classify
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.errors import CatalogUnavailable, CommitStateUnknown, DiskError, StatementError
 
 SPARK = Cause("org.apache.spark.SparkException", "Job aborted due to stage failure: Task 0 failed")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.engine.cause import Cause
 from dbt_arctic.engine.faults import Reaction, classify, clean_message
+from dbt_arctic.engine.java_causes import Cause
 from dbt_arctic.engine.translate import has_ended
 from dbt_arctic.errors import (
     ArcticError,

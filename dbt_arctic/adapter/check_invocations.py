@@ -10,15 +10,15 @@ from typing import Any
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner
 
-from dbt_arctic.adapter.made_automatic import make_automatic
 from dbt_arctic.adapter.project import Target
+from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.errors import ConfigError
 
 AUTOMATIC = "config.incremental_strategy:auto"
 """What dbt calls automatic models."""
 
 
-class CheckRuns:
+class CheckInvocations:
     """dbt on one project.
 
     :param switch: selections of models that are to be automatic, whatever their files say.

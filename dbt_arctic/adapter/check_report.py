@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Checked:
+class CheckReport:
     """What a check found.
 
     :param models: those that were compared, and had rows in some round.

@@ -12,7 +12,7 @@ OUT_OF_RANGE = (ValueError, OverflowError)
 """What Python raises for a date or time that it does not have."""
 
 
-def readable(frame: Any, *, times_as_text: bool = False) -> Any:
+def cast_unsupported(frame: Any, *, times_as_text: bool = False) -> Any:
     """The rows of a DataFrame, with Spark's own text in the columns that Python cannot hold; as JSON where
     names of fields would be missing in the text.
 
@@ -30,7 +30,7 @@ def readable(frame: Any, *, times_as_text: bool = False) -> Any:
     )
 
 
-def is_readable(schema: Any) -> bool:
+def is_supported(schema: Any) -> bool:
     """Whether Python holds all values of a schema, but for the range of dates and times."""
     return not any(_is_text_only(field.dataType, False) for field in schema.fields)
 
