@@ -1,7 +1,7 @@
-"""Every error a user can meet, one class a kind, each with a stable ``AR-`` code.
+"""All user-facing errors: one class per kind, each with a stable ``AR-`` code.
 
-This module knows nothing of dbt, Spark or Iceberg; the adapter turns these errors
-into dbt's own so that dbt prints them as it prints its own.
+This module does not depend on dbt, Spark or Iceberg. The adapter converts these errors
+to dbt's exceptions, so that dbt prints them like its own.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dbt_arctic.secret import without_secrets
 
 
 class ArcticError(Exception):
-    """An error that says what happened, where, why, and what to do next.
+    """An error that states what happened, where, why, and what to do next.
 
-    :param what: one sentence: what could not be done.
-    :param where: the model, table, column or file, if there is one.
-    :param why: the cause, as far as it is known.
-    :param fix: the next thing to type or to change.
+    :param what: one sentence: what failed.
+    :param where: the model, table, column or file, if any.
+    :param why: the cause, if known.
+    :param fix: the next command to type, or the setting to change.
     """
 
     code: ClassVar[str] = "AR-000"
     title: ClassVar[str] = "dbt-arctic error"
 
     def __init__(self, what: str, *, where: str = "", why: str = "", fix: str = "") -> None:
-        # What others said may quote a password.
+        # Messages of other programs may quote a password.
         self.what = without_secrets(what)
         self.where = without_secrets(where)
         self.why = without_secrets(why)
@@ -32,7 +32,7 @@ class ArcticError(Exception):
         super().__init__(self.render())
 
     def render(self) -> str:
-        """The text a user reads, one aspect a line."""
+        """The text for the user, one aspect per line."""
         lines = [f"{self.code} {self.what}"]
         if self.where:
             lines.append(f"  where: {self.where}")
@@ -56,17 +56,17 @@ class ProfileError(ArcticError):
 
 class JavaError(ArcticError):
     code = "AR-102"
-    title = "Java is missing or of a wrong version"
+    title = "Java is missing or has an unsupported version"
 
 
 class DependencyError(ArcticError):
     code = "AR-103"
-    title = "Spark's jars could not be had from the Maven repository"
+    title = "Spark's jars could not be downloaded"
 
 
 class CatalogUnavailable(ArcticError):
     code = "AR-104"
-    title = "The catalog cannot be opened: locked, damaged or out of reach"
+    title = "The catalog cannot be opened: it is locked, damaged or unreachable"
 
 
 class SparkStartError(ArcticError):
@@ -76,12 +76,12 @@ class SparkStartError(ArcticError):
 
 class ServerUnreachable(ArcticError):
     code = "AR-106"
-    title = "The Spark Connect server cannot be reached or does not fit"
+    title = "The Spark Connect server cannot be reached or cannot be used"
 
 
 class ServerError(ArcticError):
     code = "AR-107"
-    title = "The project's own server cannot be started or stopped"
+    title = "The project's Spark server cannot be started or stopped"
 
 
 class PackageMissing(ArcticError):
@@ -91,12 +91,12 @@ class PackageMissing(ArcticError):
 
 class PackageUnfit(ArcticError):
     code = "AR-109"
-    title = "An installed Python package does not let SQL be analysed"
+    title = "An installed Python package prevents the analysis of SQL"
 
 
 class ClassArchiveError(ArcticError):
     code = "AR-110"
-    title = "A class archive could not be made"
+    title = "A class archive could not be created"
 
 
 # 2xx: a statement
@@ -104,17 +104,17 @@ class ClassArchiveError(ArcticError):
 
 class StatementError(ArcticError):
     code = "AR-201"
-    title = "Spark refused or failed a statement"
+    title = "Spark rejected a statement, or the statement failed"
 
 
 class CommitConflict(ArcticError):
     code = "AR-202"
-    title = "Other writers kept winning the commit, retries included"
+    title = "The commit conflicted with other writers, and all retries failed"
 
 
 class CommitStateUnknown(ArcticError):
     code = "AR-203"
-    title = "The catalog did not say whether the commit landed"
+    title = "The state of a commit is unknown"
 
 
 class StatementCancelled(ArcticError):
@@ -129,21 +129,21 @@ class ConnectionLost(CommitStateUnknown):
 
 class DiskError(StatementError):
     code = "AR-206"
-    title = "A disk is full, read-only or not this user's to write to"
+    title = "A disk is full, read-only or not writable by this user"
 
 
 class SparkEnded(StatementError):
-    """What the session had set is gone with it: nothing goes on from here by itself."""
+    """The session's settings and views are lost with it, so the run cannot continue."""
 
     code = "AR-207"
     title = "Spark ended while a statement ran"
 
 
 class NameInDoubleQuotes(ArcticError):
-    """Told as dbt's warning, and raised with ``--warn-error``."""
+    """Reported as a dbt warning; raised with ``--warn-error``."""
 
     code = "AR-208"
-    title = "A word in double quotes is a string to Spark, and seems to be meant as a name"
+    title = "Spark reads a word in double quotes as a string, but it seems to be a name"
 
 
 # 3xx: a model
@@ -151,22 +151,22 @@ class NameInDoubleQuotes(ArcticError):
 
 class ConfigError(ArcticError):
     code = "AR-301"
-    title = "A model's config is wrong, unknown or does not fit the table"
+    title = "A model's config is invalid, unknown or does not match the table"
 
 
 class KeyColumnMissing(ArcticError):
     code = "AR-302"
-    title = "The model does not produce a column of its unique_key"
+    title = "The model's query does not return a column of its unique_key"
 
 
 class NullKey(ArcticError):
     code = "AR-303"
-    title = "A row has NULL in a key column"
+    title = "A key column contains NULL"
 
 
 class DuplicateKey(ArcticError):
     code = "AR-304"
-    title = "Two rows of one batch have the same key and nothing orders them"
+    title = "A batch has two rows with the same key and no order between them"
 
 
 class SchemaChanged(ArcticError):
@@ -176,22 +176,22 @@ class SchemaChanged(ArcticError):
 
 class UnknownRelation(ArcticError):
     code = "AR-306"
-    title = "The table that is asked for does not exist or is not of the needed kind"
+    title = "A table does not exist or has the wrong kind"
 
 
 class ConstraintBroken(ArcticError):
     code = "AR-307"
-    title = "A row breaks a constraint of the model's contract"
+    title = "A row violates a constraint of the model's contract"
 
 
 class PythonModelFailed(ArcticError):
     code = "AR-308"
-    title = "A Python model failed, or returned no DataFrame"
+    title = "A Python model failed or returned no DataFrame"
 
 
 class NoSequence(ArcticError):
     code = "AR-309"
-    title = "A row has no usable value in the column that orders the changes of its key"
+    title = "A row has no valid value in its sequence_by column"
 
 
 # 4xx: the keyed table
@@ -199,7 +199,7 @@ class NoSequence(ArcticError):
 
 class DamagedKeyedTable(ArcticError):
     code = "AR-401"
-    title = "A keyed table's parts do not fit together"
+    title = "The parts of a keyed table are inconsistent"
 
 
 class NewerProtocol(ArcticError):
@@ -209,7 +209,7 @@ class NewerProtocol(ArcticError):
 
 class VersionUnavailable(ArcticError):
     code = "AR-403"
-    title = "A version that has to be read is gone"
+    title = "A required version is no longer available"
 
 
 class ConcurrentRun(ArcticError):
