@@ -1,8 +1,8 @@
-"""Secrets of the settings: which values are secret, and text with them left out.
+"""Finds secret settings and removes their values from text.
 
-Errors quote what Java, a catalog or the network said, and any of them may quote a password. So each value
-that a secret setting gives to this process is remembered, and every error leaves it out of its text. Knows
-nothing of who asks.
+Errors quote messages of Java, a catalog or the network, and any of them may contain a password. The process
+therefore records the value of each secret setting, and every error removes it from its text. This module
+does not depend on its callers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_SECRET = re.compile(r"(?i)true|false|none|null|\S{0,3}")
-# Where an address or a list of options says that a secret follows.
+# Names that precede a secret in an address or a list of options.
 _USER_OF_A_URL = re.compile(r"(?<=://)([^/\s:@'\"]*):([^/\s@'\"]+)@")
 _PARAMETER = re.compile(
     r"(?i)\b([\w.-]*(?:password|passwd|pwd|secret|token|access_?key)[\w.-]*=)([^\s&;,'\")\]}]+)"
@@ -38,12 +38,12 @@ def is_secret(name: str) -> bool:
 
 
 def remember(settings: Mapping[str, object]) -> None:
-    """From now on the secrets among these settings are left out of every error."""
+    """Record the secrets among these settings, so that every later error omits them."""
     for name, value in settings.items():
         text = str(value)
         if is_secret(name):
             _remember(text)
-            # OAuth's `id:secret`: a server may quote the second part alone.
+            # OAuth uses `id:secret`, and a server may quote the second part alone.
             _remember(text.partition(":")[2])
         for found in _USER_OF_A_URL.finditer(text):
             _remember(found[2])
@@ -52,12 +52,12 @@ def remember(settings: Mapping[str, object]) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """The text with every secret that is known, or that stands where secrets stand, replaced.
+    """The text with stars in place of every recorded secret and every value in a secret's position.
 
     >>> without_secrets("jdbc:postgresql://me:hunter2@host/db?password=hunter2&ssl=true")
     'jdbc:postgresql://me:*****@host/db?password=*****&ssl=true'
     """
-    # The longest first: one secret may begin another.
+    # The longest first, because one secret may be a prefix of another.
     for known in sorted(_known, key=len, reverse=True):
         text = text.replace(known, HIDDEN)
     text = _USER_OF_A_URL.sub(rf"\1:{HIDDEN}@", text)
@@ -65,14 +65,14 @@ def without_secrets(text: str) -> str:
 
 
 def blanked(text: bytes) -> bytes:
-    """The text with each known secret overwritten by as many stars, so that nothing moves."""
+    """The text with each recorded secret overwritten by as many stars, so that offsets stay valid."""
     for known in sorted(_known, key=len, reverse=True):
         text = text.replace(known.encode(), b"*" * len(known.encode()))
     return text
 
 
 def shown(name: str, value: str | None) -> str:
-    """A setting's value for people."""
+    """A setting's value for display."""
     return HIDDEN if value and is_secret(name) else without_secrets(str(value))
 
 

@@ -1,1 +1,1 @@
-"""The ``dbt-arctic`` command: what an operator types beside dbt itself."""
+"""The ``dbt-arctic`` command for operators."""

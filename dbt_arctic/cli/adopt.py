@@ -1,4 +1,4 @@
-"""``dbt-arctic adopt``: an existing Iceberg table as a keyed one, in its own files, and back."""
+"""``dbt-arctic adopt``: converts an existing Iceberg table to a keyed one without copying files, and back."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("table")
 @click.option(
-    "--key", "keys", multiple=True, metavar="COLUMN", help="A column of the key; in the key's order."
+    "--key", "keys", multiple=True, metavar="COLUMN", help="A key column. Repeatable, in the key's order."
 )
-@click.option("--undo", is_flag=True, help="Make a keyed table a plain one again.")
+@click.option("--undo", is_flag=True, help="Convert a keyed table back to a plain table.")
 @asking_options
 @json_option
 @project_options
@@ -39,9 +39,9 @@ def adopt(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Make an existing Iceberg table a keyed one. No row is copied, and the name stays.
+    """Convert an existing Iceberg table to a keyed table. No rows are copied, and the name stays the same.
 
-    Older versions of the table stay readable. The model that writes it goes on as an incremental model
+    Older versions of the table stay readable. The table's model continues as an incremental model
     with this unique_key, without a full refresh.
     """
     from dbt_arctic.adapter.operator import operating
@@ -51,7 +51,7 @@ def adopt(
     with operating(target, "adopt") as operator:
         name = operator.name(table)
         if undo:
-            question = f"Make {name} a plain table, and drop its change table and the generation before?"
+            question = f"Make {name} a plain table, and drop its change table and previous generation?"
             if not yes and not click.confirm(question, err=as_json):
                 context.exit(1)
             release(operator.context, name)
@@ -63,7 +63,7 @@ def adopt(
             _tell(
                 as_json,
                 told,
-                f"The adoption of {name} was cut off; without --dry-run it is finished.",
+                f"The adoption of {name} was interrupted; run without --dry-run to complete it.",
             )
             return
         shown = adopting.finish_adoption(operator.context, name)
@@ -71,11 +71,11 @@ def adopt(
             _tell(
                 as_json,
                 {"table": name.dotted, "keyed": True, "key": list(shown.key)},
-                f"{name} was being adopted when that was cut off; it is a keyed table now.",
+                f"The interrupted adoption of {name} is complete; it is a keyed table now.",
             )
             return
         if not keys:
-            raise click.UsageError("give each column of the key: --key COLUMN")
+            raise click.UsageError("name each key column: --key COLUMN")
         _adopt(context, operator, name, keys, dry_run, yes, as_json)
 
 
@@ -88,7 +88,7 @@ def _adopt(
     yes: bool,
     as_json: bool,
 ) -> None:
-    with progress(f"are the keys of {name} unique?", quiet=as_json):
+    with progress(f"check that the keys of {name} are unique", quiet=as_json):
         plan = adopting.plan_adoption(operator.context, name, keys)
     if not as_json:
         _show(plan)
@@ -108,7 +108,7 @@ def _adopt(
 
 
 def _config(plan: Adoption) -> str:
-    """What the model's config says from now on; the default strategy is the one of keyed tables."""
+    """The config that the table's model needs. Its strategy is the default one."""
     layout = plan.table.layout
     settings: dict[str, Any] = {"materialized": "incremental", "unique_key": list(plan.table.key)}
     if layout.partition_by:
@@ -127,17 +127,17 @@ def _tell(as_json: bool, value: dict[str, Any], text: str) -> None:
 
 def _show(plan: Adoption) -> None:
     table = plan.table
-    click.echo(f"{table.name}: no key is there twice, and none is NULL.")
+    click.echo(f"{table.name}: the keys are unique and not NULL.")
     lines = [
         ("key", ", ".join(table.key)),
-        ("base", f"{table.base.identifier}, the table itself under another name"),
+        ("base", f"{table.base.identifier}, which is the table under a new name"),
         ("change table", table.change.identifier),
-        ("laid out by", ", ".join(plan.state.partitioning or ()) or "nothing"),
+        ("partitioning", ", ".join(plan.state.partitioning or ()) or "none"),
     ]
     if plan.upgrades:
-        lines.append(("format", "version 3 from now on: older programs can no longer read it"))
+        lines.append(("format", "upgraded to version 3, which older programs cannot read"))
     if not plan.joins_in_place:
-        lines.append(("joins", "shuffle, since it has no buckets of its key; a full refresh makes them"))
+        lines.append(("joins", "need a shuffle, as the table has no key buckets; a full refresh adds them"))
     for label, text in lines:
         click.echo(f"  {label:<13} {text}")
 

@@ -1,6 +1,6 @@
-"""The charts of a report, as Vega-Lite draws them: static SVG, without a script, in the colours of the page.
+"""Draws the charts of a report with Vega-Lite: static SVG without scripts, in the page's colours.
 
-A chart is a value: a title, what it tells, and its SVG. It knows nothing of where the numbers come from.
+A chart is a value with a title, a description and its SVG. This module does not know the source of the data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dbt_arctic.errors import PackageMissing
 VEGA_LITE = "6.4"
 WIDTH, HEIGHT = 420, 230
 COLOURS = tuple(f"var(--s{number})" for number in range(1, 9))
-"""Of the page, which has others in the dark."""
+"""CSS variables of the page, which has different values in dark mode."""
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
 _MARK = re.compile(r'(<(path)\b[^>]*?\baria-label="([^"]*)"[^>]*?\brole="graphics-symbol"[^>]*?)/>')
@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 class Chart:
     """One chart of the report.
 
-    :param legend: names with their colours; empty where there is one only.
+    :param legend: names with their colours; empty if there is only one.
     """
 
     title: str
@@ -39,10 +39,10 @@ class Chart:
 
 @dataclass
 class Artist:
-    """Draws the charts of one page: a name has the same colour in each, and time is the same everywhere.
+    """Draws the charts of one page. A name has the same colour in all charts, and all time axes are equal.
 
-    Rows have ``name``, by which they are coloured; ``value``; and ``at`` (milliseconds since the epoch) where
-    they are drawn over time, or ``row``, a text, where each has a line of its own.
+    Rows have ``name``, which determines the colour, and ``value``. Charts over time also need ``at``
+    (milliseconds since the epoch); charts with labelled rows need ``row``, a string.
     """
 
     since_ms: int
@@ -52,20 +52,20 @@ class Artist:
     def lines(self, title: str, told: str, rows: Sequence[Row], *, format: str, steps: bool = True) -> Chart:
         """Add a line chart.
 
-        :param steps: a value holds until the next one; otherwise it changes evenly. ``None`` is a gap.
+        :param steps: draw steps; otherwise interpolate linearly. ``None`` is a gap.
         """
         interpolate = "step-after" if steps else "linear"
         mark = {"type": "line", "interpolate": interpolate, "strokeWidth": 2, "clip": True}
         return self._chart(title, told, rows, mark, x=self._time(), y=_number(format))
 
     def columns(self, title: str, told: str, rows: Sequence[Row], *, unit: Mapping[str, Any]) -> Chart:
-        """Stacked, by a unit of time: Vega-Lite's ``timeUnit``."""
+        """Add stacked columns per unit of time (Vega-Lite's ``timeUnit``)."""
         mark = {"type": "bar", "stroke": "var(--card)", "strokeWidth": 1, "clip": True}
         at = {**self._time(), "timeUnit": unit}
         return self._chart(title, told, rows, mark, x=at, y={**_number("d"), "aggregate": "sum"})
 
     def dots(self, title: str, told: str, rows: Sequence[Row]) -> Chart:
-        """A dot for each thing that was done, the larger the greater its ``value``; ``told`` says what."""
+        """Add one dot per row. Its size shows ``value``, and its tooltip is ``told``."""
         mark = {"type": "circle", "opacity": 0.85}
         scale = {"rangeMin": 50, "rangeMax": 400}
         size = {"field": "value", "type": "quantitative", "scale": scale, "legend": None}
@@ -73,7 +73,7 @@ class Artist:
         return self._chart(title, told, rows, mark, x=self._time(), y=place, size=size, description=_TOLD)
 
     def spans(self, title: str, told: str, rows: Sequence[Row], *, format: str) -> Chart:
-        """From ``before`` to a dot at ``value``."""
+        """Add a line from ``before`` to a dot at ``value`` for each row."""
         x = _number(format)
         rule = {
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "aria": False},
@@ -114,7 +114,7 @@ class Artist:
         return Chart(title, told, svg, list(colours.items()))
 
     def _colours_of(self, names: Iterable[str]) -> dict[str, str]:
-        """What a name had before, unless another of this chart has it; else the first that is left."""
+        """Keep each name's colour, unless another name of this chart has it; then use the next free one."""
         found: dict[str, str] = {}
         for name in names:
             colour = self._colours.get(name)
@@ -159,10 +159,10 @@ def _draw(chart: dict[str, Any]) -> str:
         import vl_convert
     except ImportError as error:
         raise PackageMissing(
-            "the charts of a report need a package that is not installed",
+            "a package for the charts of the report is not installed",
             where="vl-convert-python",
             why=str(error),
-            fix="pip install 'dbt-arctic[report]', or print the data alone: dbt-arctic report --json",
+            fix="pip install 'dbt-arctic[report]', or print only the data: dbt-arctic report --json",
         ) from error
     specification = {
         **chart,
@@ -176,7 +176,7 @@ def _draw(chart: dict[str, Any]) -> str:
 
 
 _CONFIG = {
-    # Of a width that is known where it is drawn, and much the same where it is looked at.
+    # The text widths of these fonts are known when the chart is drawn and are similar on most machines.
     "font": "Arial, Helvetica, sans-serif",
     "view": {"stroke": None},
     "axis": {
@@ -190,5 +190,5 @@ _CONFIG = {
 
 
 def _for_the_page(svg: str) -> str:
-    """As wide as its place, and each mark tells what it is where a pointer rests on it."""
+    """Make the SVG as wide as its container and give each mark a tooltip."""
     return _MARK.sub(r"\1><title>\3</title></\2>", _OUTER.sub(r"\1", svg, count=1))

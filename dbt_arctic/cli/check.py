@@ -1,4 +1,4 @@
-"""``dbt-arctic check``: do automatic models equal a full refresh? On a copy, after random changes."""
+"""``dbt-arctic check``: compares automatic models with a full refresh, on a copy, after random changes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     "--automatic",
     multiple=True,
     metavar="SELECTION",
-    help="Treat these models as automatic ones, whatever their files say. Repeatable.",
+    help="Treat these models as automatic, regardless of their config. Repeatable.",
 )
-@click.option("--rounds", default=5, show_default=True, help="Rounds of changes.")
-@click.option("--seed", type=int, help="Of the changes; the same seed makes the same ones.")
-@click.option("--keep", is_flag=True, help="Leave the copy, to look at it.")
+@click.option("--rounds", default=5, show_default=True, help="Number of rounds of changes.")
+@click.option("--seed", type=int, help="Seed of the random changes; the same seed repeats them.")
+@click.option("--keep", is_flag=True, help="Keep the copy for inspection.")
 @project_options
 def check(
     target: Target,
@@ -35,10 +35,11 @@ def check(
     seed: int | None,
     keep: bool,
 ) -> None:
-    """Compare automatic models with their whole query, after rounds of random changes.
+    """Compare automatic models with the result of their full query, after rounds of random changes.
 
-    Works on a copy of the project's sources in a schema of its own; no table of yours is written to.
-    The exit code is 1 where a model differs, and 2 where none could be compared or dbt failed to build one.
+    The command works on a copy of the project's sources in a separate schema. It does not write to your
+    tables. The exit code is 1 if a model differs, and 2 if no model could be compared or dbt failed to build
+    one.
     """
     from dbt_arctic.adapter.checking import Checks, check_project
     from dbt_arctic.adapter.operator import operating
@@ -57,11 +58,11 @@ def check(
     for (model, number), count in sorted(found.differences.items(), key=lambda entry: entry[0][1]):
         click.echo(f"round {number}: {model} differs in {count} rows")
     for model, (count, why) in sorted(found.undetermined.items()):
-        click.echo(f"{model} differs in {count} rows, as two runs of its query may, in {why}")
+        click.echo(f"{model} differs in {count} rows, because its query is not deterministic ({why})")
     for model, why in sorted(found.not_compared.items()):
-        click.echo(f"{model} is not compared: {why}")
+        click.echo(f"{model} was not compared: {why}")
     for model in sorted(found.empty):
-        click.echo(f"{model} was empty in every round: nothing of it was compared")
+        click.echo(f"{model} was empty in every round and was not compared")
     for model, (number, why) in sorted(found.failures.items()):
         click.echo(f"round {number}: {model} failed: {why}")
     click.echo(found.last_line)

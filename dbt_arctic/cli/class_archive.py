@@ -1,4 +1,4 @@
-"""``dbt-arctic class-archive``: with an archive of its classes, every Spark of this machine starts sooner."""
+"""``dbt-arctic class-archive``: manages archives of Spark's classes, with which Spark starts faster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dbt_arctic.engine import class_archive_build
 
 @click.group()
 def class_archive() -> None:
-    """Make Spark start in half the time: an archive of its classes, used by every later run."""
+    """Halve Spark's start time with an archive of its classes that every later run uses."""
 
 
 @class_archive.command()
-@click.option("--java-home", help="The Java of the archive, if the profile names one as java_home.")
+@click.option("--java-home", help="The Java to use; needed if the profile sets java_home.")
 def create(java_home: str | None) -> None:
-    """Make the archive for this Java and pyspark. Takes about a minute and 180 MB of disk."""
-    with Console(stderr=True).status("Running a Spark to see which classes it loads"):
+    """Create the archive for this Java and pyspark. Takes about a minute and 180 MB of disk space."""
+    with Console(stderr=True).status("Running Spark to record the classes it loads"):
         archive = class_archive_build.create(java_home)
     click.echo(f"Created {_described(archive)}")
     click.echo("Every Spark that dbt or dbt-arctic starts on this machine uses it from now on.")
@@ -28,17 +28,17 @@ def create(java_home: str | None) -> None:
 
 @class_archive.command()
 def show() -> None:
-    """List the archives of this machine."""
+    """List the class archives on this machine."""
     found = archives.existing()
     for archive in found:
         click.echo(_described(archive))
     if not found:
-        click.echo("There is no class archive. Make one with: dbt-arctic class-archive create")
+        click.echo("There is no class archive. Create one with: dbt-arctic class-archive create")
 
 
 @class_archive.command()
 def remove() -> None:
-    """Remove all archives of this machine."""
+    """Remove all class archives on this machine."""
     removed = class_archive_build.remove()
     for archive in removed:
         click.echo(f"Removed {archive}")

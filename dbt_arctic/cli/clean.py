@@ -1,4 +1,4 @@
-"""``dbt-arctic clean``: shows what is left over in a target's schemas, asks, and removes it."""
+"""``dbt-arctic clean``: lists leftovers in a target's schemas, asks, and removes them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @schema_options
-@click.option("--older-than", default="24h", callback=duration_ms, help="What is younger stays [24h].")
+@click.option("--older-than", default="24h", callback=duration_ms, help="Keep younger leftovers [24h].")
 @click.option(
     "--keep-previous",
     default="7d",
     callback=duration_ms,
-    help="How long the generation before a full refresh stays [7d].",
+    help="How long to keep the generation before a full refresh [7d].",
 )
-@click.option("--dropped", is_flag=True, help="Also the side tables of keyed tables whose view is gone.")
-@click.option("--files", is_flag=True, help="Also files that no version of a table names. Starts Spark.")
+@click.option("--dropped", is_flag=True, help="Also remove side tables whose view no longer exists.")
+@click.option("--files", is_flag=True, help="Also remove files that no version refers to. Starts Spark.")
 @click.option(
-    "--files-older-than", default="3d", callback=duration_ms, help="What is younger stays; at least 24h [3d]."
+    "--files-older-than", default="3d", callback=duration_ms, help="Keep younger files; at least 24h [3d]."
 )
 @asking_options
 @json_option
@@ -59,11 +59,11 @@ def clean(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove what runs that were cut off left behind: generations, branches, staging tables, files."""
+    """Remove what interrupted runs left behind: generations, branches, staging tables, files."""
     from dbt_arctic.adapter.operator import operating
 
     if files_older_than < DAY_MS:
-        raise click.BadParameter("at least 24h: a younger file may belong to a commit that is still to come")
+        raise click.BadParameter("at least 24h: a younger file may belong to a commit in progress")
     retention = Retention(older_than, keep_previous, dropped)
     with operating(target, "clean") as operator:
         chosen = chosen_schemas(operator, schemas, everything)
@@ -80,12 +80,12 @@ def clean(
             _show(found)
         if dry_run or not found.count:
             return
-        if not yes and not click.confirm(f"Remove {counted(found.count, 'thing')}?", err=as_json):
+        if not yes and not click.confirm(f"Remove {counted(found.count, 'item')}?", err=as_json):
             context.exit(1)
         with progress("clean", found.count, as_json) as bar:
 
             def told(removal: Removal, done: bool) -> None:
-                bar.echo(f"{'removed' if done else 'left   '}  {removal.what}", err=as_json)
+                bar.echo(f"{'removed' if done else 'kept   '}  {removal.what}", err=as_json)
                 bar.advance()
 
             gone = remove(operator.context, target.credentials.database, found.removals, retention, told)
@@ -95,7 +95,7 @@ def clean(
                 bar.echo(f"removed  {_described(one)}", err=as_json)
                 bar.advance()
                 gone += 1
-    click.echo(f"{counted(gone, 'thing')} removed.", err=as_json)
+    click.echo(f"{counted(gone, 'item')} removed.", err=as_json)
 
 
 @dataclass(frozen=True)
@@ -122,15 +122,15 @@ def _find(operator: Operator, catalog: str, schemas: list[str], retention: Reten
 
 def _show(found: _Found) -> None:
     if not found.count and not found.kept and not found.shared:
-        click.echo("Nothing is left over.")
+        click.echo("There are no leftovers.")
         return
     rows = [
-        *(("goes", removal.kind, removal.what, removal.why) for removal in found.removals),
-        *(("stays", kept.kind, kept.target.dotted, kept.why) for kept in found.kept),
-        *(("goes", "files", _described(orphans), "no version names them") for orphans in found.orphans),
-        *(("stays", "files", f"the folder of {shared.table}", shared.why) for shared in found.shared),
+        *(("remove", removal.kind, removal.what, removal.why) for removal in found.removals),
+        *(("keep", kept.kind, kept.target.dotted, kept.why) for kept in found.kept),
+        *(("remove", "files", _described(orphans), "no version refers to them") for orphans in found.orphans),
+        *(("keep", "files", f"the folder of {shared.table}", shared.why) for shared in found.shared),
     ]
-    print_table({"": "text", "kind": "text", "what": "text", "why": "text"}, rows)
+    print_table({"action": "text", "kind": "text", "what": "text", "why": "text"}, rows)
 
 
 def _print_as_json(found: _Found) -> None:

@@ -1,4 +1,4 @@
-"""``dbt-arctic compact``: does what is due, the most valuable first, within a budget."""
+"""``dbt-arctic compact``: runs the due compactions within a budget, in order of benefit."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     type=click.Choice(["minor", "major", "full", "trim", "merge"]),
-    help="Do this with the named tables, due or not.",
+    help="Run this kind on the named tables, whether or not it is due.",
 )
 @click.option(
-    "--budget", callback=optional_duration_ms, help="Begin nothing that would not end in time: 90s, 5m."
+    "--budget", callback=optional_duration_ms, help="Start only what should end within this time: 90s, 5m."
 )
 @click.option(
     "--trim-grace",
     default="10m",
     callback=duration_ms,
-    help="How long merged changes stay readable where they were [10m].",
+    help="How long merged changes stay in the change table for active readers [10m].",
 )
 @json_option
 @project_options
@@ -59,7 +59,7 @@ def compact(
     trim_grace: int,
     as_json: bool,
 ) -> None:
-    """Put files together and merge pending changes, as far as that is due (all tables, or those named)."""
+    """Compact files and merge pending changes where that is due (all tables, or those named)."""
     from dbt_arctic.adapter.operator import operating
 
     if kind is not None and not tables:
@@ -67,18 +67,18 @@ def compact(
     with operating(target, "compact") as operator:
         found = look_at(operator, tables, schemas, everything)
         if any(seen.status is None for seen in found):
-            # A full refresh may have gone through while they were read one after the other.
+            # A full refresh may have finished while the tables were read one after the other.
             found = look_at(operator, tables, schemas, everything)
         experience = experience_of(operator.catalog, operator.name("any"), _warn)
         operations = most_valuable_first(experience.applied(_planned(operator, found, kind)))
         broken = [seen for seen in found if seen.status is None and (tables or seen.name in operator.models)]
         for seen in broken:
-            _warn(f"{seen.name.schema}.{seen.name.identifier} is left out. {seen.problem}: dbt-arctic verify")
+            _warn(f"{seen.name.schema}.{seen.name.identifier} is skipped. {seen.problem}: dbt-arctic verify")
         if only_plan or not operations:
             _show_plan(operations, as_json)
             context.exit(2 if broken else 0)
         with progress("starting Spark", sum(one.cost_s for one in operations), as_json) as bar:
-            operator.read("SELECT 1")  # that is no operation's time
+            operator.read("SELECT 1")  # keeps Spark's start out of the first operation's time
             coming = iter([*(_coming(one, found) for one in operations), ("", "")])
             bar.now(*next(coming))
 
@@ -94,7 +94,7 @@ def compact(
                 trim_grace / 1000,
                 told,
             )
-            bar.now("writing it down")
+            bar.now("recording the operations")
             own, kept_s = operator.name("any"), operator.operations_kept_s
             record_and_keep(operator.context, own, done, experience, kept_s, _warn)
     if as_json:
@@ -108,7 +108,7 @@ def _warn(text: str) -> None:
 
 
 def _coming(operation: Operation, found: list[Seen]) -> tuple[str, str]:
-    """What is at work now, and how much of it there is."""
+    """The next operation, and the size of its table."""
     name = operation.name
     status = next((seen.status for seen in found if seen.name == name), None)
     size = ""
@@ -124,7 +124,7 @@ def _planned(operator: Operator, found: list[Seen], kind: Kind | None) -> list[O
         return [operation for seen in found for operation in seen.due]
     broken = [seen for seen in found if seen.status is None]
     if broken:
-        raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify says more")
+        raise ConfigError(broken[0].problem, where=broken[0].name.dotted, fix="dbt-arctic verify")
     return [
         asked_for(kind, seen.status, operator.compaction_of(seen.name, seen.status.table is not None))
         for seen in found
@@ -145,8 +145,8 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
             "table": "name",
             "scope": "text",
             "why": "text",
-            "takes about": "number",
-            "saves with each read": "number",
+            "estimated time": "number",
+            "saved per read": "number",
         },
         (
             [
@@ -160,15 +160,15 @@ def _show_plan(operations: list[Operation], as_json: bool) -> None:
             for one in operations
         ),
     )
-    click.echo(f"In this order, about {shown_seconds(sum(one.cost_s for one in operations))}.")
+    click.echo(f"Runs in this order, estimated {shown_seconds(sum(one.cost_s for one in operations))}.")
 
 
 def described(done: Done) -> str:
-    """One line for a person."""
+    """One line about a finished operation."""
     operation = done.operation
     what = f"{operation.kind:<5}  {operation.name.schema}.{operation.name.identifier}"
     if done.outcome == OVER_BUDGET:
-        return f"{what}: {OVER_BUDGET}, stays due"
+        return f"{what}: {OVER_BUDGET}, still due"
     detail = f" ({done.detail})" if done.detail and done.outcome != FAILED else ""
     told = f"{what}: {done.outcome}{detail}, {done.seconds:.1f} s"
     return f"{told}\n{done.detail}" if done.outcome == FAILED else told

@@ -1,7 +1,7 @@
-"""``dbt-arctic doctor``: whether this machine can run dbt-arctic at all, before any profile.
+"""``dbt-arctic doctor``: checks whether this machine can run dbt-arctic, without a profile.
 
-It looks at the installed packages and at Java. It starts no Spark and opens no catalog: those
-need a profile, and ``dbt debug`` checks them.
+It checks the installed packages and Java. It starts no Spark and opens no catalog, because these
+need a profile; ``dbt debug`` checks them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def doctor() -> None:
 
 
 def examine() -> Iterator[Check]:
-    """Everything that can be known without a profile, one finding after the other."""
+    """Run all checks that need no profile, one after the other."""
     yield Check("python", True, platform.python_version())
     for line in requires("dbt-arctic") or []:
         requirement = Requirement(line)
@@ -46,7 +46,7 @@ def examine() -> Iterator[Check]:
 
 
 def examine_package(requirement: Requirement) -> Check:
-    """Whether a required package is installed in a version that was tested."""
+    """Check whether a required package is installed in a supported version."""
     try:
         found = version(requirement.name)
     except PackageNotFoundError:
@@ -58,7 +58,7 @@ def examine_package(requirement: Requirement) -> Check:
 
 
 def examine_sqlglot(checked: Check) -> Check:
-    """Whether the SQL of automatic models can be analysed with it."""
+    """Check whether the installed sqlglot can analyse the SQL of automatic models."""
     try:
         verbatim()
     except PackageUnfit as error:
@@ -67,7 +67,7 @@ def examine_sqlglot(checked: Check) -> Check:
 
 
 def examine_java() -> Check:
-    """Whether there is a Java that Spark can run on."""
+    """Check for a Java that Spark supports."""
     try:
         java = find_java()
     except ArcticError as error:
@@ -76,7 +76,7 @@ def examine_java() -> Check:
 
 
 def examine_class_archive() -> Check:
-    """Whether Spark can start with an archive of its classes. It works without one, so this never fails."""
+    """Report the class archives of this machine. Spark works without one, so this check never fails."""
     found = class_archive.existing()
     none = "none; `dbt-arctic class-archive create` makes Spark start in half the time"
     return Check("class archive", True, ", ".join(map(str, found)) or none)

@@ -1,4 +1,4 @@
-"""``dbt-arctic erase``: keys of a keyed table to their last copy."""
+"""``dbt-arctic erase``: erases every copy of some keys of a keyed table."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("table")
-@click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="A value of a column of the key.")
-@click.option("--where", metavar="SQL", help="The keys of all rows that meet a condition, in any version.")
-@click.option("--force", is_flag=True, help="Also savepoints, branches and leftovers that keep copies.")
+@click.option("--key", "keys", multiple=True, metavar="COLUMN=VALUE", help="The value of one key column.")
+@click.option("--where", metavar="SQL", help="Erase the keys of all rows that match, in any version.")
+@click.option("--force", is_flag=True, help="Also remove savepoints, branches and leftovers with copies.")
 @asking_options
 @json_option
 @project_options
@@ -40,8 +40,8 @@ def erase(
 ) -> None:
     """Erase keys for good: from every file and every version of a keyed table.
 
-    Older versions cannot be read any more, whatever keys they are asked for. Models that pulled from the
-    table have copies of their own: they are named, and have to be erased from as well.
+    Older versions of the table become unreadable as a whole. Models that pull from the table have their own
+    copies; the command lists them, and the keys must be erased there as well.
     """
     from dbt_arctic.adapter.operator import operating, size_of
 
@@ -83,7 +83,7 @@ def _value(text: str) -> tuple[str, str]:
 
 def _show_plan(plan: ErasePlan, force: bool) -> None:
     if not plan.keys:
-        click.echo(f"No row of {plan.table.name} meets the condition, in any version that is left.")
+        click.echo(f"No row of {plan.table.name} matches the condition in any remaining version.")
         return
     click.echo(f"{counted(plan.keys, 'key')} of {plan.table.name}")
     _print(
@@ -92,7 +92,7 @@ def _show_plan(plan: ErasePlan, force: bool) -> None:
     )
     if plan.in_the_way:
         click.echo(
-            "These keep copies, and go too:" if force else "These keep copies, and go with --force only:"
+            "These keep copies and are removed too:" if force else "These keep copies; --force removes them:"
         )
         _print(("kind", "what", "why"), [(one.kind, one.what, one.why) for one in plan.in_the_way])
     if plan.consumers:
@@ -104,7 +104,7 @@ def _show_plan(plan: ErasePlan, force: bool) -> None:
 def _show_done(done: Erased) -> None:
     click.echo(f"{counted(done.plan.keys, 'key')} of {done.plan.table.name} erased.")
     _print(
-        ("side table", "rows", "versions gone", "files gone"),
+        ("side table", "rows", "versions removed", "files removed"),
         [
             (side.name.identifier, str(side.rows), str(side.versions), str(len(side.files)))
             for side in done.sides
@@ -113,11 +113,11 @@ def _show_done(done: Erased) -> None:
     for thing in done.removed:
         click.echo(f"removed  {thing}")
     for thing in done.left:
-        click.echo(f"!! still there: {thing}")
+        click.echo(f"!! not removed: {thing}")
     for consumer in done.going_on:
         click.echo(f"erase there too: {_described(consumer)}")
     for consumer in done.to_rebuild:
-        click.echo(f"rebuild, or erase there: {_described(consumer)}; its next pull asks for a full refresh")
+        click.echo(f"rebuild, or erase there: {_described(consumer)}; its next pull needs a full refresh")
 
 
 def _described(consumer: Consumer) -> str:

@@ -1,4 +1,4 @@
-"""``dbt-arctic expire``: shows which old versions would go and who holds others back, and asks."""
+"""``dbt-arctic expire``: shows which old versions would expire and what keeps others, and asks."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     "--older-than",
     default="7d",
     callback=duration_ms,
-    help="Tables stay readable as they were since then; at least 1h [7d].",
+    help="Keep every version that was current within this time; at least 1h [7d].",
 )
 @click.option(
     "--release",
     multiple=True,
     metavar="TABLE",
-    help="Keep nothing for this consumer: its next run starts from all rows. May be given several times.",
+    help="Keep no versions for this consumer; its next run reads all rows. Repeatable.",
 )
 @asking_options
 @json_option
@@ -60,14 +60,14 @@ def expire(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Let old versions go, with the files that only they need (all of the project's tables, or those named).
+    """Expire old versions and delete their files (all of the project's tables, or those named).
 
-    What a model downstream has not read yet stays, and so do savepoints.
+    Versions that a downstream model has not read yet are kept, and so are savepoints.
     """
     from dbt_arctic.adapter.operator import operating
 
     if older_than < LEAST_AGE_MS:
-        raise click.BadParameter("at least 1h: a run or a reader at work may have pinned a younger version")
+        raise click.BadParameter("at least 1h: an active run or reader may have pinned a younger version")
     with operating(target, "expire") as operator:
         names = _chosen(operator, tables, schemas, everything)
         released = frozenset(operator.name(text).dotted for text in release)
@@ -85,7 +85,7 @@ def expire(
             _show(plans)
         if dry_run or not going:
             return
-        if not yes and not click.confirm(f"Let {going} snapshots go?", err=as_json):
+        if not yes and not click.confirm(f"Expire {counted(going, 'snapshot')}?", err=as_json):
             context.exit(1)
         gone = 0
         with progress("expire", going, as_json) as bar:
@@ -96,16 +96,17 @@ def expire(
                 done = let_go(operator.context, plan.name, claims, before_ms, released)
                 gone += 0 if done is None else done.snapshots
                 bar.advance(plan.going)
-    click.echo(f"{gone} snapshots are gone.", err=as_json)
+    click.echo(f"{counted(gone, 'snapshot')} expired.", err=as_json)
 
 
 def _chosen(
     operator: Operator, tables: tuple[str, ...], schemas: tuple[str, ...], everything: bool
 ) -> list[Name]:
-    """Those that are named; else keyed tables, and of the plain ones those that the project makes: what
-    others do with a table of theirs, nobody here knows.
+    """The named tables; without names, the keyed tables and the plain tables that the project builds.
 
-    :raises UnknownRelation: there is no table of a name.
+    Other plain tables are left out, because their owners may need the old versions.
+
+    :raises UnknownRelation: a named table does not exist.
     """
     if tables:
         names = [operator.name(text) for text in tables]
@@ -128,10 +129,10 @@ def _chosen(
 
 def _show(plans: list[ExpirePlan]) -> None:
     if not plans:
-        click.echo("There is no table yet.")
+        click.echo("There are no tables yet.")
         return
     print_table(
-        {"table": "name", "snapshots": "number", "go": "number", "stay": "number", "held back by": "text"},
+        {"table": "name", "snapshots": "number", "expire": "number", "keep": "number", "kept by": "text"},
         (_row(plan) for plan in plans),
     )
 

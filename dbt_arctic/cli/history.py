@@ -1,4 +1,5 @@
-"""``dbt-arctic history`` and ``changes``: what a keyed table was, and what changed in it."""
+"""``dbt-arctic history`` and ``changes``: the versions of a keyed table, and the changes between two of
+them."""
 
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("table", required=False)
-@click.option("--limit", default=20, show_default=True, help="How many, newest first; 0 for all.")
-@click.option("--compaction", is_flag=True, help="What compaction did, with this table or with all.")
+@click.option("--limit", default=20, show_default=True, help="Number of entries, newest first; 0 for all.")
+@click.option("--compaction", is_flag=True, help="Show the compaction history of the table, or of all.")
 @json_option
 @project_options
 def history(target: Target, table: str | None, limit: int, compaction: bool, as_json: bool) -> None:
-    """List the versions of a keyed table: when, by what, how many rows. Reads metadata only.
+    """List the versions of a keyed table with time, kind, rows and run. Reads metadata only.
 
-    What stands under VERSION can be given to rollback, savepoint and changes, and to the macro at_version().
+    The commands rollback, savepoint and changes and the macro at_version() accept these versions.
     """
     from dbt_arctic.adapter.operator import operating
 
@@ -74,15 +75,15 @@ def history(target: Target, table: str | None, limit: int, compaction: bool, as_
 @click.command()
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="VERSION", help="A version, savepoint or time (UTC).")
-@click.option("--to", "end", default="current", show_default=True, metavar="VERSION", help="The same.")
+@click.option("--to", "end", default="current", show_default=True, metavar="VERSION", help="As for --from.")
 @click.option(
     "--images",
     type=click.Choice(["after", "both"]),
     default="after",
     show_default=True,
-    help="both: also the old row of each changed or deleted key, as -U.",
+    help="both: also show the old row of each changed or deleted key, with action -U.",
 )
-@click.option("--limit", default=100, show_default=True, help="How many rows; 0 for all.")
+@click.option("--limit", default=100, show_default=True, help="Number of rows; 0 for all.")
 @click.option("--sql", "only_sql", is_flag=True, help="Print the query instead of running it.")
 @json_option
 @project_options
@@ -98,7 +99,7 @@ def changes(
 ) -> None:
     """Show what changed in a keyed table between two versions.
 
-    _action is U for a new or changed row, D for a deleted one with its old values.
+    _action is U for a new or changed row, and D for a deleted row, which is shown with its old values.
     """
     from dbt_arctic.adapter.operator import operating
 
@@ -110,13 +111,13 @@ def changes(
         if only_sql:
             click.echo(sql)
             return
-        # One more than is shown, to know whether there are more.
+        # One row more than shown, to find out whether there are more.
         columns, rows = operator.read(sql if limit <= 0 else f"SELECT *\nFROM (\n{sql}\n)\nLIMIT {limit + 1}")
     print_rows(columns, rows, limit, as_json)
 
 
 def _operations(operator: Operator, table: str | None, limit: int, as_json: bool) -> None:
-    """What the table of operations has."""
+    """Print the compaction operations recorded in the operations table."""
     of = "" if table is None else operator.name(table).dotted
     found = read_operations(operator.catalog, operator.name("any"), of)
     shown = found[: limit or None]
@@ -124,7 +125,7 @@ def _operations(operator: Operator, table: str | None, limit: int, as_json: bool
         print_json([record_as_dict(one) for one in shown])
         return
     if not found:
-        click.echo("Compaction has not done anything yet.")
+        click.echo("No compaction has run yet.")
         return
     print_table(
         {

@@ -1,6 +1,6 @@
-"""The ``dbt-arctic`` command line: reads arguments, calls the layer below, prints.
+"""The ``dbt-arctic`` command line: parses arguments, calls the layer below and prints the result.
 
-It must not decide anything about tables or plans.
+It must not make decisions about tables or plans.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ COMMANDS = {
     "status": "status",
     "verify": "verify",
 }
-"""Each command, and the module of it: only what runs is imported."""
+"""The module of each command. Only the module of the requested command is imported."""
 
 
 class Commands(click.Group):
-    """Our errors on the terminal as they are, without Python's traceback."""
+    """Prints dbt-arctic's errors without a Python traceback."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -62,7 +62,7 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception:
-            # Python's own code would be 1, which says that there is something to look at.
+            # Python would exit with 1, which several commands use for findings.
             click.echo(without_secrets(traceback.format_exc()), err=True)
             context.exit(2)
 
@@ -70,6 +70,6 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("dbt-arctic"), prog_name="dbt-arctic")
 def main() -> None:
-    """Look after the keyed tables of a dbt project."""
-    # A command makes what it needs and ends: of hundreds of tables the collector took a sixth of the time.
+    """Inspect and maintain the keyed tables of a dbt project."""
+    # Commands are short-lived. With hundreds of tables, garbage collection took a sixth of the time.
     gc.set_threshold(50_000, 20, 100)

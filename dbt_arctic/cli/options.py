@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DURATION = re.compile(r"(\d+)\s*([smhdw])")
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """dbt's own options that say which project and which target are meant."""
+    """dbt's options that choose the project and the target."""
 
     @click.option("--project-dir", type=_FOLDER, help="Folder of dbt_project.yml.")
     @click.option("--profiles-dir", type=_FOLDER, help="Folder of profiles.yml.")
@@ -36,36 +36,36 @@ def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def schema_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which schemas a command is about."""
-    chosen = click.option("--schema", "schemas", multiple=True, help="A schema; may be given several times.")
-    everything = click.option("--all", "everything", is_flag=True, help="Every schema of the catalog.")
+    """Options that choose schemas."""
+    chosen = click.option("--schema", "schemas", multiple=True, help="Use this schema. Repeatable.")
+    everything = click.option("--all", "everything", is_flag=True, help="Use every schema of the catalog.")
     return chosen(everything(command))
 
 
 def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool) -> list[str]:
-    """The schemas that a command is about. Tells which of the project's are none of the target's.
+    """The chosen schemas. Prints which schemas of the project are left out by default.
 
-    :raises UnknownRelation: there is no schema of a name.
+    :raises UnknownRelation: a named schema does not exist.
     """
     found = operator.schemas(chosen, everything)
     if not chosen and not everything and (others := operator.other_schemas(found)):
         click.echo(
-            f"left out: {', '.join(others)}, where the project has tables too; "
-            f"to look there: --schema {others[0]}, or --all",
+            f"left out: {', '.join(others)}, which also have tables of the project; "
+            f"to include them: --schema {others[0]}, or --all",
             err=True,
         )
     return found
 
 
 def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The tables that a command is about: those that are named, or all of some schemas."""
+    """Arguments that choose tables: by name, or all tables of some schemas."""
     return click.argument("tables", nargs=-1, metavar="[TABLE]...")(schema_options(command))
 
 
 def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Of a command that shows what it is about to do, and asks."""
+    """Options of a command that shows what it will do and asks for confirmation."""
     only_shown = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-    unasked = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    unasked = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
     return only_shown(unasked(command))
 
 
@@ -73,13 +73,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def duration_ms(context: click.Context, param: click.Parameter, value: str) -> int:
-    """A callback for ``90s``, ``30m``, ``24h`` or ``7d``: milliseconds."""
+    """A callback that converts ``90s``, ``30m``, ``24h`` or ``7d`` to milliseconds."""
     match = _DURATION.fullmatch(value.strip())
     if match is None:
-        raise click.BadParameter(f"{value!r} is not a duration; write for instance 30m, 24h or 7d")
+        raise click.BadParameter(f"{value!r} is not a duration; examples: 30m, 24h, 7d")
     return int(match.group(1)) * _UNITS[match.group(2)] * 1000
 
 
 def optional_duration_ms(context: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """The same where nothing may be said."""
+    """As ``duration_ms``, for an optional value."""
     return None if value is None else duration_ms(context, param, value)

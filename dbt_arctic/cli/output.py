@@ -1,4 +1,4 @@
-"""How commands print: tables, JSON, times and sizes; one way for all of them."""
+"""How all commands print tables, JSON, times and sizes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from dbt_arctic.keyed.operations import Record
 from dbt_arctic.secret import without_secrets
 
 Kind = Literal["name", "number", "text"]
-"""How a column is set: a name is never broken, a number stands at the right, a text may be folded."""
+"""The layout of a column: names never wrap, numbers are right-aligned, text may wrap."""
 _FOLDERS = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:)?(?<![\w.])/{1,3}(?:[^\s/'\"`,;:()]+/)+")
 
 
 def print_table(columns: Mapping[str, Kind], rows: Iterable[Sequence[str]]) -> None:
     """Print rows as a table that fits the terminal.
 
-    :param columns: their headings, and how each is set.
+    :param columns: the heading and the layout of each column.
     """
     print_grid(list(columns.items()), rows)
 
 
 def print_grid(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[str]]) -> None:
-    """The same where two columns may have one heading, as those of a query."""
+    """As ``print_table``, but two columns may have the same heading, as in the result of a query."""
     table = Table(box=None, pad_edge=False)
     for heading, kind in columns:
         if kind == "text":
@@ -45,7 +45,7 @@ def print_grid(columns: Sequence[tuple[str, Kind]], rows: Iterable[Sequence[str]
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int, as_json: bool) -> None:
-    """The rows of a query, as many as ``limit`` says (0: all); and on stderr, whether there are more."""
+    """Print at most ``limit`` rows of a query (0: all), and a note on stderr if there are more."""
     shown = rows[: limit or None]
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in shown])
@@ -56,11 +56,11 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int
         )
         click.echo(counted(len(shown), "row"))
     if len(shown) < len(rows):
-        click.echo(f"There are more than {limit}: --limit 0", err=True)
+        click.echo(f"There are more than {limit} rows; --limit 0 shows all.", err=True)
 
 
 def operation_as_dict(operation: Operation) -> dict[str, Any]:
-    """What is to be done, for programs."""
+    """A due operation as JSON."""
     return {
         "kind": operation.kind,
         "table": operation.name.dotted,
@@ -72,7 +72,7 @@ def operation_as_dict(operation: Operation) -> dict[str, Any]:
 
 
 def record_as_dict(record: Record) -> dict[str, Any]:
-    """What was done, for programs: a row of the table of operations."""
+    """A finished operation, which is one row of the operations table, as JSON."""
     told = asdict(record)
     return {"at": shown_time(told.pop("at_ms")), **told}
 
@@ -86,7 +86,7 @@ def counted(number: int, what: str) -> str:
 
 
 def shown_time(time_ms: int) -> str:
-    """A moment in UTC, in the form in which a command takes it back.
+    """A point in time in UTC, in the format that commands accept.
 
     >>> shown_time(1500)
     '1970-01-01 00:00:01.500'
@@ -96,7 +96,7 @@ def shown_time(time_ms: int) -> str:
 
 
 def shown_bytes(size: float) -> str:
-    """A size as a person says it.
+    """A size in bytes, for display.
 
     >>> shown_bytes(900), shown_bytes(15_000_000)
     ('900 B', '14.3 MB')
@@ -109,7 +109,7 @@ def shown_bytes(size: float) -> str:
 
 
 def shareable(text: str) -> str:
-    """A text that may leave this machine: of a path or an address only what is last, and no secret.
+    """A text that can be shared: without secrets, and with only the last part of each path or address.
 
     >>> shareable("read of file:/data/lake/orders/1.parquet: 2 / 3 of s3://mine/lake/x.avro")
     'read of 1.parquet: 2 / 3 of x.avro'
@@ -118,13 +118,14 @@ def shareable(text: str) -> str:
 
 
 def wide_console() -> Console:
-    """As wide as it takes where nobody looks: a version that is cut off is of no use to a script."""
+    """A console that never truncates when the output is not a terminal, since scripts need full values."""
     console = Console(markup=False, highlight=False)
     return console if console.is_terminal else Console(markup=False, highlight=False, width=1000)
 
 
 def print_json(value: Any) -> None:
-    """Anything that JSON does not know (a decimal, a date, NaN) as its text, as a key of a map too."""
+    """Print a value as JSON. Values and map keys that JSON does not have (decimals, dates, NaN) become
+    strings."""
     click.echo(json.dumps(_known(value), indent=2, default=str, ensure_ascii=False))
 
 

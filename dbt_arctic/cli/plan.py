@@ -1,4 +1,4 @@
-"""``dbt-arctic plan``: what a run would do with each automatic model, and why. Reads metadata only."""
+"""``dbt-arctic plan``: explains how the next run would refresh each automatic model. Reads metadata only."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ WORDS = {
     "nothing": "nothing to do",
 }
 
-_THEN = "then the query over its state, planned when the state has been refreshed"
+_THEN = "then the query over the auxiliary state, planned after the state's refresh"
 
 
 @click.command()
 @click.argument("select", nargs=-1)
-@click.option("--sql", "show_sql", is_flag=True, help="Print the queries of each refresh.")
+@click.option("--sql", "show_sql", is_flag=True, help="Also print the SQL of each refresh.")
 @json_option
 @project_options
 def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool) -> None:
-    """Explain what the next run does with automatic models (all, or those that SELECT names).
+    """Explain how the next run refreshes automatic models (all, or those that SELECT matches).
 
-    SELECT is as in dbt: a model, a path, tag:..., +model+.
+    SELECT has dbt's syntax: a model, a path, tag:..., +model+.
     """
     from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.planning import plan_models
@@ -45,7 +45,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
         print_json([_as_json(entry, show_sql) for entry in plans])
         return
     if not plans:
-        click.echo("No model of the selection has incremental_strategy='auto'.")
+        click.echo("No selected model has incremental_strategy='auto'.")
         return
     print_table(
         {"model": "text", "refresh": "text", "why": "text"},
@@ -60,7 +60,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
 
 
 def reasons(entry: ModelPlan) -> list[str]:
-    """Why the plan is what it is, in plain words."""
+    """The reasons for a plan, for display."""
     found = []
     plan = entry.plan
     advised = {advice.reason.code for advice in entry.advice}
@@ -71,25 +71,25 @@ def reasons(entry: ModelPlan) -> list[str]:
         if plan.reason.place:
             found[-1] += f", {plan.reason.place}"
         if plan.reason.fix and plan.action == "full":
-            found.append(f"to change that: {plan.reason.fix}")
+            found.append(f"to avoid this: {plan.reason.fix}")
     for upstream in plan.changed if plan.action == "incremental" else []:
         rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows >= 0 else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
     if isinstance(plan, OverState) and plan.action in ("incremental", "full"):
-        found.append(f"by way of its state, {plan.state.name.identifier}")
+        found.append(f"through the auxiliary state {plan.state.name.identifier}")
     if plan.reading.time_moved and plan.action == "incremental":
-        found.append("the time that it asks for has moved since the last refresh")
+        found.append("the query uses the current time, which has moved since the last refresh")
     for advice in entry.advice:
         reason = advice.reason
         at = f", line {reason.line} of {entry.path}" if reason.line else ""
         at = f", {reason.place}" if reason.view else at
         found.append(
-            f"{'never' if advice.always else 'at times not'} incremental: {reason.what} ({reason.code}{at})"
+            f"{'never' if advice.always else 'not always'} incremental: {reason.what} ({reason.code}{at})"
         )
         if reason.fix:
-            found.append(f"to change that: {reason.fix}")
+            found.append(f"to avoid this: {reason.fix}")
     if entry.before:
-        found.append(f"before it: {', '.join(entry.before)}")
+        found.append(f"runs after {', '.join(entry.before)}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""A bar for long work: on a terminal's stderr, and nowhere else. What is printed meanwhile is above it."""
+"""A progress bar on stderr, only on a terminal. Other output appears above the bar."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from dbt_arctic.store.context import Context
 
 @dataclass
 class Bar:
-    """What is at work now, how much of the whole is done, and what that amounted to so far."""
+    """Shows the current step, the share that is done, and a count."""
 
     _progress: Progress
     _task: TaskID
 
     def now(self, what: str, told: str = "") -> None:
-        """Show what is being done now.
+        """Show the current step.
 
-        :param told: how much, in a few words: rows, bytes, files.
+        :param told: its size in a few words: rows, bytes, files.
         """
         self._progress.update(self._task, description=what, told=told)
 
     def tell(self, what: str, count: int) -> None:
-        """How many of what were dealt with so far."""
+        """Show how many items are done."""
         self._progress.update(self._task, told=counted(count, what))
 
     def advance(self, by: float = 1.0) -> None:
         self._progress.advance(self._task, by)
 
     def echo(self, text: str, err: bool = False) -> None:
-        """A line that stays."""
+        """Print a line above the bar."""
         if self._progress.disable:
             click.echo(text, err=err)
             return
@@ -49,10 +49,10 @@ class Bar:
 
 @contextmanager
 def progress(what: str, total: float | None = None, quiet: bool = False) -> Iterator[Bar]:
-    """A bar while the work goes on.
+    """Show a progress bar inside the ``with`` block.
 
-    :param total: what ``advance`` adds up to; ``None`` where nobody knows.
-    :param quiet: none: a program reads what is printed.
+    :param total: the sum of all ``advance`` calls; ``None`` if unknown.
+    :param quiet: show no bar, because a program reads the output.
     """
     with _progress(Console(stderr=True), quiet or "CI" in os.environ) as shown:
         yield Bar(shown, shown.add_task(what, total=total, told=""))
@@ -74,7 +74,7 @@ def _progress(console: Console, off: bool) -> Progress:
 
 
 def watched(context: Context, bar: Bar) -> Context:
-    """The same context; each statement is told by its step, with the rows written so far."""
+    """The same context, which shows the step of each statement and the number of rows written so far."""
     rows = 0
     count = 0
 
@@ -90,7 +90,8 @@ def watched(context: Context, bar: Bar) -> Context:
 
 
 def counting(count: Callable[[int], None], ask: Callable[[str], int | None]) -> Callable[[str], int | None]:
-    """A question about a file, counted: ``verify`` asks for the size of each."""
+    """Wrap a function of a file path, such as the size lookup of ``verify``, to report the number of
+    calls."""
     asked = 0
 
     def counting_one(path: str) -> int | None:

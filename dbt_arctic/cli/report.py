@@ -1,4 +1,4 @@
-"""``dbt-arctic report``: one HTML page on how the tables are, were, and what is to be done. Metadata only."""
+"""``dbt-arctic report``: one HTML page on the tables' state, history and due work. Reads metadata only."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="The file to write [arctic_report.html in dbt's target folder].",
 )
-@click.option("--since", default="30d", callback=duration_ms, help="How far back it goes: 12h, 30d [30d].")
+@click.option("--since", default="30d", callback=duration_ms, help="Start of the period: 12h, 30d [30d].")
 @click.option(
     "--select",
     multiple=True,
     metavar="TABLE",
-    help="Only this table; * stands for anything, as in sales.*; may be given several times.",
+    help="Include only this table. * matches anything: sales.*. Repeatable.",
 )
 @schema_options
 @json_option
@@ -55,9 +55,9 @@ def report(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Write one HTML page with charts: what is pending, read cost, lag, what compaction did and will do.
+    """Write one HTML page with charts: pending changes, read cost, lag, past and due compaction.
 
-    It needs no network to be looked at, and has neither secrets nor paths of this machine in it.
+    The page works offline and contains neither secrets nor paths of this machine.
     """
     from dbt_arctic.adapter.operator import operating
     from dbt_arctic.adapter.run_results import read_run_results

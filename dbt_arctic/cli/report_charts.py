@@ -1,4 +1,4 @@
-"""Which charts a report has, and what each of them is made of. Pure but for the drawing."""
+"""Selects the charts of a report and prepares their data. Has no side effects apart from drawing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.report import Report
 
 MOST_LINES = 6
-"""Of a chart: those that came highest."""
+"""The most lines in one chart; those with the highest peaks are shown."""
 MOST_MODELS = 15
 MOST_GAINS = 12
 MIB = 1024 * 1024
@@ -24,48 +24,48 @@ Rows = list[dict[str, Any]]
 
 
 def charts_of(report: Report, results: RunResults | None) -> list[Chart]:
-    """A chart without anything to show is left out."""
+    """The charts of a report, without those that have no data."""
     artist = Artist(_first_moment(report), report.now_ms)
     found = []
     pending = _over_time(report, lambda point: point.pending_rows)
     if any(row["value"] for row in pending):
-        found.append(artist.lines("Pending", "Rows that the base has not merged yet.", pending, format="~s"))
+        found.append(artist.lines("Pending", "Rows not yet merged into the base.", pending, format="~s"))
     behind = _highest((past.name, [(lag.at_ms, lag.seconds) for lag in past.lags]) for past in report.past)
     if longest := max((row["value"] or 0 for row in behind), default=0):
         size, unit = next(one for one in _UNITS if longest >= one[0] * 2 or one[0] == 1)
         scaled = [
             {**row, "value": row["value"] if row["value"] is None else row["value"] / size} for row in behind
         ]
-        told = f"How long the oldest commit upstream had been waiting to be read, in {unit}."
+        told = f"Age of the oldest upstream commit that was not yet read, in {unit}."
         found.append(artist.lines("Lag", told, scaled, format="~s", steps=False))
     if cost := _over_time(report, lambda point: point.read_cost):
-        told = "What a read costs, over what it would cost in freshly written files."
+        told = "The cost of a read, relative to a read of freshly compacted files."
         found.append(artist.lines("Read amplification", told, cost, format=".1~f"))
     if report.operations:
-        told = "What compaction did, and when. A larger dot took longer."
+        told = "Compaction operations over time. A larger dot took longer."
         found.append(artist.dots("Operations", told, _operations(report)))
     if gains := _gains(report):
-        told = "Read amplification before the newest operations and, at the dot, after them."
+        told = "Read amplification before the newest operations, and after them (dot)."
         found.append(artist.spans("Gain", told, gains, format=".1~f"))
     if files := _over_time(report, lambda point: point.files):
-        found.append(artist.lines("Files", "Of rows, in base and change table.", files, format="~s"))
+        found.append(artist.lines("Files", "Data files in base and change table.", files, format="~s"))
         size_of = _over_time(report, lambda point: point.size_bytes / MIB)
-        found.append(artist.lines("Size", "In MiB: what the newest version needs.", size_of, format="~s"))
+        found.append(artist.lines("Size", "Size of the newest version, in MiB.", size_of, format="~s"))
     if report.writes:
         every, unit_of_time = _every(report.writes_every_ms)
         counts = [{"at": one.at_ms, "value": one.count, "name": one.kind} for one in report.writes]
-        found.append(artist.columns("Commits", f"Of all tables, {every}.", counts, unit=unit_of_time))
+        found.append(artist.columns("Commits", f"To all tables, {every}.", counts, unit=unit_of_time))
     if strategies := _strategies(report):
-        told = "How automatic models were refreshed; a larger dot took longer. A skipped one leaves no dot."
+        told = "Refreshes of automatic models. A larger dot took longer; skipped refreshes have no dot."
         found.append(artist.dots("Strategies", told, strategies))
     if results is not None and results.refreshes:
-        told = f"How the last dbt {results.command} refreshed each model, and the seconds that it took."
+        told = f"Refresh strategy and seconds of each model in the last dbt {results.command}."
         found.append(artist.bars("Refreshes", told, _refreshes(results), format="~s"))
     return found
 
 
 def _first_moment(report: Report) -> int:
-    """Nobody wants to look at three empty weeks before the first commit."""
+    """The time of the first data point, so that charts do not start with an empty period."""
     known = [point.at_ms for past in report.past for point in past.points]
     known += [one.at_ms for one in report.operations]
     return min(known, default=report.since_ms)
@@ -73,10 +73,10 @@ def _first_moment(report: Report) -> int:
 
 def _every(length_ms: int) -> tuple[str, dict[str, Any]]:
     if length_ms >= DAY_MS:
-        return "by day", {"unit": "utcyearmonthdate"}
+        return "per day", {"unit": "utcyearmonthdate"}
     if length_ms >= HOUR_MS:
-        return "by hour", {"unit": "utcyearmonthdatehours"}
-    return "by five minutes", {"unit": "utcyearmonthdatehoursminutes", "step": 5}
+        return "per hour", {"unit": "utcyearmonthdatehours"}
+    return "per five minutes", {"unit": "utcyearmonthdatehoursminutes", "step": 5}
 
 
 def _over_time(report: Report, value: Callable[[Point], float | None]) -> Rows:
@@ -86,7 +86,7 @@ def _over_time(report: Report, value: Callable[[Point], float | None]) -> Rows:
 
 
 def _highest(series: Iterable[tuple[Name, list[tuple[int, float | None]]]]) -> Rows:
-    """The lines that came highest, as rows; the highest first."""
+    """The rows of the lines with the highest peaks, the highest first."""
     peaks = [
         (max(known), name, points)
         for name, points in series
@@ -128,7 +128,7 @@ def _gains(report: Report) -> Rows:
 
 
 def _strategies(report: Report) -> Rows:
-    """Of the models that were refreshed most."""
+    """The refreshes of the models with the most refreshes."""
     often = Counter(one.name for one in report.refreshes).most_common(MOST_MODELS)
     shown = {name for name, _ in often}
     return [
@@ -138,7 +138,7 @@ def _strategies(report: Report) -> Rows:
             "name": one.strategy,
             "value": one.seconds,
             "told": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
-            + (f", {one.changed:,} rows had changed" if one.changed >= 0 else ""),
+            + (f", {one.changed:,} changed rows" if one.changed >= 0 else ""),
         }
         for one in report.refreshes
         if one.name in shown
@@ -151,7 +151,7 @@ def _refreshes(results: RunResults) -> Rows:
         {
             "row": one.model,
             "value": one.seconds,
-            "name": one.strategy or (one.status if one.status != "success" else "as its SQL says"),
+            "name": one.strategy or (one.status if one.status != "success" else "not automatic"),
             "told": f"{one.model}: {one.strategy or one.status}, {one.seconds:.1f} s",
         }
         for one in slowest

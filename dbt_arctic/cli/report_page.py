@@ -1,6 +1,6 @@
-"""The page of a report: which words, tables and charts are on it. Pure, but for the template beside it.
+"""The page of a report: its labels, tables and charts. Has no side effects apart from reading its template.
 
-Every text goes through the template, which escapes it; no machine's path and no secret gets onto the page.
+The template escapes every text. The page contains no path of the machine and no secret.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Cell:
 class Column:
     """One column of a table in the report.
 
-    :param kind: how its cells are set: a ``name``, a ``number``, a ``short`` or a longer ``text``.
+    :param kind: the layout of its cells: a ``name``, a ``number``, a ``short`` or a longer ``text``.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of the page; ``empty`` is said where it has no row."""
+    """A table of the page; ``empty`` is shown if it has no rows."""
 
     title: str
     columns: tuple[Column, ...]
@@ -66,7 +66,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Page:
-    """A report in words.
+    """A report as an HTML page.
 
     :param of: project and target.
     """
@@ -88,7 +88,7 @@ class Page:
             first=[grid for grid in (self.due, self.held, self.unreadable) if grid is not None],
             charts=charts_of(self.report, self.results),
             last=[grid for grid in (self.tables, self.operations, self.refreshes) if grid is not None],
-            footer="Made by dbt-arctic report from metadata. Read cost and times to come are estimates.",
+            footer="Created by dbt-arctic report from metadata. Read costs and future times are estimates.",
         )
 
     @cached_property
@@ -114,7 +114,7 @@ class Page:
             Card(
                 "Pending rows",
                 f"{sum(one.pending.rows for one in pending):,}",
-                f"in {counted(len(pending), 'table')}" if pending else "every base is up to date",
+                f"in {counted(len(pending), 'table')}" if pending else "all changes are merged",
             ),
             Card(
                 "Due now",
@@ -125,7 +125,7 @@ class Page:
             Card(
                 "Slowest read",
                 f"{slowest.read_amplification:.1f} x" if slowest else "",
-                f"of a fresh table: {_short(slowest.name.dotted)}" if slowest else "",
+                f"a freshly compacted table: {_short(slowest.name.dotted)}" if slowest else "",
                 "warn" if slowest and slowest.read_amplification >= 2 else "",
             ),
             Card("Furthest behind", *behind),
@@ -144,7 +144,7 @@ class Page:
         }
         waiting = {name: at for name, at in since.items() if at is not None}
         if not waiting:
-            return "nobody", "all that is upstream was read", "good"
+            return "none", "all upstream commits have been read", "good"
         name = min(waiting, key=lambda one: waiting[one])
         return shown_seconds((self.report.now_ms - waiting[name]) / 1000), _short(name.dotted), ""
 
@@ -159,12 +159,12 @@ class Page:
                 Column("table", "name"),
                 Column("why"),
                 Column("scope", "short"),
-                Column("takes about", "number"),
-                Column("saves with each read", "number"),
+                Column("estimated time", "number"),
+                Column("saved per read", "number"),
             ),
             [self._due_row(one) for one in self.report.due[:MOST_DUE]],
             "Nothing is due.",
-            "In the order in which dbt-arctic compact would do it." + more if self.report.due else "",
+            "In the order in which dbt-arctic compact runs them." + more if self.report.due else "",
         )
 
     def _due_row(self, one: Operation) -> list[Cell]:
@@ -180,8 +180,8 @@ class Page:
     @property
     def held(self) -> Grid:
         return Grid(
-            "Who holds old versions back",
-            (Column("table", "name"), Column("versions", "number"), Column("held back by")),
+            "What keeps old versions",
+            (Column("table", "name"), Column("versions", "number"), Column("kept by")),
             [
                 [
                     Cell(_short(held.name.dotted)),
@@ -190,15 +190,15 @@ class Page:
                 ]
                 for held in self.report.held
             ],
-            "Nobody keeps more than seven days of versions.",
+            "Nothing keeps versions older than seven days.",
         )
 
     @property
     def unreadable(self) -> Grid | None:
         rows = [[Cell(_short(name)), Cell(shareable(why), "bad")] for name, why in self.report.unreadable]
-        columns = (Column("table", "name"), Column("what is wrong"))
-        note = "dbt-arctic verify says what to do."
-        return Grid("Cannot be read", columns, rows, "", note) if rows else None
+        columns = (Column("table", "name"), Column("problem"))
+        note = "dbt-arctic verify shows how to repair them."
+        return Grid("Unreadable tables", columns, rows, "", note) if rows else None
 
     @property
     def tables(self) -> Grid:
@@ -211,7 +211,7 @@ class Page:
                 Column("due"),
             ),
             [self._table_row(seen) for seen in self.told],
-            "There is no table yet.",
+            "There are no tables yet.",
         )
 
     def _table_row(self, seen: Seen) -> list[Cell]:
@@ -236,7 +236,7 @@ class Page:
         shown = self.report.operations[:MOST_ROWS]
         left_out = len(self.report.operations) - len(shown)
         return Grid(
-            "What compaction did",
+            "Compaction history",
             (
                 Column("time (UTC)", "short"),
                 Column("kind", "short"),
@@ -261,7 +261,7 @@ class Page:
                 ]
                 for one in shown
             ],
-            "Compaction has not done anything in this time.",
+            "No compaction ran in this period.",
             f"{left_out} more: dbt-arctic report --json" if left_out else "",
         )
 
@@ -295,7 +295,7 @@ class Page:
                 ]
                 for one in results.refreshes
             ],
-            "It ran no model.",
+            "It ran no models.",
             f"Ended {results.at[:19].replace('T', ' ')} UTC after {shown_seconds(results.seconds)}.",
         )
 
@@ -316,7 +316,7 @@ def _before_and_after(one: Any) -> tuple[str, str]:
 
 
 def moment(time_ms: int) -> str:
-    """A minute in UTC.
+    """A time in UTC, to the minute.
 
     >>> moment(90_000)
     '1970-01-01 00:01'
@@ -325,5 +325,5 @@ def moment(time_ms: int) -> str:
 
 
 def _short(dotted: str) -> str:
-    """Without the catalog, of which there is one."""
+    """The name without its catalog, since a target has only one."""
     return dotted.partition(".")[2] or dotted

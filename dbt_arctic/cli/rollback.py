@@ -1,4 +1,4 @@
-"""``dbt-arctic savepoint``, ``rollback`` and ``restore``: keep a version, go back to one, undo a rebuild."""
+"""``dbt-arctic savepoint``, ``rollback`` and ``restore``: keep or restore a version, undo a full refresh."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 @click.argument("table")
 @click.argument("name", required=False)
 @click.option(
-    "--at", "version", default="current", show_default=True, metavar="VERSION", help="What to keep."
+    "--at", "version", default="current", show_default=True, metavar="VERSION", help="The version to keep."
 )
 @click.option("--drop", is_flag=True, help="Drop the savepoint.")
 @project_options
 def savepoint(target: Target, table: str, name: str | None, version: str, drop: bool) -> None:
-    """Keep a version of a keyed table under a name; without NAME, list what is kept.
+    """Keep a version of a keyed table under a name; without NAME, list the savepoints.
 
-    Neither snapshot expiry nor `clean` takes a savepoint away.
+    Neither snapshot expiry nor `clean` removes a savepoint.
     """
     from dbt_arctic.adapter.operator import operating
 
@@ -42,13 +42,13 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
             for savepoint_name, kept in sorted(known.items()):
                 click.echo(f"{savepoint_name}  {kept}")
             if not known:
-                click.echo(f"{of} has no savepoint.")
+                click.echo(f"{of} has no savepoints.")
         elif drop:
             savepoints.drop_savepoint(operator.context, of, name)
-            click.echo(f"{of}: the savepoint {name} is dropped.")
+            click.echo(f"{of}: dropped savepoint {name}.")
         else:
             made = savepoints.make_savepoint(operator.context, of, name, version)
-            click.echo(f"{of}: the savepoint {name} is the version {made}.")
+            click.echo(f"{of}: savepoint {name} keeps version {made}.")
 
 
 @click.command()
@@ -56,25 +56,25 @@ def savepoint(target: Target, table: str, name: str | None, version: str, drop: 
 @click.argument("version")
 @project_options
 def rollback(target: Target, table: str, version: str) -> None:
-    """Make a keyed table what it was at VERSION: a version, a savepoint, or a time (UTC).
+    """Restore the rows of a keyed table as of VERSION: a version, a savepoint, or a time (UTC).
 
-    That is a new commit: models that pull from the table get it as changes, and it can be rolled back itself.
+    This is a new commit. Models that pull from the table receive its changes, and it can be rolled back too.
     """
     from dbt_arctic.adapter.operator import operating
 
     with operating(target, "rollback") as operator:
         done = roll_back(operator.context, operator.name(table), version)
-    click.echo(f"{done.table} is what it was at {done.to} ({counted('rows written:', done.rows)}).")
-    click.echo(f"To take that back: dbt-arctic rollback {table} {done.before}")
+    click.echo(f"{done.table} is rolled back to {done.to} ({counted('rows written:', done.rows)}).")
+    click.echo(f"To undo this: dbt-arctic rollback {table} {done.before}")
 
 
 @click.command()
 @click.argument("table")
-@click.option("--previous", is_flag=True, help="Undo the last full refresh: show the generation before.")
-@click.option("--generation", type=int, help="Show this generation.")
+@click.option("--previous", is_flag=True, help="Undo the last full refresh: use the previous generation.")
+@click.option("--generation", type=int, help="Use this generation.")
 @project_options
 def restore(target: Target, table: str, previous: bool, generation: int | None) -> None:
-    """Show a keyed table again whose view was dropped, replaced or damaged; or undo a full refresh."""
+    """Restore a keyed table whose view was dropped, replaced or damaged; or undo a full refresh."""
     from dbt_arctic.adapter.operator import operating
 
     if previous and generation is not None:
@@ -85,4 +85,4 @@ def restore(target: Target, table: str, previous: bool, generation: int | None) 
             shown = restoring.undo_full_refresh(operator.context, name)
         else:
             shown = restoring.restore(operator.context, name, generation)
-    click.echo(f"{shown.name} shows generation {shown.generation.number}.")
+    click.echo(f"{shown.name} now uses generation {shown.generation.number}.")

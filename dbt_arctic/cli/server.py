@@ -1,4 +1,4 @@
-"""``dbt-arctic server``: keeps a warm Spark for a project, so that `dbt run` need not start one."""
+"""``dbt-arctic server``: keeps Spark running for a project, so that `dbt run` does not start it each time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def server() -> None:
-    """Keep a warm Spark for this project: `dbt run` uses it and starts in a second."""
+    """Keep Spark running for this project; `dbt run` uses it and starts in a second."""
 
 
 @server.command()
@@ -33,12 +33,12 @@ def start(target: Target) -> None:
     console = Console(stderr=True)
     with console.status("Starting Spark"):
         running = servers.start(target.project_root, settings)
-        # The first statement of a Spark loads most of its classes; nobody should wait for that later.
+        # The first statement loads most of Spark's classes. Running one here makes the first `dbt run` fast.
         connection = ConnectEngine(running.connect_settings(settings)).connect()
         connection.cursor().execute(f"SHOW SCHEMAS IN `{settings.catalog}`")
         connection.close()
-    click.echo(f"Server of target {target.name} runs: process {running.pid}, port {running.port}.")
-    click.echo("dbt uses it from now on. End it with: dbt-arctic server stop")
+    click.echo(f"The server of target {target.name} is running: process {running.pid}, port {running.port}.")
+    click.echo("dbt uses it from now on. Stop it with: dbt-arctic server stop")
 
 
 @server.command()
@@ -46,26 +46,26 @@ def start(target: Target) -> None:
 def stop(target: Target) -> None:
     """Stop the project's server."""
     ended = servers.stop(target.project_root)
-    click.echo("No server runs for this project." if ended is None else f"Stopped process {ended.pid}.")
+    click.echo("This project has no running server." if ended is None else f"Stopped process {ended.pid}.")
 
 
 @server.command()
 @project_options
 @click.pass_context
 def status(context: click.Context, target: Target) -> None:
-    """Show the project's server. Exits with 1 where the target has none to use."""
+    """Show the project's server. Exits with 1 if the target has no server that it can use."""
     project = target.project_root
     settings = _embedded_settings(target)
     found = servers.read(project)
     if found is None or not found.is_alive():
-        click.echo("No server runs for this project. Start one with: dbt-arctic server start")
+        click.echo("This project has no running server. Start one with: dbt-arctic server start")
         context.exit(1)
     is_used = target.credentials.use_server and servers.usable(project, settings) is not None
     Console().print(_described(found, target, is_used))
     if not is_used:
         click.echo(
-            "It was started with other settings than this target has: "
-            "dbt-arctic server stop, then dbt-arctic server start"
+            "The server runs with settings that differ from this target's. "
+            "Run dbt-arctic server stop, then dbt-arctic server start."
         )
         context.exit(1)
 
@@ -73,14 +73,14 @@ def status(context: click.Context, target: Target) -> None:
 def _embedded_settings(target: Target) -> SparkSettings:
     """The settings of a target that runs an embedded Spark.
 
-    :raises ProfileError: the target runs on a Spark that somebody else keeps.
+    :raises ProfileError: the target does not use an embedded Spark.
     """
     if target.credentials.method != "session":
         raise ProfileError(
             "The target already uses a Spark Connect server.",
             where=f"profiles.yml, target {target.name}",
-            why="a server of the project's own stands in for the Spark of method: session",
-            fix="name a target with method: session: --target NAME",
+            why="the project's own server replaces the embedded Spark of method: session",
+            fix="choose a target with method: session: --target NAME",
         )
     return target.credentials.spark_settings(str(target.project_root))
 

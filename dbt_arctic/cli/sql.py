@@ -1,4 +1,4 @@
-"""``dbt-arctic sql``: UPDATE, DELETE and MERGE on a keyed table, and a look at rows."""
+"""``dbt-arctic sql``: UPDATE, DELETE and MERGE on a keyed table, and SELECT."""
 
 from __future__ import annotations
 
@@ -28,17 +28,21 @@ _INSTEAD = {
 
 @click.command()
 @click.argument("statement", required=False)
-@click.option("--file", "-f", type=click.File(encoding="utf-8"), help="Read it from a file; - is stdin.")
-@click.option("--dry-run", "--explain", is_flag=True, help="Print the statements that would run; run none.")
-@click.option("--limit", default=100, show_default=True, help="Of a query: how many rows; 0 for all.")
+@click.option(
+    "--file", "-f", type=click.File(encoding="utf-8"), help="Read the statement from a file; - is stdin."
+)
+@click.option(
+    "--dry-run", "--explain", is_flag=True, help="Print the statements that would run, without running them."
+)
+@click.option("--limit", default=100, show_default=True, help="Number of rows of a query; 0 for all.")
 @json_option
 @project_options
 def sql(
     target: Target, statement: str | None, file: TextIO | None, dry_run: bool, limit: int, as_json: bool
 ) -> None:
-    """Run UPDATE, DELETE or MERGE on one keyed table, in one commit; or show the rows of a query.
+    """Run UPDATE, DELETE or MERGE on one keyed table in one commit, or show the rows of a query.
 
-    Names without a schema are those of the target's schema.
+    Names without a schema refer to the target's schema.
     """
     from dbt_arctic.adapter.operator import operating
 
@@ -84,7 +88,7 @@ def _modify(
 def _show(target: Target, operator: Operator, text: str, limit: int, as_json: bool) -> None:
     _use(target, operator)
     query = text.strip().rstrip(";")
-    # One more than is shown, to know whether there are more.
+    # One row more than shown, to find out whether there are more.
     limited = f"SELECT *\nFROM (\n{query}\n) AS q\nLIMIT {limit + 1}" if limit > 0 else query
     columns, rows = operator.read(limited, as_cells=not as_json)
     print_rows(columns, rows, limit, as_json)
@@ -95,7 +99,7 @@ def _use(target: Target, operator: Operator) -> None:
 
 
 def told(done: Modified) -> str:
-    """What a statement did, in a few words.
+    """The result of a statement in a few words.
 
     >>> told(Modified("t", updated=1, inserted=0, deleted=2))
     '1 row updated, 2 rows deleted'

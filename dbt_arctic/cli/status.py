@@ -1,4 +1,4 @@
-"""``dbt-arctic status``: every table with its files, what is pending, what is due. Reads metadata only."""
+"""``dbt-arctic status``: shows files, pending changes and due compaction of each table. Metadata only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @table_options
-@click.option("--due", "only_due", is_flag=True, help="Only tables with something to do. Exit code 1 if any.")
+@click.option(
+    "--due", "only_due", is_flag=True, help="Show only tables with due work. Exits with 1 if there are any."
+)
 @json_option
 @project_options
 @click.pass_context
@@ -35,7 +37,7 @@ def status(
 ) -> None:
     """Show tables with their files, pending changes, lag and due compaction (all, or those named).
 
-    A table that is named is shown by partition and bucket, too.
+    Named tables are also shown by partition and bucket.
     """
     from dbt_arctic.adapter.operator import operating
 
@@ -46,7 +48,7 @@ def status(
     if as_json:
         print_json([as_dict(seen, now_ms) for seen in shown])
     elif not shown:
-        click.echo("Nothing is due." if only_due else "There is no table yet.")
+        click.echo("Nothing is due." if only_due else "There are no tables yet.")
     else:
         _print_tables(shown, now_ms)
         for seen in shown if tables else []:
@@ -62,9 +64,9 @@ def look_at(
     everything: bool,
     by_bucket: bool = False,
 ) -> list[Seen]:
-    """The tables that are named, or all of the target's schemas.
+    """The named tables, or all tables of the target's schemas.
 
-    :raises UnknownRelation: there is no table of a name.
+    :raises UnknownRelation: a named table does not exist.
     """
     names = [operator.name(text) for text in tables]
     chosen = sorted({name.schema for name in names}) or chosen_schemas(operator, schemas, everything)
@@ -84,7 +86,7 @@ def look_at(
         raise UnknownRelation(
             f"there is no table {missing[0]}",
             where=missing[0].dotted,
-            why="neither a keyed table nor a plain one with rows has that name",
+            why="there is neither a keyed table nor a plain table with rows of that name",
             fix="dbt-arctic status lists all",
         )
     return found
@@ -172,7 +174,7 @@ def _behind(seen: Seen, now_ms: int) -> str:
 
 
 def as_dict(seen: Seen, now_ms: int) -> dict[str, Any]:
-    """One table for programs. Sizes in bytes, times in seconds."""
+    """One table as JSON. Sizes in bytes, times in seconds."""
     one = seen.status
     if one is None:
         return {"table": seen.name.dotted, "problem": seen.problem}

@@ -1,4 +1,4 @@
-"""``dbt-arctic verify``: what is wrong with the keyed tables of a target, and the command that repairs it."""
+"""``dbt-arctic verify``: reports damage of a target's keyed tables and the commands that repair it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @table_options
-@click.option("--data", is_flag=True, help="Read the rows too: are keys unique? Starts Spark.")
+@click.option("--data", is_flag=True, help="Also read the rows and check that keys are unique. Starts Spark.")
 @json_option
 @project_options
 @click.pass_context
@@ -37,9 +37,9 @@ def verify(
     data: bool,
     as_json: bool,
 ) -> None:
-    """Check keyed tables: views, side tables, logs, files, leftovers. Exits with 1 where something is wrong.
+    """Check keyed tables: views, side tables, logs, files, leftovers. Exits with 1 if anything is wrong.
 
-    Without TABLE: every keyed table of the target's schemas. Only metadata is read, without Spark.
+    Without TABLE, checks every keyed table of the target's schemas. Reads only metadata and starts no Spark.
     """
     from dbt_arctic.adapter.operator import catalog_file, operating, size_of
 

@@ -161,9 +161,9 @@ def test_a_project_without_a_server_is_told_how_to_start_one(tmp_path: Path, war
     shown = command(tmp_path, "status")
     assert (shown.exit_code, shown.output) == (
         1,
-        "No server runs for this project. Start one with: dbt-arctic server start\n",
+        "This project has no running server. Start one with: dbt-arctic server start\n",
     )
-    assert command(tmp_path, "stop").output == "No server runs for this project.\n"
+    assert command(tmp_path, "stop").output == "This project has no running server.\n"
 
 
 @pytest.mark.parametrize("command_name", ["start", "status"])

@@ -76,7 +76,7 @@ def test_a_check_that_has_compared_nothing_fails(shop: Shop, monkeypatch: pytest
     told = checked(shop)
     assert told.exit_code == 2
     assert told.output.splitlines()[-2:] == [
-        "scores is not compared: its rows come from Python",
+        "scores was not compared: its rows come from Python",
         "check: 0 models, 0 incremental, 3 rounds, 0 differences",
     ]
 
@@ -306,13 +306,13 @@ def test_a_check_switches_models_goes_on_after_failures_and_tells_what_is_empty(
     assert lines[-1] == "check: 6 models, 4 incremental, 2 rounds, 0 differences, 2 failed", done.output
     # Those that look their source up by its name have its rows.
     assert [line for line in lines if "empty" in line] == [
-        "nothing was empty in every round: nothing of it was compared"
+        "nothing was empty in every round and was not compared"
     ]
     assert {f"{name}: 2 incremental" for name in ("by_file", "by_name", "by_other", "keyed")} < set(lines)
     assert any(line.startswith("round 1: breaks failed: Database Error in model breaks") for line in lines)
     assert any(line.startswith("round 1: after failed: skipped") for line in lines)
     assert (
-        "unknown is not compared: it has no unique_key, and no test says which of its columns are unique"
+        "unknown was not compared: it has no unique_key, and no test says which of its columns are unique"
         in lines
     )
     assert not [name for name in shop.catalog.list_schemas() if name.startswith(f"{shop.schema}_check")]

@@ -86,7 +86,7 @@ def test_a_merged_table_goes_on_as_a_keyed_one(shop: Shop, type_in: Terminal) ->
     assert shop.rows("orders") == [(1, 11), (2, 21), (3, 30)]
     assert [commit.operation for commit in shop.log("orders")] == ["append", "append"]
     assert type_in.json("verify")["findings"] == []
-    assert "Nothing is left over" in type_in("clean", "--files")
+    assert "There are no leftovers" in type_in("clean", "--files")
     assert "is a keyed table" in type_in("adopt", "orders", "--key", "id", code=2)
 
     assert "not merged" in type_in("adopt", "orders", "--undo", "--yes", code=2)

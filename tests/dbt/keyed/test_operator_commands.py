@@ -78,7 +78,7 @@ def test_a_day_in_the_life_of_a_table(shop: Shop, type_in: Terminal) -> None:
     assert "has no savepoint" in type_in("savepoint", "orders")
 
     shop.dbt("run", "--full-refresh")
-    assert "shows generation 1" in type_in("restore", "orders", "--previous")
+    assert "uses generation 1" in type_in("restore", "orders", "--previous")
     assert shop.rows("orders", "id, amount") == [(1, 11)]
     shop.sql("DROP VIEW {s}.orders")
     (finding,) = type_in.json("verify", code=1)["findings"]
@@ -96,7 +96,7 @@ def test_schemas_that_the_project_names_by_itself_are_told(shop: Shop, type_in: 
     shop.model("orders", ORDERS.replace("config(", f"config(schema='{other}', "))
     shop.dbt("run")
     told = type_in("verify")
-    assert f"left out: {other}, where the project has tables too; to look there: --schema {other}, or" in told
+    assert f"left out: {other}, which also have tables of the project; to include them: --schema " in told
     assert "left out" not in type_in("verify", "--schema", other)
 
 
@@ -104,13 +104,13 @@ def test_clean_shows_asks_and_removes(shop: Shop, type_in: Terminal) -> None:
     shop.source("raw_orders", "select 1L id, 10 amount, false gone")
     shop.model("orders", ORDERS)
     shop.dbt("run")
-    assert "Nothing is left over" in type_in("clean")
+    assert "There are no leftovers" in type_in("clean")
     shop.sql("ALTER TABLE {s}.raw_orders CREATE BRANCH arctic_1")
     assert type_in.json("clean", "--dry-run")["removals"][0]["branch"] == "arctic_1"
     assert "Remove 1 thing?" in type_in("clean", answer="n\n", code=1)
     assert set(shop.state("orders", "change").branches) == {"main"}
     assert "1 thing removed" in type_in("clean", "--schema", shop.schema, "--yes")
-    assert "Nothing is left over" in type_in("clean")
+    assert "There are no leftovers" in type_in("clean")
     assert "there is no schema nowhere" in type_in("clean", "--schema", "nowhere", code=2)
     assert "not a duration" in type_in("clean", "--older-than", "soon", code=2)
 
@@ -155,7 +155,7 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     shop.dbt("run")
     (planned,) = type_in.json("compact", "--plan")
     assert (planned["kind"], planned["why"]) == ("major", "100% of the rows are pending")
-    assert "saves with each read" in type_in("compact", "--plan")
+    assert "saved per read" in type_in("compact", "--plan")
     assert "no time left" in type_in("compact", "--budget", "1s")
     assert "orders: compacted (1 commits merged, 2 rows; 0 trimmed)" in type_in("compact")
     assert type_in.json("compact") == []
@@ -191,9 +191,9 @@ def test_compact_does_what_is_due_and_writes_it_down(shop: Shop, type_in: Termin
     assert type_in.json("compact", "--plan") == []
     assert type_in.json("history", "orders", "--compaction")[0]["run"].endswith(":compact_due")
     shop.sql("ALTER VIEW {s}.calm SET TBLPROPERTIES ('arctic.protocol' = '99')")
-    assert f"{shop.schema}.calm is left out." in type_in("compact", code=2)
+    assert f"{shop.schema}.calm is skipped." in type_in("compact", code=2)
     shop.sql("ALTER VIEW {s}.calm SET TBLPROPERTIES ('arctic.protocol' = '1')")
-    assert "left out" not in type_in("compact")
+    assert "is skipped" not in type_in("compact")
     shop.model("wrong", ORDERS.replace("buckets=2", "compaction={'triger': 1}"))
     assert "compaction has no setting 'triger'" in shop.fail("run", "--select", "wrong")
 
@@ -216,9 +216,9 @@ def test_expire_keeps_what_a_model_downstream_has_not_read(
     assert [side["going"] for side in plan["sides"]] == [0, 0]
     assert "has read no further" in type_in("expire", "orders", "--older-than", "0s", "--dry-run")
     shop.dbt("run", "--select", "copy")
-    assert "Let 4 snapshots go?" in type_in("expire", "orders", "--older-than", "0s", code=1, answer="n\n")
+    assert "Expire 4 snapshots?" in type_in("expire", "orders", "--older-than", "0s", code=1, answer="n\n")
     everything = type_in("expire", "--older-than", "0s", "--yes")
-    assert "snapshots are gone" in everything
+    assert "snapshots expired" in everything
     assert len(shop.log("orders")) == 1
     assert "raw_orders" not in everything, "what others make is theirs"
     shop.dbt("run", "--select", "orders")
