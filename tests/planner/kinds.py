@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tests.planner import inside, limited, random_queries, summed, timed, wordings
+from tests.planner import inside, limited, random_queries, shaped, summed, timed, wordings
 from tests.planner.kept_queries import draw_kept
 from tests.planner.oracle import Database, Verdict, judge
 from tests.planner.random_queries import Case, draw
@@ -43,14 +43,15 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(44, draw, judge, random_queries.OPERATORS),
-    "rare": Kind(8, draw_rare, judge),
-    "typed": Kind(9, partial(draw, typed=True), judge, typed=True),
-    "summed": Kind(15, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
-    "timed": Kind(8, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
+    "plain": Kind(39, draw, judge, random_queries.OPERATORS),
+    "rare": Kind(7, draw_rare, judge),
+    "typed": Kind(8, partial(draw, typed=True), judge, typed=True),
+    "summed": Kind(13, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
+    "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
     "limited": Kind(4, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
-    "in other words": Kind(8, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
+    "shaped": Kind(11, shaped.draw_shaped, judge, shaped.OPERATORS),
+    "in other words": Kind(7, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
 """Each must be met often, with a change that is not empty."""

@@ -44,9 +44,11 @@ from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, affected_ke
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules import condition, join, project, subquery
 from dbt_arctic.planner.delta.weighted_delta import Signed, delta_rule
+from dbt_arctic.planner.properties import excluded_parts as excluded_module
 from dbt_arctic.planner.properties.facts import Facts
-from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
+from tests.planner.oracle import Database, InDuckDB, Prepared, compare, judge, prepare
 from tests.planner.random_queries import Case, draw
+from tests.planner.shaped import draw_shaped
 
 
 class AfterImagesOnly(InDuckDB):
@@ -602,6 +604,13 @@ def met_by_any_rows() -> Iterator[Sources | None]:
         yield None
 
 
+@mutant
+def parts_excluded_though_asked_for() -> Iterator[Sources | None]:
+    """The parts are dropped whose constant is one of those that are asked for."""
+    with replaced(excluded_module, "_contradicts", lambda constant, values: constant in values):
+        yield None
+
+
 OWN_QUERIES = {
     # The random queries have no LIMIT, for which there is no incremental plan.
     "limit_as_a_filter": "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 ORDER BY o1 LIMIT 3",
@@ -639,34 +648,45 @@ OWN_QUERIES = {
 }
 """Mutants for which a query of their own is judged; the changes are random."""
 
+OWN_SHAPES = {
+    "parts_excluded_though_asked_for": "united channels",
+}
+"""Mutants of rules for one shape, and which that is."""
+
+
+def _has_own(name: str) -> bool:
+    return name in OWN_QUERIES or name in OWN_SHAPES
+
 
 def case_for(name: str, seed: int) -> Case:
     if name in OWN_QUERIES:
         unchanged = name == "range_of_the_first_part_only"
         return Case(seed, OWN_QUERIES[name], ("o1", "o2"), ("o1",), frozenset(), one_as_it_was=unchanged)
-    return draw(seed)
+    return draw_shaped(seed, OWN_SHAPES[name]) if name in OWN_SHAPES else draw(seed)
 
 
-def _try(
-    database: Database, ready: Prepared | Verdict, name: str, seed: int, caught: dict[str, list[int]]
-) -> None:
-    if isinstance(ready, Verdict):
-        return
+def _is_caught(database: Database, name: str, ready: Prepared | None, case: Case) -> bool:
+    """:param ready: the case, where what the mutant gets wrong comes after it is understood."""
     with MUTANTS[name]() as sources, suppress(Exception):
-        if compare(database, ready, sources).outcome == "wrong":
-            caught[name].append(seed)
+        found = judge(database, case, sources) if ready is None else compare(database, ready, sources)
+        return found.outcome == "wrong"
+    return False
 
 
 def main() -> None:
     database, wanted = Database(), 3
     caught: dict[str, list[int]] = {name: [] for name in sys.argv[3:] or MUTANTS}
     for seed in range(int(sys.argv[1]), int(sys.argv[2])):
-        drawn = prepare(database, draw(seed))
-        general = [name for name in caught if name not in OWN_QUERIES and len(caught[name]) < wanted]
+        open_ = [name for name in caught if len(caught[name]) < wanted]
+        general = [name for name in open_ if not _has_own(name)]
+        drawn = prepare(database, draw(seed)) if general else None
         for name in general if isinstance(drawn, Prepared) else ():
-            _try(database, drawn, name, seed, caught)
-        for name in [name for name in caught if name in OWN_QUERIES and len(caught[name]) < wanted]:
-            _try(database, prepare(database, case_for(name, seed)), name, seed, caught)
+            assert isinstance(drawn, Prepared)
+            if _is_caught(database, name, drawn, drawn.case):
+                caught[name].append(seed)
+        for name in [name for name in open_ if _has_own(name)]:
+            if _is_caught(database, name, None, case_for(name, seed)):
+                caught[name].append(seed)
     for name, seeds in caught.items():
         sys.stdout.write(f'    "{name}": ({", ".join(map(str, seeds))},),\n')
 

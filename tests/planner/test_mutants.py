@@ -53,6 +53,7 @@ CATCHING = {
     "range_of_the_first_part_only": (28, 38, 49),
     "met_by_the_first_of_several": (195, 233, 256),
     "met_by_any_rows": (256, 264, 409),
+    "parts_excluded_though_asked_for": (0, 2, 3),
 }
 """For each mutant seeds that catch it. After a change of the random queries: ``tests.planner.mutants``."""
 

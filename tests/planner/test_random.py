@@ -9,12 +9,14 @@ import pytest
 
 from tests.extent import extent
 from tests.planner.random_queries import OPERATORS
+from tests.planner.shaped import SHAPES
 from tests.planner.tally import Tally, tally
 
 CASES = extent(250, 1_500)
 OF_TYPES = extent(100, 400)
 OF_WORDS = extent(80, 400)
 OF_LIMITS = extent(50, 150)
+OF_SHAPES = extent(150, 600)
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +67,10 @@ def test_the_first_rows_follow_from_a_state() -> None:
     # The state has all rows, or sums of groups; mostly the first rows change with it.
     assert limited.operators["limit"] > 0.3 * OF_LIMITS
     assert limited.operators["stored sums of groups"] > 0
+
+
+def test_shapes_of_analysts_are_incremental_and_equal() -> None:
+    shaped = tally(range(OF_SHAPES), "shaped")
+    assert not shaped.wrong, "\n\n".join(shaped.wrong[:3])
+    assert shaped.incremental >= 0.9 * OF_SHAPES
+    assert set(shaped.operators) == set(SHAPES)

@@ -23,6 +23,7 @@ from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
 from dbt_arctic.planner.frontend.point_in_time import Time, with_moments
 from dbt_arctic.planner.frontend.union_types import refuse_mixed, with_typed_nulls
 from dbt_arctic.planner.properties.determinism import check_determined
+from dbt_arctic.planner.properties.excluded_parts import without_excluded_parts
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, first_line, mark_view, of_view
@@ -134,6 +135,7 @@ def understand(
     node = with_typed_nulls(built.node, builder.types)
     refuse_mixed(node, builder.types, wraps=wraps)
     node = pushed_down(with_exact_equalities(node, builder.types, wraps=wraps))
+    node = without_excluded_parts(node, builder.types)
     return Query(node, columns, builder.types, is_named)
 
 

@@ -135,6 +135,16 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
         mixed.update(carried)
 
 
+def columns_of_several_types(node: Node, types: Mapping[str, str]) -> frozenset[str]:
+    """The columns of UNION ALLs whose parts have, or may have, several types.
+
+    :param types: of the columns of scans.
+    """
+    shapes = _shapes(node, types_of_columns(node, types))
+    unions = (part for part in walk(node) if isinstance(part, UnionAll))
+    return frozenset(name for part in unions for name in _mixed(part.columns, part.parts, shapes))
+
+
 def _unlike(parts: Sequence[str], known: Mapping[str, str], line: int = 0) -> CannotPlan:
     """Spark compares the values of two parts in a third type, in which two of a part may be equal."""
     what = f"a column of a UNION, INTERSECT or EXCEPT whose parts have {_told(parts, known)} is compared"

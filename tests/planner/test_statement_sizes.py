@@ -1,0 +1,54 @@
+"""How large statements are that find affected keys: operators, where every table has changed.
+
+Each shape has a rule that keeps its statement small. The first number is what there was without the rule.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.planner.algebra.operators import walk
+from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+
+SCHEMAS = {
+    "t": [
+        ("id", "bigint"),
+        ("g", "string"),
+        ("v", "bigint"),
+        ("at", "timestamp"),
+        ("d", "date"),
+        ("other_id", "bigint"),
+    ],
+    "o": [("id", "bigint"), ("name", "string"), ("v", "bigint"), ("at", "timestamp")],
+    "u": [("tid", "bigint"), ("field", "string"), ("at", "timestamp"), ("v", "string"), ("uid", "bigint")],
+}
+KEYS = {"t": ("id",), "o": ("id",), "u": ("tid", "field", "at")}
+
+YEARS = (
+    "WITH y AS (SELECT t.id, g, year(t.d) AS yr, sum(t.v) AS s, 's' AS c FROM t JOIN o ON o.id = t.other_id "
+    "GROUP BY t.id, g, year(t.d) UNION ALL SELECT o.id, name, year(o.at), sum(o.v), 'w' "
+    "FROM o JOIN t ON t.other_id = o.id GROUP BY o.id, name, year(o.at)) "
+)
+COMPARED = "{0}.c = '{1}' AND {0}.yr = {2} AND {0}.id = s1.id"
+EACH = " AND ".join(
+    COMPARED.format(f"{channel}{place}", channel, 2000 + place) for channel in "sw" for place in (1, 2)
+)
+
+SHAPES = {
+    "parts that a constant excludes": (
+        f"{YEARS}SELECT s1.id, s1.s, w1.s AS w FROM y AS s1, y AS s2, y AS w1, y AS w2 WHERE {EACH}",
+        "id",
+        186,
+        94,
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_statement_stays_small(shape: str) -> None:
+    sql, key, _, most = SHAPES[shape]
+    facts = Facts({table: UpstreamFacts(True, KEYS[table]) for table in SCHEMAS})
+    plan = plan_incremental(understand(sql, SCHEMAS), key.split(), facts)
+    assert plan.affected is not None
+    assert sum(1 for _ in walk(plan.affected)) <= most
