@@ -21,7 +21,7 @@ from dbt_arctic.adapter.readers import automatic_readers, read_by_automatic
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.auto.inputs import Reading
+from dbt_arctic.auto.inputs import Reading, unsupported_setting
 from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
@@ -81,7 +81,10 @@ class AutoApi(ModelApi):
                     why="the strategy works out itself what has changed",
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
-            config, sql = self._auto_config(model, unpinned(sql))
+            settings = settings_of_meaning(self.config.credentials, model["config"])
+            # A text that is run as it is written keeps the versions of the invocation.
+            sql = sql if unsupported_setting(settings) is not None else unpinned(sql)
+            config, sql = self._auto_config(model, sql)
             if partial and not rebuild and find_keyed(context.catalog, this.name_parts) is not None:
                 context.query_schema(sql)
                 message = "SKIP (--empty and --sample read a part)"
@@ -102,7 +105,7 @@ class AutoApi(ModelApi):
                     sql,
                     context.query_schema,
                     rebuild=rebuild,
-                    settings=settings_of_meaning(self.config.credentials, model["config"]),
+                    settings=settings,
                     until=self._pinned_version,
                     now=time_of_invocation(self.config.credentials, model["config"]),
                 )

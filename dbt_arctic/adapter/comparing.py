@@ -14,9 +14,13 @@ from typing import Any
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.operator import Operator
 from dbt_arctic.adapter.pins import unpinned
-from dbt_arctic.adapter.result_inputs import statements_of_session, time_of_invocation
+from dbt_arctic.adapter.result_inputs import (
+    settings_of_meaning,
+    statements_of_session,
+    time_of_invocation,
+)
 from dbt_arctic.auto.advice import left_open
-from dbt_arctic.auto.inputs import Reading, pinned_text, read
+from dbt_arctic.auto.inputs import Reading, pinned_text, read, unsupported_setting
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import StatementError
 from dbt_arctic.keyed.differences import TOLERANCES, differing_keys, differing_rows
@@ -76,8 +80,10 @@ def _compared(
     # Nobody else writes to what it reads, so that its newest version is that of the run.
     sql = without_end(unpinned(node.compiled_code))
     now = time_of_invocation(credentials, config)
+    if unsupported_setting(settings_of_meaning(credentials, config)) is not None:
+        now = None  # the run had it as it is written, at a time that nobody knows
     reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
-    stored, whole = f"SELECT * FROM {name.sql}", _at_its_time(sql, name, reading)
+    stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, reading)
     differing = _count(query, differing_rows(stored, whole, columns))
     if not differing:
         return Compared()

@@ -80,14 +80,14 @@ def plan_auto(
     consumed = {**versions, FINGERPRINT: fingerprint}
     if now is not None and reading.calls:
         consumed[ASKED_AT] = Consumed(now.date, now.instant)
-    text, reason = sql, reading.reason
+    text = sql
+    # Where Spark reads the text in another way, SQL that is written from it would mean something else.
+    reason = reading.reason or unsupported_setting(settings)
     if reason is None:
         try:
             text = pinned_text(sql, target, reading)
         except CannotPlan as error:
             reason = error.reason
-    if reason is None:
-        reason = unsupported_setting(settings)
     if reason is not None:
         # What was read is not known to the last row, so no later refresh may start from it.
         consumed = {FINGERPRINT: Consumed("", "")}
