@@ -50,8 +50,8 @@ def chosen_schemas(operator: Operator, chosen: tuple[str, ...], everything: bool
     found = operator.schemas(chosen, everything)
     if not chosen and not everything and (others := operator.other_schemas(found)):
         click.echo(
-            f"left out: {', '.join(others)}, which also have tables of the project; "
-            f"to include them: --schema {others[0]}, or --all",
+            f"left out: {', '.join(others)}; the project has tables there too. "
+            f"To include them: --schema {others[0]}, or --all",
             err=True,
         )
     return found

@@ -1,4 +1,4 @@
-"""Looking after keyed tables: what is wrong with them, what may go, what they were.
+"""Maintenance of keyed tables: verification, cleanup, expiry, erasure, history and rollback.
 
-It decides on metadata as values and writes through an ``Context``. It knows neither dbt nor a terminal.
+It plans on metadata and writes through a ``Context``. It depends neither on dbt nor on a terminal.
 """

@@ -1,8 +1,9 @@
-"""``adopt``: an Iceberg table becomes the base of a keyed one, under the same name and in the same files.
+"""``adopt``: converts an Iceberg table to the base of a keyed table of the same name, without copying files.
 
-A change table is made beside it, the table says what it is the base of and gets the base's name, and the
-view takes the name that is free then. Cut off before the table is renamed, it is the plain table that it
-was; cut off after, nothing has its name: then the model's next run, or the command itself, writes the view.
+The command creates a change table, records in the table's properties that it is a base, renames it to the
+base's name, and creates the view under the old name. If it is interrupted before the rename, the table is
+still a plain table. If it is interrupted after the rename, nothing has the old name, and the model's next run
+or the same command creates the view.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _SPARK_KNOWS_NOT = ("time", "geometry", "geography")
 
 @dataclass(frozen=True)
 class Adoption:
-    """What is adopted as what.
+    """The plan of an adoption.
 
-    :param state: the plain table, whose rows were checked at its current snapshot.
-    :param upgrades: whether its format version is raised to 3.
+    :param state: the plain table; its rows were checked at its current snapshot.
+    :param upgrades: whether its format version is upgraded to 3.
     """
 
     table: KeyedTable
@@ -62,15 +63,18 @@ class Adoption:
 
     @property
     def joins_in_place(self) -> bool:
-        """Whether it has the buckets by which keyed tables join without a shuffle."""
+        """Whether it has the buckets with which keyed tables join without a shuffle."""
         return self.table.layout.buckets > 0
 
 
 def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str = "") -> Adoption:
-    """Look at the table, and at the keys of its rows in one statement.
+    """Check the table and, in one statement, the keys of its rows.
 
-    :raises UnknownRelation: there is no table. :raises ConfigError: it is none that can be adopted.
-    :raises KeyColumnMissing: / :raises DuplicateKey: / :raises NullKey: the key does not identify its rows.
+    :raises UnknownRelation: the table does not exist.
+    :raises ConfigError: the table cannot be adopted.
+    :raises KeyColumnMissing: the table lacks a key column.
+    :raises DuplicateKey: a key occurs more than once.
+    :raises NullKey: a key contains NULL.
     """
     state = _plain_table(context.catalog, name)
     columns = to_columns(state.columns)
@@ -78,10 +82,10 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
     missing = [column for column in key if column.lower() not in by_name]
     if missing or not key:
         raise KeyColumnMissing(
-            f"{name} has no column {', '.join(missing)}" if missing else "no key is given",
+            f"{name} has no column {', '.join(missing)}" if missing else "no key columns are given",
             where=name.dotted,
             why=f"its columns are: {', '.join(by_name.values())}",
-            fix="give each column of the key: --key COLUMN",
+            fix="name each key column: --key COLUMN",
         )
     matched = tuple(by_name[column.lower()] for column in key)
     _refuse_columns(name, columns)
@@ -100,9 +104,9 @@ def plan_adoption(context: Context, name: Name, key: Sequence[str], owner: str =
 
 
 def adopt(context: Context, plan: Adoption) -> KeyedTable:
-    """Make the table what was planned. Its rows stay in the files in which they are.
+    """Adopt the table. Its data files stay unchanged.
 
-    :raises ConcurrentRun: others kept writing to it. It is the plain table that it was.
+    :raises ConcurrentRun: other programs kept writing to it. It is still a plain table.
     """
     table, name = plan.table, plan.table.name
     created = context.now_ms()
@@ -128,14 +132,14 @@ def adopt(context: Context, plan: Adoption) -> KeyedTable:
         newest = state.history()[0]
         if newest.parent_id == checked:
             break
-        _check_keys(context, name, state, table.key)  # somebody has written since
+        _check_keys(context, name, state, table.key)  # another program has written since the check
         checked = newest.snapshot_id
     else:
         raise ConcurrentRun(
-            f"others keep writing to {name}",
+            f"other programs keep writing to {name}",
             where=name.dotted,
-            why="its keys have to be checked while it stands still",
-            fix="adopt it when no run is at work; it is a plain table as before",
+            why="its keys must be checked while nothing writes to it",
+            fix="adopt it when no run is active; it is still a plain table",
         )
     context.run("rename", create.rename_table(name, table.base), table)
     _check_renamed(context, table, newest.snapshot_id)
@@ -143,16 +147,16 @@ def adopt(context: Context, plan: Adoption) -> KeyedTable:
 
 
 def finish_adoption(context: Context, name: Name) -> KeyedTable | None:
-    """Write the view of a table that was cut off between its two names; ``None`` where there is none.
+    """Create the view of an adoption that was interrupted after the rename; ``None`` if there is none.
 
-    It is the first step of a model's run, where nothing has the model's name.
+    A model's run does this first if nothing has the model's name.
     """
     table = find_unfinished(context.catalog, name)
     return None if table is None else _show(context, table)
 
 
 def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
-    """What is between its two names, as nothing has the second one."""
+    """The adoption that was interrupted after the rename, if nothing has the table's old name."""
     if _kind(catalog, name) is not None:
         return None
     for number in generation_numbers(catalog, name):
@@ -164,10 +168,10 @@ def find_unfinished(catalog: CatalogReader, name: Name) -> KeyedTable | None:
 
 
 def _show(context: Context, table: KeyedTable) -> KeyedTable:
-    """As nothing has the name, the view is created. To replace one could show an older generation again,
-    where others were faster, or where the statement arrives late.
+    """Create the view, without replacing an existing one. Replacing could bring back an older generation if
+    another run was faster or the statement arrives late.
 
-    :raises ConcurrentRun: something else has the name by now: it still has.
+    :raises ConcurrentRun: another relation has the name by now and keeps it.
     """
     folder = sql.view_properties(load_base(context.catalog, table).location)
     try:
@@ -179,11 +183,11 @@ def _show(context: Context, table: KeyedTable) -> KeyedTable:
         shown = find_keyed(context.catalog, table.name)
         if shown is None or shown.generation != table.generation:
             raise ConcurrentRun(
-                f"{table.name} is another {kind} by now",
+                f"{table.name} is now a different {kind}",
                 where=table.name.dotted,
-                why="somebody made it while the table of that name was adopted; "
+                why="another program created it while the table of that name was adopted; "
                 f"the rows of the table are in {table.base}",
-                fix=f"look at it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
+                fix=f"check it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
             ) from error
     context.run("settle", sql.settle(table.base), table)
     return table
@@ -198,15 +202,15 @@ def _plain_table(catalog: CatalogReader, name: Name) -> TableState:
         raise UnknownRelation(
             f"there is no table {name}",
             where=name.dotted,
-            fix="name a table as in schema.table",
+            fix="give the name as schema.table",
         )
     raise ConfigError(
         f"{name} is a {kind}",
         where=name.dotted,
-        why="it has a key already" if kind == "keyed table" else "only an Iceberg table can be adopted",
-        fix=f"look at it with dbt-arctic verify {name.identifier}"
+        why="it already has a key" if kind == "keyed table" else "only an Iceberg table can be adopted",
+        fix=f"check it: dbt-arctic verify {name.identifier}"
         if kind == "keyed table"
-        else "name the table that the view reads",
+        else "give the table that the view reads",
     )
 
 
@@ -222,7 +226,7 @@ def _refuse_columns(name: Name, columns: Sequence[Column]) -> None:
     reserved = [column.name for column in columns if column.name.lower() in RESERVED_COLUMNS]
     if reserved:
         raise ConfigError(
-            f"{name} has a column {', '.join(reserved)}, a name that keyed tables use themselves",
+            f"{name} has a column {', '.join(reserved)}, which is a reserved name of keyed tables",
             where=name.dotted,
             fix=f"rename it: ALTER TABLE {name.sql} RENAME COLUMN {reserved[0]} TO ...",
         )
@@ -235,7 +239,7 @@ def _refuse_columns(name: Name, columns: Sequence[Column]) -> None:
         raise ConfigError(
             f"{name} has columns of a type that Spark cannot write: {', '.join(strange)}",
             where=name.dotted,
-            fix="cast them to another type in a table of its own, and adopt that",
+            fix="cast them to another type in a new table, and adopt that",
         )
 
 
@@ -254,10 +258,10 @@ def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[s
     duplicates, nulls = told["duplicate"], told["null"]
     if duplicates[0]:
         raise DuplicateKey(
-            f"{duplicates[0]} keys of {name} are there more than once, for instance {duplicates[1]}",
+            f"{name} has {duplicates[0]} duplicate keys, for instance {duplicates[1]}",
             where=name.dotted,
-            why=f"{', '.join(key)} was given as the key, which identifies a row",
-            fix="give every column of the key, or delete what is there twice",
+            why=f"the key {', '.join(key)} must identify a row",
+            fix="give every key column, or delete the duplicate rows",
         )
     if nulls[0]:
         raise NullKey(
@@ -269,7 +273,7 @@ def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[s
 
 
 def _check_renamed(context: Context, table: KeyedTable, expected: int) -> None:
-    """A write that found the table by its old name may have landed just before it was renamed."""
+    """Check for a write under the table's old name that was committed just before the rename."""
     state = load_base(context.catalog, table)
     if state.current_snapshot_id == expected:
         return
@@ -281,7 +285,7 @@ def _check_renamed(context: Context, table: KeyedTable, expected: int) -> None:
 
 
 def _drop_unfinished(context: Context, name: Name) -> None:
-    """Change tables that an adoption made which was cut off. A build makes its base first, so it is none."""
+    """Change tables of interrupted adoptions. They cannot belong to a build, which creates its base first."""
     found = side_tables_of(context.catalog, name)
     for side, number in found.items():
         if side_name(name, "base", number) not in found:
@@ -289,7 +293,7 @@ def _drop_unfinished(context: Context, name: Name) -> None:
 
 
 def side_tables_of(catalog: CatalogReader, made_as: Name) -> dict[Name, int]:
-    """Every side table that was made for a name, with its generation."""
+    """All side tables created for a name, with their generations."""
     found: dict[Name, int] = {}
     for entry in catalog.list_names(made_as.schema):
         number = side_generation(made_as, entry.name) if entry.kind == "table" else None

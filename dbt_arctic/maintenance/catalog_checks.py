@@ -1,4 +1,4 @@
-"""Who can read the catalog's own file? It names every table, and whoever writes it can exchange them."""
+"""Checks the permissions of the catalog's file. It lists every table, and write access can replace tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHERS = stat.S_IROTH | stat.S_IWOTH
 def check_catalog_file(catalog: str, path: str, mode: int) -> Iterator[Finding]:
     """Check who may read and write the file of a SQLite catalog.
 
-    :param mode: of the file. What its group may do is for a team to decide.
+    :param mode: the file's mode. Its group's permissions are not checked, because a team may share the file.
     """
     if mode & _OTHERS:
         may = " and ".join(
@@ -24,6 +24,6 @@ def check_catalog_file(catalog: str, path: str, mode: int) -> Iterator[Finding]:
             catalog,
             f"every user of this machine may {may} the catalog's file",
             path,
-            "it was made by another program or an older dbt-arctic, or its permissions were changed",
+            "it was created by another program or an older dbt-arctic, or its permissions were changed",
             f"chmod o-rw '{path}'",
         )

@@ -1,4 +1,4 @@
-"""Which versions of tables somebody still has to read: what each table of a catalog says it consumed."""
+"""Finds the table versions that consumers still need, from the consumed versions each table has recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 class Claim:
     """The version of a table that a consumer still needs.
 
-    :param consumer: the dotted name of who has read ``consumed`` last, and goes on from there.
+    :param consumer: the dotted name of the table that last read ``consumed`` and continues from there.
     """
 
     consumer: str
@@ -25,24 +25,24 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """By the id of what was read, which it keeps under another name.
+    """Claims by the id of the table that was read, because a rename keeps the id.
 
-    :param unknown: what cannot be read, and why: nobody can say what it still needs.
+    :param unknown: tables that cannot be read, and why; it is unknown what they still need.
     """
 
     by_id: dict[str, list[Claim]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
     def of(self, table_id: str, released: frozenset[str] = frozenset()) -> list[Claim]:
-        """The claims on one table that still count.
+        """The claims on one table.
 
-        :param released: consumers whose claims do not count any more.
+        :param released: consumers whose claims are ignored.
         """
         return [one for one in self.by_id.get(table_id, []) if one.consumer not in released]
 
 
 def find_claims(catalog: CatalogReader, catalog_name: str) -> Claims:
-    """Of every schema. The generation before a full refresh counts too: it may be shown again."""
+    """Collect the claims of all schemas. The previous generation counts too, because it may be restored."""
     found = Claims()
     for schema in catalog.list_schemas():
         inventory = take_inventory(catalog, catalog_name, schema)
@@ -60,7 +60,7 @@ def _in_schema(inventory: Inventory) -> Iterator[Claim]:
     for name, state in inventory.tables.items():
         owner = named.get(name)
         if owner is None and PROPERTY_OF in state.properties:
-            continue  # a generation that no view names
+            continue  # a generation that no view refers to
         consumer = (inventory.name(name) if owner is None else owner.name).dotted
         for consumed in consumed_versions(state.history()).values():
             yield Claim(consumer, consumed)

@@ -1,4 +1,4 @@
-"""``clean``: removes what ``leftovers`` says may go. Each thing is looked at again before it goes."""
+"""``clean``: removes what ``leftovers`` selects. Each item is checked again before it is removed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def clean(
     retention: Retention,
     told: Callable[[Removal, bool], None] = lambda removal, done: None,
 ) -> int:
-    """Remove what was agreed to, as far as it still may go. Returns how much went.
+    """Remove the items that the user agreed to, if they are still leftovers. Returns the number removed.
 
-    Between the question and the answer a run may have taken something up: a branch that was published, a
-    generation that is shown again. So a schema is read once more, and only what would be offered again goes.
+    Between the question and the answer, a run may have published a branch or restored a generation. The
+    schema is therefore read again, and only items that would be offered again are removed.
 
-    :param told: called with each removal, and whether it was made.
+    :param told: called with each removal, and whether it was done.
     """
     gone = 0
     for schema in sorted({removal.target.schema for removal in removals}):
@@ -48,7 +48,7 @@ def clean(
 def _remove(
     context: Context, catalog_name: str, inventory: Inventory, removal: Removal, forgotten: set[str]
 ) -> bool:
-    """Whether it went."""
+    """Remove one item and return whether it was removed."""
     table, target = removal.table, removal.target
     if removal.branch:
         context.run("drop_branch", write.drop_branch(target, removal.branch), table)

@@ -1,4 +1,4 @@
-"""Who read a keyed table: every table of a catalog whose newest commit says that it did, and clones."""
+"""Finds the consumers of a keyed table: tables whose newest commit records a read of it, and clones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dbt_arctic.store.state import load_change
 class Consumer:
     """One table that may hold copies of rows.
 
-    :param consumed: the version that it last read; ``None`` of a clone, which has no rows of its own, and
-        of a table that cannot be read.
-    :param why: where it is not known whether the table read ours.
+    :param consumed: the version that it last read; ``None`` for a clone, which has no rows of its own, and
+        for a table that cannot be read.
+    :param why: why it is unknown whether the table reads from this one; else empty.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Consumer:
 
 
 def find_consumers(catalog: CatalogReader, of: KeyedTable) -> list[Consumer]:
-    """The consumers in every schema of the catalog, by name: also of those that read it by another name."""
+    """The consumers in all schemas of the catalog, by name, including those that read it by another name."""
     found = {
         consumer.name: consumer
         for schema in catalog.list_schemas()
@@ -42,7 +42,7 @@ def find_consumers(catalog: CatalogReader, of: KeyedTable) -> list[Consumer]:
 
 
 def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bool:
-    """Whether the next pull of a consumer can still be told what changed since it last read."""
+    """Whether the changes since a consumer's last read are still available for its next pull."""
     if consumer.consumed is None:
         return consumer.is_clone
     if consumer.consumed.table_id != table.generation.change_id:
@@ -50,7 +50,7 @@ def goes_on(catalog: CatalogReader, table: KeyedTable, consumer: Consumer) -> bo
     try:
         before = Version.parse(consumer.consumed.version)
     except ArcticError:
-        return False  # read when the table was a plain one
+        return False  # read when the table was still a plain table
     return log_range(load_change(catalog, table).history(), before.change_snapshot) is not None
 
 
@@ -62,7 +62,7 @@ def _in_schema(catalog: CatalogReader, of: KeyedTable, schema: str) -> Iterator[
     for name, state in inventory.tables.items():
         owner = shown.get(name)
         if owner is None and PROPERTY_OF in state.properties:
-            continue  # of a generation that is not shown: it is not pulled into any more
+            continue  # belongs to an old generation, into which nothing is pulled any more
         consumed = _consumed(state, of)
         if consumed is not None:
             yield Consumer((inventory.name(name) if owner is None else owner.name).dotted, consumed)
@@ -73,7 +73,7 @@ def _in_schema(catalog: CatalogReader, of: KeyedTable, schema: str) -> Iterator[
     for name, error in damaged.items():
         yield Consumer(inventory.name(name).dotted, why=f"it cannot be read: {error.why}")
     for name, strange in inventory.strange.items():
-        yield Consumer(inventory.name(name).dotted, why=f"it cannot be understood: {strange.what}")
+        yield Consumer(inventory.name(name).dotted, why=f"its properties are invalid: {strange.what}")
 
 
 def _consumed(state: TableState, of: KeyedTable) -> Consumed | None:

@@ -1,4 +1,4 @@
-"""Side tables that nobody shows are dropped, unless somebody shows them at this very moment."""
+"""Drops side tables that no view uses, safely against a concurrent run that starts to use them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dbt_arctic.store.context import Context
 
 
 def drop_side(context: Context, catalog_name: str, target: Name, table: KeyedTable | None) -> bool:
-    """Whether it went.
+    """Drop a side table and return whether it was dropped.
 
-    The intention comes first, then the look at the views: who has shown it by then is seen; who shows it
-    later sees the intention, and takes it back.
+    The intention is recorded before the views are read. A view that uses the table by then is seen here. A
+    run that starts to use it later sees the intention and withdraws it.
     """
     if context.catalog.load_table(target.schema, target.identifier) is None:
         return False

@@ -1,14 +1,15 @@
-"""``erase``: keys out of a keyed table to their last copy, and what that took.
+"""``erase``: removes every copy of some keys from a keyed table.
 
-1. Hide the rows: first in the base, then in the change table, so that no reader sees an older row of a key.
-2. Write the files anew that may hold them, and the manifests that name these.
-3. One commit a side carries on what the commits before it said: the versions that were consumed, what was
-   merged, and the log, so that models downstream can go on pulling. It is a compare-and-swap; the base's
-   also ends every compaction that is at work with rows from before.
-4. Expire every version before these commits, with the files that only those name.
+1. Delete the rows, first in the base, then in the change table, so that no reader sees an older row of a key.
+2. Rewrite the data files that may contain them, and the manifests of these files.
+3. One commit per side table copies what the earlier commits recorded: consumed versions, merged transactions
+and
+   the log, so that downstream models can continue to pull. It is a compare-and-swap. The base's commit also
+   makes every running compaction fail that has read the erased rows.
+4. Expire every version before these commits, with the files that only they use.
 
-Cut off anywhere, the same command finishes: 1 to 3 find nothing to do or do it again, and until all of them
-are done no version is expired, so a condition still finds the same keys.
+If it is interrupted, the same command completes it: steps 1 to 3 find nothing to do or are repeated. No
+version expires before they are done, so a condition still selects the same keys.
 """
 
 from __future__ import annotations
@@ -46,17 +47,18 @@ from dbt_arctic.store.state import head, load_base, load_change, load_keyed
 from dbt_arctic.store.view_switch import forget_previous
 
 _LONGEST_LOG = 1000
-"""Commits that the log is carried on for: they are kept in the table's metadata."""
+"""The most commits for which the log is carried on, because they are stored in the table's metadata."""
 _KEEPS_ROWS = ("append", "replace")
 
 
 @dataclass(frozen=True)
 class SideErased:
-    """What was erased from one side table.
+    """The result for one side table.
 
-    :param rows: that were hidden now, :param versions: snapshots that are gone, and :param files: data
-    and delete files that are gone.
-    :param left: snapshots of before that are still there: something keeps them.
+    :param rows: the number of rows deleted by this run.
+    :param versions: the number of snapshots removed.
+    :param files: the data and delete files removed.
+    :param left: older snapshots that still exist because something keeps them.
     """
 
     name: Name
@@ -68,11 +70,11 @@ class SideErased:
 
 @dataclass(frozen=True)
 class Erased:
-    """What one run of ``erase`` has done.
+    """The result of one run of ``erase``.
 
-    :param left: versions and files that should be gone and are still there.
-    :param going_on: consumers whose next pull goes on from the log, and :param to_rebuild: those whose next
-        pull asks for a full refresh.
+    :param left: versions and files that should have been removed but still exist.
+    :param going_on: consumers whose next pull continues from the log.
+    :param to_rebuild: consumers whose next pull needs a full refresh.
     """
 
     plan: ErasePlan
@@ -89,13 +91,14 @@ def erase(
     force: bool = False,
     is_there: Callable[[str], bool] = lambda path: False,
 ) -> Erased:
-    """Erase what was planned.
+    """Run an erasure.
 
-    :param force: savepoints and whatever else keeps copies goes too.
-    :param is_there: whether a file is still there, where that can be told.
-    :raises ConfigError: something keeps copies, and ``force`` was not given. Nothing was changed.
-    :raises ConcurrentRun: the keys were written again meanwhile, or the table was rebuilt; or rows landed
-        beside a full refresh that the table cannot take.
+    :param force: also remove savepoints and everything else that keeps copies.
+    :param is_there: whether a file still exists; true only if that is known.
+    :raises ConfigError: something keeps copies and ``force`` is not set. Nothing was changed.
+    :raises ConcurrentRun: the keys were written again or the table was rebuilt in the meantime; or rows that
+        were
+        committed during a full refresh cannot be replayed.
     """
     table = plan.table
     if not plan.keys:
@@ -113,15 +116,15 @@ def erase(
             _rewrite(context, plan, side)
         _settle(context, plan)
         fences = {side.name: _carry_on(context, side, starts[side.name]) for side in plan.sides}
-        # A compaction that was faster than the base's commit may have merged a row of before.
+        # A compaction that committed before the base's commit may have merged an erased row.
         if not any(_count(context, plan, side) for side in plan.sides):
             break
     else:
         raise ConcurrentRun(
-            f"the keys came back into {table.name} while they were erased",
+            f"the keys were written to {table.name} again during the erasure",
             where=table.name.dotted,
-            why="another run writes them, from where the model reads",
-            fix="remove them there, then erase again; until then older versions still hold them",
+            why="another run wrote them from the model's upstreams",
+            fix="remove them there, then run erase again; until then older versions still contain them",
         )
     _require_generation(context, table)
     sides = tuple(
@@ -145,18 +148,18 @@ def _refuse(plan: ErasePlan, force: bool) -> None:
     if plan.in_the_way and not force:
         things = [f"{thing.kind} {thing.what} ({thing.why})" for thing in plan.in_the_way]
         raise ConfigError(
-            f"{len(things)} things keep copies of rows of {plan.table.name}: {'; '.join(things)}",
+            f"{len(things)} items keep copies of rows of {plan.table.name}: {'; '.join(things)}",
             where=plan.table.name.dotted,
-            why="a key is erased for good only if they go too; nothing was changed",
-            fix="wait for runs at work to end, and give --force to remove the rest",
+            why="erasing a key requires that they are removed too; nothing was changed",
+            fix="wait for active runs to end, then use --force to remove the rest",
         )
 
 
 def _make_way(context: Context, plan: ErasePlan) -> None:
-    """Remove what was agreed to, as far as it still is in the way: a full refresh may have shown meanwhile
-    what no view showed, and a run have published its branch.
+    """Remove what the user agreed to, if it still keeps copies. In the meantime, a full refresh may have
+    published a generation, and a run may have published its branch.
 
-    :raises ConcurrentRun: the table is being rebuilt, or was.
+    :raises ConcurrentRun: the table is being rebuilt, or was rebuilt.
     """
     if not plan.in_the_way:
         return
@@ -169,7 +172,7 @@ def _make_way(context: Context, plan: ErasePlan) -> None:
             continue
         for step, statement in thing.steps:
             context.run(step, statement, plan.table)
-        if thing.forget and not forgotten:  # before the first of its two tables goes
+        if thing.forget and not forgotten:  # before the first of its two tables is dropped
             forget_previous(context, plan.table)
             forgotten = True
         for side in thing.sides:
@@ -177,9 +180,10 @@ def _make_way(context: Context, plan: ErasePlan) -> None:
 
 
 def _settle(context: Context, plan: ErasePlan) -> None:
-    """What landed in the generation before and is still to be replayed is known from the commits that go.
+    """Replay commits to the previous generation first, because they are recorded in commits that are about to
+    expire.
 
-    :raises ConcurrentRun: it cannot be replayed: a person has to decide before it can be erased.
+    :raises ConcurrentRun: they cannot be replayed, and the user must decide before the erasure.
     """
     if any(side.generation.generation == plan.table.previous for side in plan.sides):
         settle(context, plan.table, plan.table.name.dotted)
@@ -188,9 +192,9 @@ def _settle(context: Context, plan: ErasePlan) -> None:
 def _require_generation(context: Context, table: KeyedTable) -> None:
     if load_keyed(context.catalog, table.name).generation != table.generation:
         raise ConcurrentRun(
-            f"{table.name} got another generation while keys were erased",
+            f"{table.name} got a new generation during the erasure",
             where=table.name.dotted,
-            why="a full refresh went through; its rows come from where the model reads",
+            why="a full refresh finished; its rows come from the model's upstreams",
             fix="erase again",
         )
 
@@ -208,20 +212,20 @@ def _hide(context: Context, plan: ErasePlan, side: Side) -> int:
             context.run("mark", sql.mark_commits(sql.HIDDEN), plan.table)
             context.run("hide_rows", statement, plan.table)
         finally:
-            # Left in place, the property would be committed with every later write of the session.
+            # If it stayed set, the session would commit the property with every later write.
             context.run("reset_mark", sql.reset_mark(), plan.table)
     return rows
 
 
 def _rewrite(context: Context, plan: ErasePlan, side: Side) -> None:
     context.run("rewrite_files", sql.rewrite_files(side.name, plan.condition, side.is_change), plan.table)
-    _join(context, plan, side)  # what an erasure that was cut off has left
+    _join(context, plan, side)  # left by an interrupted erasure
     for spec_id, manifests, size in context.query(sql.list_manifests(side.name)):
         if int(manifests) == 1:
             properties = _state(context, side).properties
             context.run("split_manifests", sql.split_manifests(side.name, int(size), properties), plan.table)
         context.run("rewrite_manifests", sql.rewrite_manifests(side.name, int(spec_id)), plan.table)
-        _join(context, plan, side)  # before the next spec, whose manifests may be many and large
+        _join(context, plan, side)  # before the next partition spec, whose manifests may be many and large
 
 
 def _join(context: Context, plan: ErasePlan, side: Side) -> None:
@@ -232,7 +236,7 @@ def _join(context: Context, plan: ErasePlan, side: Side) -> None:
 
 
 def _carry_on(context: Context, side: Side, start: _Start) -> int:
-    """The commit from which on everything is kept. Returns its snapshot."""
+    """Make the commit before which everything expires. Returns its snapshot."""
     for _ in range(ATTEMPTS):
         state = _state(context, side)
         carried = _of_change(state, start) if side.is_change else _of_base(context, side.generation, state)
@@ -246,14 +250,14 @@ def _carry_on(context: Context, side: Side, start: _Start) -> int:
             if made is not None and publish(context, side.name, sql.BRANCH, side.generation, head(state)):
                 return made
     raise ConcurrentRun(
-        f"other commits to {side.name} got in between {ATTEMPTS} times",
+        f"the commit to {side.name} conflicted with other commits {ATTEMPTS} times",
         where=side.name.dotted,
-        fix="erase again when fewer writers are at work",
+        fix="run erase again when fewer writers are active",
     )
 
 
 def _carried(state: TableState) -> int | None:
-    """The commit on the branch. Of two erasures at once, the other may have made the branch without it."""
+    """The commit on the branch; a concurrent erasure may have created the branch without it."""
     at = state.branches.get(sql.BRANCH)
     one = next((one for one in state.snapshots if one.snapshot_id == at), None)
     return at if one is not None and one.summary.get(sql.PROPERTY_ERASE) == sql.CARRIED else None
@@ -265,9 +269,10 @@ def _state(context: Context, side: Side) -> TableState:
 
 @dataclass(frozen=True)
 class _Start:
-    """What the log was before anything was hidden.
+    """The log before any row was deleted.
 
-    :param head: the change table's snapshot then, and :param whole: the transactions with all their rows.
+    :param head: the change table's snapshot at that time.
+    :param whole: the transactions with all their rows.
     """
 
     head: int
@@ -275,7 +280,7 @@ class _Start:
 
 
 def _start(context: Context, table: KeyedTable) -> _Start:
-    """Rows that an erasure hid, one that was cut off, count as there."""
+    """Rows that an interrupted erasure deleted count as present."""
     state = load_change(context.catalog, table)
     history = state.history()
     kept = {commit.snapshot_id for commit in history}
@@ -288,7 +293,8 @@ def _start(context: Context, table: KeyedTable) -> _Start:
         elif commit.operation not in _KEEPS_ROWS:
             only_erased = False
             break
-    # What was written between two of them, the first cut off, is whole before the second.
+    # What was written between two erasures, of which the first was interrupted, is complete before the
+    # second.
     counted = {
         (int(txn), int(rows))
         for at in before_hidden
@@ -300,13 +306,13 @@ def _start(context: Context, table: KeyedTable) -> _Start:
             txn, rows = int(commit.summary[PROPERTY_TXN]), int(commit.summary.get("added-records", "0"))
             if not rows or (txn, rows) in counted:
                 whole.add(txn)
-    if only_erased:  # else some of it may have been trimmed
+    if only_erased:  # otherwise some of it may have been trimmed
         whole |= {txn for _, txn in carried_log(history)[:-1]}
     return _Start(head(state), frozenset(whole))
 
 
 def _of_change(state: TableState, start: _Start) -> dict[str, str]:
-    """What the commit of a change table carries on."""
+    """The properties that the commit to a change table carries on."""
     history = state.history()
     whole = set(start.whole)
     for commit in history:
@@ -315,7 +321,7 @@ def _of_change(state: TableState, start: _Start) -> dict[str, str]:
         if PROPERTY_TXN in commit.summary:
             whole.add(int(commit.summary[PROPERTY_TXN]))
         if commit.operation not in _KEEPS_ROWS and commit.summary.get(sql.PROPERTY_ERASE) != sql.HIDDEN:
-            whole = set()  # a compaction has trimmed meanwhile
+            whole = set()  # a compaction has trimmed in the meantime
             break
     properties = {PROPERTY_LOG: encode_log(_log(history, whole))}
     consumed = versions_to_carry(history, are_its_rows=False)
@@ -325,7 +331,7 @@ def _of_change(state: TableState, start: _Start) -> dict[str, str]:
 
 
 def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:
-    """The commits, newest first, down to one of which rows are not in the change table any more."""
+    """The commits, newest first, up to the first whose rows are no longer in the change table."""
     commits = [(commit.snapshot_id, int(commit.summary.get(PROPERTY_TXN, "0"))) for commit in history]
     found: list[tuple[int, int]] = []
     for snapshot_id, txn in [*commits, *carried_log(history)][:_LONGEST_LOG]:
@@ -336,7 +342,7 @@ def _log(history: Sequence[Snapshot], whole: Set[int]) -> list[tuple[int, int]]:
 
 
 def _of_base(context: Context, table: KeyedTable, state: TableState) -> dict[str, str]:
-    """What the commit of a base table carries on: without it, what was merged would be merged again."""
+    """The properties that the commit to a base carries on; without them, changes would be merged again."""
     change = load_change(context.catalog, table)
     rows = context.query(sql.count_by_transaction(table.change, head(change)))
     pending = {int(txn) for txn, _ in rows}

@@ -1,4 +1,4 @@
-"""What an erasure is about: which keys, in which side tables, and what else keeps copies of them."""
+"""The plan of an erasure: the keys, the side tables with their rows, and what else keeps copies."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from dbt_arctic.store.leftovers import aside_of, staging_of
 from dbt_arctic.store.state import columns_at, head, load_keyed
 
 MAX_KEYS = 10_000
-"""That a condition may find: their values become part of statements."""
+"""The most keys that a condition may select, because their values become part of statements."""
 _SNAPSHOTS_A_QUERY = 20
 
 
 @dataclass(frozen=True)
 class Side:
-    """A base or change table of which rows go.
+    """A base or change table with rows to erase.
 
-    :param rows: how many rows that are not hidden yet, and :param versions: how many snapshots.
+    :param rows: the number of rows that are not hidden yet.
+    :param versions: the number of its snapshots.
     """
 
     name: Name
@@ -42,10 +43,11 @@ class Side:
 
 @dataclass(frozen=True)
 class InTheWay:
-    """Something that keeps copies, and goes only when that is asked for.
+    """Something that keeps copies and is removed only on request.
 
     :param steps: the statements that remove it, each with its name.
-    :param sides: side tables that go with it, and :param forget: whether the view names them.
+    :param sides: side tables that are removed with it.
+    :param forget: whether the view refers to these side tables.
     """
 
     kind: str
@@ -58,10 +60,11 @@ class InTheWay:
 
 @dataclass(frozen=True)
 class ErasePlan:
-    """What is to be erased, and where.
+    """The keys to erase, and where they are.
 
-    :param condition: SQL on the key's columns, and :param keys: how many keys it names.
-    :param sides: base, then change table of each generation; the one that is shown first.
+    :param condition: SQL on the key's columns.
+    :param keys: the number of keys that the condition selects.
+    :param sides: base, then change table of each generation; the current generation first.
     """
 
     table: KeyedTable
@@ -73,9 +76,10 @@ class ErasePlan:
 
 
 def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str]]) -> ErasePlan:
-    """The keys with these values: of each column of the key one or more, given as texts.
+    """Select keys by values, given as strings, with one or more values for each key column.
 
-    :raises ConfigError: a column is no part of the key, or lacks, or a text is no value of its type.
+    :raises ConfigError: a column is not part of the key or is missing, or a value does not have the column's
+        type.
     """
     table = load_keyed(context.catalog, name)
     by_column: dict[str, list[str]] = {column: [] for column in table.key}
@@ -85,7 +89,7 @@ def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str
         by_column[column].append(text)
     missing = [column for column, texts in by_column.items() if not texts]
     if missing:
-        raise _wrong_key(table, f"the key of {name} has {', '.join(missing)} as well")
+        raise _wrong_key(table, f"the key of {name} also contains {', '.join(missing)}")
     types = _key_types(table)
     texts = [(column, types[column], text) for column, found in by_column.items() for text in found]
     (row,) = context.query(erase.check_literals(texts))
@@ -94,7 +98,7 @@ def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str
             raise ConfigError(
                 f"{text!r} is not a value of {column}, which is {type_}",
                 where=name.dotted,
-                fix="write it as Spark casts it from a text; of a binary give the hexadecimal digits",
+                fix="write it in the form that Spark casts from a string; write a binary value in hex digits",
             )
     condition = " AND ".join(
         erase.any_of([column], types, [[text] for text in found]) for column, found in by_column.items()
@@ -106,9 +110,9 @@ def plan_by_values(context: Context, name: Name, values: Sequence[tuple[str, str
 
 
 def plan_by_condition(context: Context, name: Name, where: str) -> ErasePlan:
-    """The keys of all rows that meet a condition, in whatever version of the table that is left.
+    """Select the keys of all rows that match a condition in any remaining version of the table.
 
-    :raises ConfigError: no row does, or too many.
+    :raises ConfigError: the condition matches too many keys.
     """
     table = load_keyed(context.catalog, name)
     types = _key_types(table)
@@ -122,7 +126,7 @@ def plan_by_condition(context: Context, name: Name, where: str) -> ErasePlan:
             keys.update(dict.fromkeys(tuple(str(value) for value in row) for row in found if None not in row))
             if len(keys) > MAX_KEYS:
                 raise ConfigError(
-                    f"more than {MAX_KEYS} keys of {name} have a row that meets the condition",
+                    f"more than {MAX_KEYS} keys of {name} have a row that matches the condition",
                     where=where,
                     fix="erase them in several runs, with a condition for each part",
                 )
@@ -152,7 +156,7 @@ def _plan(context: Context, table: KeyedTable, condition: str, keys: int) -> Era
 
 
 def _generations(context: Context, table: KeyedTable) -> list[KeyedTable]:
-    """The generation that is shown, and the one before if it is still there."""
+    """The current generation, and the previous one if it still exists."""
     found = [table]
     if table.previous is not None:
         numbers = generation_numbers(context.catalog, table.made_as)
@@ -166,7 +170,7 @@ def _generations(context: Context, table: KeyedTable) -> list[KeyedTable]:
 
 
 def find_in_the_way(context: Context, table: KeyedTable) -> tuple[InTheWay, ...]:
-    """What keeps copies of a table's rows."""
+    """Everything that keeps copies of a table's rows."""
     return tuple(_in_the_way(context, table, _generations(context, table)))
 
 
@@ -179,22 +183,22 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
             yield from _refs(name, state)
         elif state.properties.get(PROPERTY_OF) == table.made_as.dotted:
             forget = name in table.side_tables
-            why = "the generation before had another key" if forget else "no view shows it"
+            why = "the previous generation has a different key" if forget else "no view uses it"
             yield InTheWay("generation", identifier, why, sides=(name,), forget=forget)
         elif staging_of(identifier) == table.name.identifier:
             yield InTheWay(
                 "staging",
                 identifier,
-                "a pull staged rows in it",
+                "it holds staged rows of a pull",
                 (("drop_staging", create.drop_table(name)),),
             )
         elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
-            why = "it was set aside when the keyed table took its name"
+            why = "it was renamed when the keyed table took its name"
             yield InTheWay("set-aside", identifier, why, (("drop_aside", create.drop_table(name)),))
     kept = find_state(context.catalog, table.name)
     if kept is not None:
         drops = [("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
-        why = "the model is computed from it; the next full refresh makes it anew"
+        why = "the model is computed from it; the next full refresh creates it again"
         yield InTheWay(
             "state", kept.name.identifier, why, (*drops, ("drop_view", create.drop_view(kept.name)))
         )
@@ -211,14 +215,16 @@ def _refs(name: Name, state: TableState) -> Iterator[InTheWay]:
         yield InTheWay(kind, what, "it keeps a version", tuple(steps))
     for branch in sorted(state.branches):
         if branch not in ("main", erase.BRANCH):
-            why = "a run is at work, or was cut off" if branch.startswith("arctic_") else "it keeps a version"
+            why = (
+                "a run is active or was interrupted" if branch.startswith("arctic_") else "it keeps a version"
+            )
             yield InTheWay(
                 "branch", f"{branch} of {name.identifier}", why, (("drop_branch", drop_branch(name, branch)),)
             )
 
 
 def _versions_with_all_rows(context: Context, table: KeyedTable) -> Iterator[str]:
-    """Queries over snapshots that together show every row which some snapshot shows."""
+    """Queries over snapshots that together return every row of every snapshot."""
     for side in (table.base, table.change):
         state = context.catalog.load_table(side.schema, side.identifier)
         if state is None:
@@ -250,7 +256,7 @@ def _wrong_key(table: KeyedTable, what: str) -> ConfigError:
         what,
         where=table.name.dotted,
         why=f"the key is {', '.join(table.key)}",
-        fix=f"name every column of the key, {example}; or give a condition: --where",
+        fix=f"give a value for every key column, {example}; or a condition: --where",
     )
 
 

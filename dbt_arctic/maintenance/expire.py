@@ -1,7 +1,8 @@
-"""``expire``: old versions go, with the files that only they name, as ``expire_plan`` says.
+"""``expire``: removes the snapshots that ``expire_plan`` selects, and the files that only they use.
 
-What the newest commits must still say is said again first, in a commit that fails when another writer was
-faster. The plan is made anew right before: a model may have been rebuilt, or a build may have begun.
+Properties of expiring commits that are still needed are first copied to a new commit, which fails if another
+writer commits in between. The plan is recomputed right before that, because a model may have been rebuilt or
+a build may have started.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from dbt_arctic.store.state import find_keyed, head, load_change
 
 @dataclass(frozen=True)
 class Expired:
-    """What one run of ``expire`` has removed.
+    """The result of one run of ``expire``.
 
-    :param snapshots: how many went.
+    :param snapshots: the number of expired snapshots.
     """
 
     plan: ExpirePlan
@@ -43,9 +44,10 @@ class Expired:
 def plan_expiry(
     context: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan | None:
-    """``None`` where there is no table of that name, or one without a row.
+    """Plan the expiry of one table; ``None`` if it does not exist or has no rows.
 
-    :param claims: looked up at the earliest when the command began: who goes on only needs newer versions.
+    :param claims: looked up when the command started or later. Consumers only move on to newer versions, so
+        older claims are safe.
     """
     table = find_keyed(context.catalog, name)
     if table is not None:
@@ -57,7 +59,7 @@ def plan_expiry(
 
 
 def find_holds(context: Context, name: Name, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
-    """Who keeps more of a table than the policy does, without a Spark job."""
+    """What keeps more of a table than the policy does, found without a Spark job."""
     table = find_keyed(context.catalog, name)
     if table is not None:
         return holds_of_keyed(context, table, claims, before_ms)
@@ -68,15 +70,15 @@ def find_holds(context: Context, name: Name, claims: Claims, before_ms: int) -> 
 def expire(
     context: Context, name: Name, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> Expired | None:
-    """Let go of what no policy and nobody holds.
+    """Expire the snapshots that neither the policy nor a consumer needs.
 
-    :raises ConcurrentRun: writers kept committing while the table was to say something again. Nothing went.
+    :raises ConcurrentRun: other writers kept committing while properties were copied. Nothing was expired.
     """
     plan = plan_expiry(context, name, claims, before_ms, released)
     if plan is None:
         return None
     gone = 0
-    # The base last: what is left of the change table is read with a base of its time.
+    # The base comes last, because each remaining change snapshot is read with a base of the same time.
     for side in reversed(plan.sides):
         gone += _expire(context, side, plan.table)
     return Expired(plan, gone)
@@ -95,7 +97,7 @@ def _expire(context: Context, side: SidePlan, table: KeyedTable | None) -> int:
 
 
 def _say_again(context: Context, table: KeyedTable, said: dict[str, str]) -> None:
-    """An empty commit with what is to outlive its commit, unless a newer one says it meanwhile."""
+    """Copy properties to an empty commit, unless a newer commit has them by now."""
     columns = (*table.column_names, ACTION, OFFSET, TXN)
     for _ in range(ATTEMPTS):
         state = load_change(context.catalog, table)
@@ -107,7 +109,7 @@ def _say_again(context: Context, table: KeyedTable, said: dict[str, str]) -> Non
             if publish(context, table.change, branch, table, head(state)):
                 return
     raise ConcurrentRun(
-        f"other commits to {table.change} got in between {ATTEMPTS} times",
+        f"the commit to {table.change} conflicted with other commits {ATTEMPTS} times",
         where=table.name.dotted,
-        fix="expire again when fewer writers are at work; nothing went",
+        fix="nothing was expired; run expire again when fewer writers are active",
     )

@@ -1,7 +1,7 @@
-"""Which snapshots of a table may expire, and who holds others back. Decided from logs, nothing is changed.
+"""Plans which snapshots of a table expire and what keeps the others. Reads logs and changes nothing.
 
-What is kept is always the newest part of a log, from some snapshot on: a version is a pair, and whoever goes
-on from one reads all that came after it.
+The kept snapshots are always the newest part of a log, because a consumer that continues from a version reads
+all later commits.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dbt_arctic.store.state import head, load_base, load_change, plain_id
 
 HOUR_MS = 60 * 60 * 1000
 LEAST_AGE_MS = HOUR_MS
-"""What is younger may be what a run or a reader at work has pinned."""
+"""Younger versions may be pinned by an active run or reader."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Who keeps more than the policy asks for, and since when what it keeps is there."""
+    """A reason to keep more than the policy requires, and the time of the oldest version that it keeps."""
 
     who: str
     why: str
@@ -43,12 +43,13 @@ class Hold:
 
 @dataclass(frozen=True)
 class SidePlan:
-    """One table of snapshots.
+    """The expiry of one Iceberg table.
 
-    :param keep_from: the oldest snapshot to keep; ``None``: everything stays.
-    :param older_than_ms: what is to go is older than that.
-    :param going: how many go, and :param left: how many stay.
-    :param carry: the table's newest commit is to say this again, because the one that does is to go.
+    :param keep_from: the oldest snapshot to keep; ``None`` to keep all.
+    :param older_than_ms: snapshots before this time expire (milliseconds since the epoch).
+    :param going: the number of snapshots that expire.
+    :param left: the number of snapshots that are kept.
+    :param carry: properties of expiring commits that must be copied to a new commit.
     """
 
     name: Name
@@ -61,7 +62,7 @@ class SidePlan:
 
 @dataclass(frozen=True)
 class ExpirePlan:
-    """Which snapshots of a table are to be expired, and which are kept and why.
+    """The expiry of a table: how many snapshots expire, and why others are kept.
 
     :param table: ``None`` for a plain table.
     """
@@ -80,8 +81,8 @@ class ExpirePlan:
 class _Kept:
     """The snapshots of both side tables that must be kept.
 
-    :param change: from which snapshot on the change table is kept; ``None``: both sides stay as they are.
-    :param bases: those that what consumers have read goes with.
+    :param change: the oldest snapshot of the change table to keep; ``None`` to keep all of both tables.
+    :param bases: the base snapshots of the versions that consumers have read.
     """
 
     change: Snapshot | None
@@ -98,17 +99,17 @@ def plan_keyed(
 ) -> ExpirePlan:
     """Plan the expiry of a keyed table's snapshots.
 
-    :param before_ms: the table is to be readable as it was at any time since then.
-
-    :param released: consumers that are given up: their next run starts from all rows.
+    :param before_ms: the table stays readable as of any time since then (milliseconds since the epoch).
+    :param released: consumers for which nothing is kept; their next run reads all rows.
     """
     base, change = load_base(context.catalog, table), load_change(context.catalog, table)
     kept = _kept(context, table, base, change, claims, before_ms, released)
     bases, changes = base.history(), change.history()
-    # Not the newest base that goes with it: a reader may have pinned what was shown a moment ago.
+    # Keep the base that was current at that time, not the newest one that matches the change snapshot: a
+    # reader may have pinned the former.
     from_base = None if kept.change is None else _last_until(bases, before_ms)
     if from_base is not None:
-        # What is merged and not trimmed is told so by the commit that merged it, else it is merged again.
+        # The commit that merged untrimmed changes records this. Without it they would be merged again.
         pending = pending_transactions(context, table, head(change))
         oldest_merge = next((one for one in reversed(bases) if merged_by(one) & pending), None)
         for one in (*kept.bases, oldest_merge):
@@ -125,7 +126,7 @@ def plan_keyed(
 
 
 def holds_of_keyed(context: Context, table: KeyedTable, claims: Claims, before_ms: int) -> tuple[Hold, ...]:
-    """Who keeps more than the policy does. From metadata alone, which a whole plan may not do with."""
+    """What keeps more than the policy does. Reads only metadata, unlike ``plan_keyed``."""
     base, change = load_base(context.catalog, table), load_change(context.catalog, table)
     return _kept(context, table, base, change, claims, before_ms).holds
 
@@ -146,7 +147,7 @@ def _kept(
     holds = _savepoints(base)
     from_change = _last_until(changes, before_ms)
     needed: list[Snapshot | None] = []
-    # Who read it before it was keyed goes on from a snapshot of what is its base now.
+    # Consumers that read it as a plain table continue from a snapshot of the table that is now the base.
     for claim in claims.of(base.location, released):
         if not is_token(claim.consumed.version):
             needed.append(_by_id(bases, int(claim.consumed.version)))
@@ -154,14 +155,14 @@ def _kept(
         version = Version.parse(claim.consumed.version)
         if any(snapshot_id == version.change_snapshot for snapshot_id, _ in carried_log(changes)):
             from_change = None
-            holds.append(Hold(claim.consumer, "reads on from before an erasure"))
+            holds.append(Hold(claim.consumer, "continues from a version before an erasure"))
             break
         wanted = _by_id(changes, version.change_snapshot)
         if wanted is None:
-            continue  # it is lost already: the consumer will be told to start anew
+            continue  # already lost: the consumer will need a full refresh
         if from_change is not None and wanted.sequence_number < from_change.sequence_number:
             from_change = wanted
-            holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
+            holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
         needed.append(_by_id(bases, version.base_snapshot))
     return _Kept(from_change, needed, tuple(holds))
 
@@ -169,7 +170,8 @@ def _kept(
 def plan_plain(
     name: Name, state: TableState, claims: Claims, before_ms: int, released: frozenset[str] = frozenset()
 ) -> ExpirePlan:
-    """A table without a key. The commit that tells what it consumed stays, with all that came after it."""
+    """Plan the expiry of a plain table. The commit that records what it consumed is kept, and all later
+    ones."""
     history = state.history()
     holds = _savepoints(state)
     keep = _last_until(history, before_ms)
@@ -180,17 +182,17 @@ def plan_plain(
         wanted = None if is_token(claim.consumed.version) else _by_id(history, int(claim.consumed.version))
         if wanted is not None and keep is not None and wanted.sequence_number < keep.sequence_number:
             keep = wanted
-            holds.append(Hold(claim.consumer, "has read no further", wanted.timestamp_ms))
+            holds.append(Hold(claim.consumer, "has not read newer versions", wanted.timestamp_ms))
     telling = next((one for one in history if PROPERTY_CONSUMED in one.summary), None)
     keep = None if keep is None else _older(keep, telling)
     return ExpirePlan(name, None, (_side(name, state, keep),), tuple(holds))
 
 
 def _untouchable(context: Context, table: KeyedTable, change: TableState, claims: Claims) -> Hold | None:
-    """Why all of a table stays."""
+    """The reason to keep all of a table, if there is one."""
     build = find_build(context, table.name, table)
     if build is not None:
-        return Hold(build.lease.told, "builds the next generation, and needs what lands meanwhile")
+        return Hold(build.lease.told, "is building the next generation and needs all concurrent commits")
     view = context.catalog.load_view(table.name.schema, table.name.identifier)
     switch = "" if view is None else view.properties.get(PROPERTY_SWITCH, "")
     settled = any(one.summary.get(PROPERTY_SETTLED) == switch for one in change.history())
@@ -201,31 +203,31 @@ def _untouchable(context: Context, table: KeyedTable, change: TableState, claims
         and not (settled or has_replayed_nothing(context.catalog, table, view))
     ):
         return Hold(
-            table.name.dotted, "has replayed what landed beside its full refresh; its next commit says so"
+            table.name.dotted, "replays commits made during its full refresh; its next run records this"
         )
     return _unknown(claims) if claims.unknown else None
 
 
 def _unknown(claims: Claims) -> Hold:
     name, why = next(iter(sorted(claims.unknown.items())))
-    return Hold(name, f"cannot be read, so nobody knows what it still needs: {why}")
+    return Hold(name, f"cannot be read, so it is unknown what it still needs: {why}")
 
 
 def _to_carry(changes: Sequence[Snapshot], keep: Snapshot | None) -> dict[str, str]:
-    """What the newest commits that say it are to go with."""
+    """The properties that only expiring commits have and that are still needed."""
     if keep is None:
         return {}
     kept = [one for one in changes if one.sequence_number >= keep.sequence_number]
     names = [PROPERTY_CONSUMED, PROPERTY_SETTLED]
     names = [name for name in names if not any(name in one.summary for one in kept)]
-    # A late writer of the generation before looks for what of it was brought along.
+    # A late writer to the previous generation checks here which of its commits were replayed.
     if replayed(changes) - replayed(kept):
         names.append(PROPERTY_REPLAYS)
     return said_last(changes, names)
 
 
 def said_last(history: Sequence[Snapshot], names: Iterable[str]) -> dict[str, str]:
-    """What the newest commits that say something say of it, for a commit that is to say it again."""
+    """The newest value of each property in a history, to be copied to a new commit."""
     found = {
         name: next((one.summary[name] for one in history if name in one.summary), None) for name in names
     }
@@ -246,7 +248,7 @@ def _savepoints(state: TableState) -> list[Hold]:
 
 
 def _last_until(history: Sequence[Snapshot], before_ms: int) -> Snapshot | None:
-    """What was shown at that moment: from there on it is kept. Of a younger table, everything."""
+    """The snapshot that was current at that time; ``None`` if the table is younger."""
     return next((one for one in history if one.timestamp_ms <= before_ms), None)
 
 
@@ -273,8 +275,8 @@ def _side(
 
 
 def oldest_of_kept(history: Sequence[Snapshot], keep: Snapshot) -> int:
-    """The earliest time of a snapshot and of all that came after it. Iceberg expires by time, from the newest
-    on, and a later commit of a host whose clock is behind has an earlier one.
+    """The earliest time of a snapshot and all later ones. Iceberg expires snapshots by time, and a later
+    commit may have an earlier time if its host's clock is behind.
 
     :param history: newest first.
     """
@@ -290,5 +292,5 @@ def shown_hold(hold: Hold) -> str:
     since = ""
     if hold.since_ms is not None:
         at = dt.datetime.fromtimestamp(hold.since_ms / 1000, dt.timezone.utc)
-        since = f" (of {at:%Y-%m-%d %H:%M})"
+        since = f" (from {at:%Y-%m-%d %H:%M})"
     return f"{hold.who} {hold.why}{since}"

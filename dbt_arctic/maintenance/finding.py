@@ -1,4 +1,4 @@
-"""What is wrong with a keyed table, as a value: what, where, why, and the command that repairs it."""
+"""A problem of a keyed table as a value: what, where, why, and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbt_arctic.keyed.names import Name
 class Finding:
     """One finding of ``dbt-arctic verify``.
 
-    :param kind: one stable word for programs; docs/reference/maintenance.md lists them all.
+    :param kind: a stable identifier for programs; docs/reference/maintenance.md lists all of them.
     """
 
     kind: str
@@ -24,7 +24,7 @@ class Finding:
 
 
 def from_error(kind: str, table: Name, error: ArcticError, fix: str = "") -> Finding:
-    """A finding that an error has told already."""
+    """A finding from an error."""
     return Finding(kind, table.dotted, error.what, error.where or table.dotted, error.why, fix or error.fix)
 
 

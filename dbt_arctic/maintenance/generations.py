@@ -1,4 +1,4 @@
-"""Every generation of a keyed table that is left: the one that is shown, the one before, and others."""
+"""The existing generations of a keyed table: the current one, the previous one, and others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["as_shown", "generation_numbers", "generation_of", "load_generation",
 
 
 def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> KeyedTable:
-    """A generation of a table that is shown, with the columns that it had itself.
+    """A generation of a table with its own columns.
 
-    :raises VersionUnavailable: it is gone, or another table took its name.
+    :raises VersionUnavailable: it no longer exists, or other tables have its names.
     """
     if number == table.generation.number:
         return table
@@ -26,10 +26,10 @@ def generation_of(catalog: CatalogReader, table: KeyedTable, number: int) -> Key
 
 
 def load_sides(catalog: CatalogReader, table: KeyedTable) -> tuple[TableState, TableState]:
-    """The metadata of a generation's base, then of its change table."""
+    """The metadata of a generation's base and change table."""
     return load_base(catalog, table), load_change(catalog, table)
 
 
 def as_shown(table: KeyedTable, generation: KeyedTable) -> KeyedTable:
-    """An older generation with the columns that the table has now, keyed as it was."""
+    """An older generation with the table's current columns and its own key."""
     return replace(generation, columns=table.columns)

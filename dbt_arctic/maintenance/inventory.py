@@ -1,4 +1,4 @@
-"""Everything of one schema, read once: what can be read, and what cannot with the reason."""
+"""The contents of one schema, read once: what can be read, and why the rest cannot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from dbt_arctic.store.state import keyed_from_view
 class Inventory:
     """The tables and views of a schema by name.
 
-    :param damaged_tables: what the catalog names and whose metadata cannot be read, and why.
-    :param keyed: the keyed tables, and :param strange: the keyed views that cannot be understood.
+    :param damaged_tables: tables of the catalog whose metadata cannot be read, and why.
+    :param keyed: the keyed tables.
+    :param strange: the keyed views with invalid properties.
     """
 
     catalog: str
@@ -34,11 +35,11 @@ class Inventory:
 
     @property
     def has_unreadable_views(self) -> bool:
-        """Then nobody can say which side tables are named by a view."""
+        """Whether a view cannot be read; it is then unknown which side tables the views refer to."""
         return bool(self.damaged_views or self.strange)
 
     def load_table(self, schema: str, name: str) -> TableState | None:
-        """As a catalog does, of this schema."""
+        """As the catalog's method of this name, for this schema."""
         return self.tables.get(name) if schema == self.schema else None
 
     def exists(self, identifier: str) -> bool:
@@ -51,7 +52,8 @@ class Inventory:
 
 
 def take_inventory(catalog: CatalogReader, catalog_name: str, schema: str) -> Inventory:
-    """Read a schema. What disappears meanwhile is left out; what is damaged is kept apart."""
+    """Read a schema. Relations that disappear in the meantime are left out; damaged ones are kept
+    separately."""
     tables: dict[str, TableState] = {}
     views: dict[str, ViewState] = {}
     damaged_tables: dict[str, CatalogUnavailable] = {}
@@ -86,6 +88,6 @@ def is_ordinary(view: ViewState) -> bool:
 
 
 def roots(inventory: Inventory) -> set[str]:
-    """What the schema's side tables are named after, whether a view shows them or not."""
+    """The names after which the schema's side tables are named, whether or not a view uses them."""
     names = [*inventory.tables, *inventory.damaged_tables]
     return {root for name in names if (root := side_root(name)) is not None}

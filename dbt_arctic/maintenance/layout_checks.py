@@ -1,4 +1,4 @@
-"""Are base and change table laid out as the view says, with the properties that the protocol needs? Pure."""
+"""Checks that layout and properties of base and change table match the view and the protocol. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbt_arctic.maintenance.finding import Finding, rebuild
 from dbt_arctic.store.state import laid_out
 
 _DESCRIBES = ("arctic.key", "arctic.layout", "arctic.sequence-by")
-"""What a base says of its generation. Owner and retention may change without it."""
+"""The properties with which a base describes its generation. Owner and retention may change separately."""
 
 
 def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """Base and change table meet bucket by bucket only where both are partitioned as the view says; into how
-    many buckets, a full compaction may have changed since."""
+    """Check that both tables are partitioned as the view says, which reads need to join bucket by bucket. A
+    full compaction may have changed the number of buckets since the view was written."""
     buckets = [laid_out(table, side).layout.buckets for side in (base, change)]
     if buckets[0] != buckets[1]:
         yield Finding(
@@ -25,8 +25,8 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
             table.name.dotted,
             f"{table.base} has {buckets[0]} buckets, and {table.change} {buckets[1]}",
             table.name.dotted,
-            "a full compaction that changes their number is at work, or was cut off; reads are right, but "
-            "joins of merged rows shuffle",
+            "a full compaction that changes the number is running or was interrupted; reads are correct, but "
+            "joins of merged rows need a shuffle",
             compact_full(table),
         )
     for side, state in ((table.base, base), (table.change, change)):
@@ -37,7 +37,7 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
                 f"{side} is partitioned by {_listed(state.partitioning)}, and {table.name} by "
                 f"{_listed(table.layout.fields)}",
                 side.dotted,
-                "its partition spec was changed by hand; reads are right, but joins of merged rows shuffle",
+                "its partition spec was changed manually; reads are correct, but joins shuffle",
                 rebuild(table.name),
             )
     order = base.sort_order
@@ -48,20 +48,20 @@ def check_layout(table: KeyedTable, base: TableState, change: TableState) -> Ite
             f"{table.base} is sorted by {_listed(order)}, "
             f"and {table.name} by {_listed(table.layout.sort_by)}",
             table.base.dotted,
-            "its sort order was changed by hand; a range of keys no longer skips files",
+            "its sort order was changed manually; filters on key ranges no longer skip files",
             create.order_base(table),
         )
 
 
 def check_properties(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """The properties that the protocol needs, and what the base says of itself."""
+    """Check the properties that the protocol needs, and those with which the base describes itself."""
     needed = {name: value for name, value in create.CHANGE_DEFAULTS.items() if name.startswith(_METRICS_OF)}
     described = {name: table.side_properties()[name] for name in _DESCRIBES}
     for side, state, wanted, why in (
-        (table.base, base, {"format-version": "3"}, "deletes are kept in deletion vectors"),
-        (table.change, change, {"format-version": "3"}, "changes are ordered by the number of their commit"),
-        (table.change, change, needed, "compaction knows from them which commits are pending"),
-        (table.base, base, described, "a view that was lost is made again from what the base says"),
+        (table.base, base, {"format-version": "3"}, "deletes use deletion vectors"),
+        (table.change, change, {"format-version": "3"}, "changes are ordered by transaction number"),
+        (table.change, change, needed, "compaction determines the pending commits from them"),
+        (table.base, base, described, "a lost view is restored from the base's properties"),
     ):
         other = {name: value for name, value in wanted.items() if state.properties.get(name, "") != value}
         if other:
@@ -70,10 +70,10 @@ def check_properties(table: KeyedTable, base: TableState, change: TableState) ->
         yield Finding(
             "properties",
             table.name.dotted,
-            f"{table.change} keeps no statistics of its files",
+            f"{table.change} has no column statistics for its files",
             table.change.dotted,
-            "the property was set by hand, or a change of the number of buckets was cut off; every read of "
-            "changes reads all of them",
+            "the property was set manually, or a change of the number of buckets was interrupted; a read of "
+            "changes scans all of them",
             compact_full(table)
             if create.was_marked_anew(change.properties)
             else create.keep_statistics(table),
@@ -81,7 +81,7 @@ def check_properties(table: KeyedTable, base: TableState, change: TableState) ->
 
 
 def compact_full(table: KeyedTable) -> str:
-    """What goes on with a change of the number of buckets."""
+    """The command that continues a change of the number of buckets."""
     return f"dbt-arctic compact --kind full {table.name.schema}.{table.name.identifier}"
 
 
@@ -93,9 +93,9 @@ def _wrong_properties(table: KeyedTable, side: Name, wanted: dict[str, str], why
     return Finding(
         "properties",
         table.name.dotted,
-        f"{side} does not have {', '.join(sorted(wanted))} as dbt-arctic sets it",
+        f"{side} does not have the value that dbt-arctic sets for {', '.join(sorted(wanted))}",
         side.dotted,
-        f"it was changed by hand, or by an older dbt-arctic; {why}",
+        f"it was changed manually or by an older dbt-arctic; {why}",
         f"ALTER TABLE {side.sql} SET TBLPROPERTIES ({listed})",
     )
 

@@ -1,4 +1,4 @@
-"""What lies about in a schema, as findings. Pure: ``leftovers`` decides what it is."""
+"""Reports leftovers in a schema as findings. Pure; ``leftovers`` decides what is one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dbt_arctic.maintenance.leftovers import Kept, Kind, Removal, Retention, fin
 from dbt_arctic.store.leftovers import aside_of
 
 _WORDS: Mapping[Kind, str] = {
-    "generation": "is a side table that no view shows",
+    "generation": "is a side table that no view uses",
     "branch": "was left behind",
     "staging": "is a staging table that was left behind",
-    "set-aside": "was set aside and never dropped",
+    "set-aside": "was renamed and never dropped",
 }
 _NEVER_MS = 10**15
 
 
 def check_leftovers(inventory: Inventory, now_ms: int) -> Iterator[Finding]:
-    """What ``dbt-arctic clean`` would remove, and what it leaves because a person has to decide."""
+    """What ``dbt-arctic clean`` would remove, and what it keeps because the user must decide."""
     found = find_leftovers(inventory, now_ms, Retention(keep_previous_ms=_NEVER_MS))
     for removal in found.removals:
         yield _removable(removal)
@@ -35,12 +35,12 @@ def check_leftovers(inventory: Inventory, now_ms: int) -> Iterator[Finding]:
                 f"{kept.target.sibling(aside[0])} is missing; its rows are in {kept.target.identifier}",
                 kept.target.dotted,
                 kept.why,
-                f"dbt run --select {aside[0]}, whose first step puts it back",
+                f"dbt run --select {aside[0]}, which renames it back first",
             )
 
 
 def check_unreadable(inventory: Inventory) -> Iterator[Finding]:
-    """Views and tables that the catalog names and that nobody can read."""
+    """Views and tables of the catalog whose metadata cannot be read."""
     there = roots(inventory)
     for name, error in sorted(inventory.damaged_views.items()):
         view = inventory.name(name)
@@ -70,7 +70,7 @@ def _removable(removal: Removal) -> Finding:
 
 
 def _without_view(inventory: Inventory, kept: list[Kept]) -> Iterator[Finding]:
-    """Side tables whose view is gone or is another one: the rows are still there."""
+    """Side tables whose view is missing or was replaced; the rows still exist."""
     by_root: dict[str, set[int]] = {}
     for one in kept:
         root = side_root(one.target.identifier)
@@ -83,12 +83,12 @@ def _without_view(inventory: Inventory, kept: list[Kept]) -> Iterator[Finding]:
         yield Finding(
             "view-missing",
             name.dotted,
-            f"{_what_is_there(inventory, name)}, and generation {newest} of the keyed table is still there",
+            f"{_what_is_there(inventory, name)}, but generation {newest} of the keyed table still exists",
             name.dotted,
-            "the view was dropped or replaced by hand; or a run was cut off: a first build, or one that made "
-            "the model another kind of relation",
-            f"{restore(name)}, which shows generation {newest} again; or dbt run --select {root} for a new "
-            f"one; or, if it is not wanted, {clean(name)} --dropped",
+            "the view was dropped or replaced manually; or a run was interrupted: a first build, or one that "
+            "changed the model's materialization",
+            f"{restore(name)} restores generation {newest}; dbt run --select {root} builds a new one; "
+            f"{clean(name)} --dropped removes it",
         )
 
 

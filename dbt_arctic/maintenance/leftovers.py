@@ -1,4 +1,4 @@
-"""What in a schema belongs to nothing, and what of it may go. Pure; the ages are ``refresh.leftovers``'."""
+"""Finds leftovers in a schema and decides which may be removed. Pure."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from dbt_arctic.store.leftovers import (
 from dbt_arctic.store.replay import has_rows_to_replay
 
 KEEP_PREVIOUS_MS = 7 * 24 * 60 * 60 * 1000
-"""For how long a full refresh can be undone, and models that consumed the generation before can go on."""
+"""How long a full refresh can be undone, and consumers of the previous generation can continue."""
 
 Kind = Literal["generation", "previous", "branch", "staging", "set-aside"]
 
 
 @dataclass(frozen=True)
 class Removal:
-    """One thing that may go.
+    """One leftover that may be removed.
 
-    :param branch: of the table ``target``; empty where all of ``target`` goes.
-    :param table: the keyed table that it belongs to, where there is one.
+    :param branch: a branch of the table ``target``; empty to remove ``target`` itself.
+    :param table: the keyed table that it belongs to, if any.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class Kept:
-    """One thing that belongs to nothing, and stays."""
+    """One leftover that is kept."""
 
     target: Name
     why: str
@@ -61,9 +61,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class Retention:
-    """How old what is left behind must be to go.
+    """The minimum ages of leftovers.
 
-    :param dropped: whether generations may go that no view shows: the only copy of a table that was dropped.
+    :param dropped: whether generations without a view may be removed, which may be the only copy of a table.
     """
 
     older_than_ms: int = ABANDONED_AFTER_MS
@@ -78,7 +78,7 @@ class Leftovers:
 
 
 def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> Leftovers:
-    """Decide for everything in a schema."""
+    """Find all leftovers of a schema."""
     found = Leftovers()
     decided = (
         *_generations(inventory, now_ms, retention),
@@ -89,7 +89,7 @@ def find_leftovers(inventory: Inventory, now_ms: int, retention: Retention) -> L
     whole = {one.target for one in decided if isinstance(one, Removal) and not one.branch}
     for one in decided:
         if isinstance(one, Removal):
-            # A branch goes with its table.
+            # A branch is removed with its table.
             if not (one.branch and one.target in whole):
                 found.removals.append(one)
         else:
@@ -107,10 +107,10 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
             if side in named:
                 continue
             if inventory.has_unreadable_views:
-                why = "a view of the schema cannot be read, so nobody knows whether it names this table"
+                why = "a view of the schema cannot be read, and it may refer to this table"
                 yield Kept(side, why, "unreadable-view")
             elif table is None and not retention.dropped:
-                yield Kept(side, f"no view shows generation {number} of {root}", "no-view")
+                yield Kept(side, f"no view uses generation {number} of {root}", "no-view")
             elif savepoints(state.tags):
                 yield Kept(side, "it has a savepoint", "savepoint")
             elif number > _superseded(table) and (build := _at_work(inventory, root, number, now_ms)):
@@ -121,13 +121,13 @@ def _generations(inventory: Inventory, now_ms: int, retention: Retention) -> Ite
                 number, _superseded(table), state.properties, state.tags, now_ms, retention.older_than_ms
             ):
                 why = (
-                    "no view shows it"
+                    "no view uses it"
                     if table is None
-                    else "it is neither the current generation nor the one before"
+                    else "it is neither the current nor the previous generation"
                 )
                 yield Removal("generation", side, why, table=table)
             else:
-                yield Kept(side, "it may belong to a build that is at work", "young")
+                yield Kept(side, "it may belong to an active build", "young")
 
 
 def _at_work(inventory: Inventory, root: str, number: int, now_ms: int) -> Build | None:
@@ -145,8 +145,8 @@ def _pair(inventory: Inventory, root: str, number: int) -> tuple[TableState | No
 
 
 def _superseded(table: KeyedTable | None) -> int:
-    """Generations before this one are certainly no build at work: two builds at once take two numbers,
-    and the younger number may be published first."""
+    """Generations below this number cannot belong to an active build. Two concurrent builds take two numbers,
+    and the higher number may be published first."""
     if table is None or table.previous is None:
         return 0
     return min(table.previous.number, table.generation.number)
@@ -155,7 +155,7 @@ def _superseded(table: KeyedTable | None) -> int:
 def _previous(
     inventory: Inventory, table: KeyedTable, now_ms: int, retention: Retention
 ) -> Iterator[Removal | Kept]:
-    """The generation before, once nobody wants to go back to it any more."""
+    """The previous generation, after its retention time."""
     current = inventory.tables.get(table.base.identifier)
     view = inventory.views.get(table.name.identifier)
     if table.previous is None or current is None or view is None:
@@ -164,7 +164,7 @@ def _previous(
     restored = restored_of(view)
     if table.previous.number > table.generation.number:
         if restored is None:
-            return  # nobody can say since when
+            return  # its age is unknown
         retired_for = now_ms - restored
     if retired_for <= retention.keep_previous_ms:
         return
@@ -175,37 +175,37 @@ def _previous(
     change = inventory.tables.get(table.change.identifier)
     history = [] if change is None else change.history()
     if has_rows_to_replay(inventory, table, view, history):
-        why = "rows that landed in it beside the full refresh are missing: the model's next run brings them"
+        why = "it has rows committed during the full refresh, which the model's next run replays"
         yield from (Kept(side, why, "late-rows") for side, state in states if state is not None)
         return
     for side, state in states:
         if state is not None:
-            yield Removal("previous", side, "it was replaced by a full refresh long ago", table=table)
+            yield Removal("previous", side, "its retention time after a full refresh is over", table=table)
 
 
 def _branches(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal]:
     for name, state in inventory.tables.items():
         for branch in sorted(state.branches):
             if is_abandoned_branch(branch, now_ms, retention.older_than_ms):
-                yield Removal("branch", inventory.name(name), "a run that was cut off left it", branch)
+                yield Removal("branch", inventory.name(name), "an interrupted run left it", branch)
 
 
 def _staging(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal]:
     for name in inventory.tables:
         age = staging_age_ms(name, now_ms)
         if age is not None and age > retention.older_than_ms:
-            yield Removal("staging", inventory.name(name), "a pull that was cut off left it")
+            yield Removal("staging", inventory.name(name), "an interrupted pull left it")
 
 
 def _set_aside(inventory: Inventory, now_ms: int, retention: Retention) -> Iterator[Removal | Kept]:
-    """What a swap of a table and a view set aside. Its rows may be the only ones there are."""
+    """A relation that a swap of a table and a view renamed. It may be the only copy of its rows."""
     for name in (*inventory.tables, *inventory.views):
         aside = aside_of(name)
         if aside is None:
             continue
         of, txn = aside
         if not inventory.exists(of):
-            why = f"{of} was set aside here, and the run that did it was cut off"
+            why = f"{of} was renamed to it, and the run that did so was interrupted"
             yield Kept(inventory.name(name), why, "interrupted-swap")
         elif txn_age_ms(txn, now_ms) > retention.older_than_ms and not inventory.has_unreadable_views:
             yield Removal(
@@ -221,6 +221,6 @@ def _side_tables(inventory: Inventory, root: str) -> Iterator[tuple[Name, TableS
     made_as = inventory.name(root)
     for name, state in inventory.tables.items():
         number = side_generation(made_as, name) if side_root(name) == root else None
-        # A table of somebody else's may have such a name.
+        # A table of another program may have a name of this form.
         if number is not None and state.properties.get(PROPERTY_OF) == made_as.dotted:
             yield inventory.name(name), state, number

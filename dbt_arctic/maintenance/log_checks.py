@@ -1,4 +1,5 @@
-"""Do the logs of base and change table fit together, and did only dbt-arctic commit to them? Pure."""
+"""Checks that the logs of base and change table are consistent and contain only dbt-arctic's commits.
+Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _OURS = "arctic."
 def check_log(
     table: KeyedTable, base: TableState, change: TableState, files: Sequence[DataFile]
 ) -> Iterator[Finding]:
-    """trimmed ⊆ merged ⊆ history.
+    """Check that trimmed ⊆ merged ⊆ history.
 
     :param files: the change table's data files now, with the bounds of ``_txn``.
     """
@@ -35,8 +36,8 @@ def check_log(
             table.name.dotted,
             f"{len(lost)} commits are neither in {table.change} nor in {table.base}: {_list(lost)}",
             table.change.dotted,
-            "rows of the change table were deleted by hand before compaction had merged them, or the base "
-            "table was rolled back by hand",
+            "rows of the change table were deleted manually before compaction had merged them, or the base "
+            "table was rolled back manually",
             rebuild(table.name),
         )
     if changes and changes[-1].parent_id is None:
@@ -46,22 +47,22 @@ def check_log(
             yield Finding(
                 "merged-unknown",
                 table.name.dotted,
-                f"{table.base} has merged {len(unknown)} commits that the change table never had: "
+                f"{table.base} has merged {len(unknown)} commits that are not in the change table's history: "
                 f"{_list(unknown)}",
                 table.base.dotted,
-                "the change table was rolled back by hand",
+                "the change table was rolled back manually",
                 rebuild(table.name),
             )
 
 
 def check_commits(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """Commits that somebody else made, unless the table was rolled back or adopted since."""
+    """Commits of other programs, unless the table was rolled back or adopted since then."""
     bases, changes = base.history(), change.history()
     settled = [c for c in changes if PROPERTY_ROLLBACK in c.summary]
     settled += [c for c in bases if PROPERTY_ADOPTED in c.summary]
     since = max((commit.timestamp_ms for commit in settled), default=0)
-    # A trim drops whole files, unless a rewrite has mixed them, which may be expired by now, or it has to
-    # leave deletes behind.
+    # A trim drops whole files, unless a rewrite, which may have expired by now, has mixed them, or tombstones
+    # must remain.
     rewritten = any(c.operation == "replace" or _was_expired(c, changes) for c in changes)
     partial = table.sequence_by is not None or rewritten
     for side, commits, foreign in (
@@ -76,15 +77,15 @@ def check_commits(table: KeyedTable, base: TableState, change: TableState) -> It
                 f"{len(found)} commits to {side} were not made by dbt-arctic: "
                 f"{_list([commit.snapshot_id for commit in found])} ({found[0].operation})",
                 side.dotted,
-                "rows were written or deleted by hand, or by another program; what they changed is not in "
-                "the change log, so no model that pulls from here sees it",
+                "rows were written or deleted manually or by another program; these changes are not in "
+                "the change log, so models that pull from this table do not see them",
                 f"dbt-arctic rollback {table.name.schema}.{table.name.identifier} VERSION, with the version "
                 f"before it from dbt-arctic history; or {rebuild(table.name)}",
             )
 
 
 def check_erased(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """An erasure that went through has expired the commit that hid the rows."""
+    """Detect an unfinished erasure; a complete one has expired the commit that deleted the rows."""
     for state in (base, change):
         hidden = [
             commit for commit in state.snapshots if commit.summary.get(erase.PROPERTY_ERASE) == erase.HIDDEN
@@ -93,33 +94,34 @@ def check_erased(table: KeyedTable, base: TableState, change: TableState) -> Ite
             yield Finding(
                 "erase-unfinished",
                 table.name.dotted,
-                f"keys of {table.name} are being erased, or that was cut off",
+                f"an erasure of keys of {table.name} is running or was interrupted",
                 table.name.sibling(state.name).dotted,
-                "older versions and files may still hold them",
+                "older versions and files may still contain them",
                 f"dbt-arctic erase {table.name.schema}.{table.name.identifier} with the same options",
             )
             return
 
 
 def check_markers(table: KeyedTable, change: TableState, files: Sequence[DataFile]) -> Iterator[Finding]:
-    """Their file has no statistics; a rewrite that mixed it with others starts at their number."""
+    """Check for bucket markers. Their file has no statistics; a rewritten file with them starts at their
+    number."""
     if not any(file.lower is None or file.lower <= MARKER_TXN for file in files):
         yield Finding(
             "markers",
             table.name.dotted,
             f"{table.change} has no bucket markers",
             table.change.dotted,
-            "they were deleted by hand, or by a statement of a compaction that was cut off and arrived late; "
-            "reads are right, but joins of merged rows shuffle both sides",
-            # Compaction sees by the log that they are gone, as long as the log tells.
+            "they were deleted manually, or by a late statement of an interrupted compaction; "
+            "reads are correct, but joins of merged rows shuffle both sides",
+            # Compaction detects this from the log, unless the log's commits have expired.
             compact_full(table) if may_be_lost(laid_out(table, change), change) else rebuild(table.name),
         )
 
 
 def _must_be_somewhere(bases: Sequence[Snapshot], changes: Sequence[Snapshot]) -> list[int]:
-    """Transactions with rows which are merged or pending, if nothing was lost.
+    """Transactions with rows that must be either merged or pending.
 
-    Where the base's oldest commits were expired, what they merged is not on record any more.
+    If the base's oldest commits have expired, the transactions that they merged are unknown and left out.
     """
     oldest = bases[-1] if bases else None
     since_ms = 0 if oldest is None or oldest.parent_id is None else oldest.timestamp_ms
@@ -131,7 +133,7 @@ def _must_be_somewhere(bases: Sequence[Snapshot], changes: Sequence[Snapshot]) -
 
 
 def _in(files: Sequence[DataFile], txn: int) -> bool:
-    """Whether a file may have rows of a transaction: one that a rewrite has mixed has a range."""
+    """Whether a file may have rows of a transaction. A file from a rewrite has a range of transactions."""
     return any(
         file.lower is not None and file.upper is not None and file.lower <= txn <= file.upper
         for file in files
@@ -143,7 +145,7 @@ def _is_ours(commit: Snapshot) -> bool:
 
 
 def _was_expired(commit: Snapshot, commits: Sequence[Snapshot]) -> bool:
-    """Whether what came before the oldest commit that is left is gone."""
+    """Whether commits before the oldest remaining one have expired."""
     return commit is commits[-1] and commit.parent_id is not None
 
 

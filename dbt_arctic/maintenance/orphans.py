@@ -1,8 +1,8 @@
-"""Files in the folders of tables that no version of a table names: what killed writers leave behind.
+"""Orphan files: files in the folders of tables that no version refers to, left by killed writers.
 
-Iceberg finds and removes them. Which folders it may look into is decided here: one that only one relation of
-the whole catalog uses. After a table was renamed, another may have been made in the folder of the old name,
-and the files of each would be orphans to the other.
+Iceberg finds and removes them. This module decides which folders it may search: only those that a single
+relation of the whole catalog uses. After a rename, another table may have been created in the folder of the
+old name, and each table's files would look like orphans to the other.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 60 * 60 * 1000
 KEEP_FILES_MS = 3 * DAY_MS
-"""What is younger may belong to a commit that is still to come. Iceberg refuses less than a day."""
+"""Younger files may belong to a commit in progress. Iceberg rejects less than a day."""
 
 
 @dataclass(frozen=True)
 class Orphans:
-    """The files that go of one table's folder."""
+    """The orphan files of one table's folder."""
 
     table: Name
     files: tuple[str, ...]
@@ -30,7 +30,7 @@ class Orphans:
 
 @dataclass(frozen=True)
 class Shared:
-    """A table whose folder is not looked into, and why."""
+    """A table whose folder is not searched, and why."""
 
     table: Name
     why: str
@@ -39,7 +39,7 @@ class Shared:
 def find_orphans(
     context: Context, catalog_name: str, schemas: Sequence[str], older_than_ms: int
 ) -> tuple[list[Orphans], list[Shared]]:
-    """One statement a table, which lists its folder."""
+    """Find orphan files with one statement per table, which lists the table's folder."""
     found: list[Orphans] = []
     shared: list[Shared] = []
     before_ms = context.now_ms() - older_than_ms
@@ -59,7 +59,7 @@ def find_orphans(
 
 
 def remove_orphans(context: Context, orphans: Orphans, older_than_ms: int) -> None:
-    """Iceberg looks once more, so what a version has come to name meanwhile stays."""
+    """Remove orphan files. Iceberg searches again, so files that a new version uses by now are kept."""
     before_ms = context.now_ms() - older_than_ms
     context.run("remove_files", _statement(orphans.table, before_ms, dry_run=False), None)
 
@@ -71,7 +71,7 @@ class _Folder:
 
 
 def _folders(catalog: CatalogReader, catalog_name: str) -> dict[Name, _Folder | None]:
-    """The folder of every table and view; ``None`` where it cannot be told."""
+    """The folder of every table and view; ``None`` if it is unknown."""
     found: dict[Name, _Folder | None] = {}
     for schema in catalog.list_schemas():
         inventory = take_inventory(catalog, catalog_name, schema)
@@ -92,7 +92,7 @@ def _shared_with(name: Name, folders: dict[Name, _Folder | None]) -> str:
         if other == name:
             continue
         if folder is None and other.schema == name.schema:
-            return f"{other} cannot be read, and may have files in the same folder"
+            return f"{other} cannot be read and may have files in the same folder"
         if folder and (folder.path.startswith(own.path) or own.path.startswith(folder.path)):
             return f"{other} has files in the same folder"
     return ""

@@ -1,4 +1,4 @@
-"""The tables of some schemas as an operator looks at them: files, pending changes, lag, and what is due."""
+"""The state of the tables of some schemas: files, pending changes, lag and due compaction."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dbt_arctic.maintenance.inventory import Inventory, take_inventory
 from dbt_arctic.store.leftovers import aside_of, staging_of
 
 SettingsOf = Callable[[Name, bool], CompactionSettings]
-"""What holds for a table, by its name and whether it is keyed."""
+"""The compaction settings of a table, by its name and whether it is keyed."""
 
 
 @dataclass(frozen=True)
 class Seen:
     """One table.
 
-    :param buckets: by partition and bucket, where that was read.
-    :param problem: why it cannot be told; then nothing else is.
+    :param buckets: the state by partition and bucket, if it was requested.
+    :param problem: why the table cannot be read; then there is nothing else.
     """
 
     name: Name
@@ -48,10 +48,10 @@ def look(
     by_bucket: bool = False,
     with_lags: bool = True,
 ) -> list[Seen]:
-    """Every keyed table and every plain one, by name.
+    """All keyed and plain tables, by name.
 
-    :param only: the tables that are meant, where not all are.
-    :param by_bucket: read manifests of all tables, and not only where it takes them to tell what is due.
+    :param only: the tables to look at; ``None`` for all.
+    :param by_bucket: read the manifests of all tables, not only where needed to determine what is due.
     """
     upstreams = Upstreams(catalog)
     found: list[Seen] = []
@@ -116,7 +116,7 @@ def _is_whole(state: TableState | None) -> TypeGuard[TableState]:
 
 
 def _broken(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """What cannot be told of, and why; ``dbt-arctic verify`` says what to do about it."""
+    """The tables that cannot be read, and why; ``dbt-arctic verify`` shows how to repair them."""
     damaged: Mapping[str, ArcticError] = {**inventory.damaged_views, **inventory.strange}
     for identifier, error in damaged.items():
         yield identifier, error.what

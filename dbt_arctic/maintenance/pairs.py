@@ -1,7 +1,7 @@
-"""Which snapshot of the base belongs to a snapshot of the change table: decided by the logs, not by clocks.
+"""Finds the base snapshot that belongs to a snapshot of the change table, from logs and not from clocks.
 
-Any base that has merged nothing but what the change table had committed by then gives the same merged
-rows. The newest such base has also merged whatever had been trimmed by then.
+Every base that has merged only commits of the change table up to that snapshot gives the same merged rows.
+The newest of these bases has also merged everything that was trimmed by then.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dbt_arctic.keyed.log import PROPERTY_MERGED, PROPERTY_TXN
 
 
 def base_for(base: Sequence[Snapshot], change: Sequence[Snapshot], change_snapshot: int) -> int | None:
-    """The base snapshot to read together with a change snapshot; ``None`` where none is left.
+    """The base snapshot to read together with a change snapshot; ``None`` if none is left.
 
-    :param base: main's history of the base table, newest first, and ``change`` of the change table.
+    :param base: the base table's history of branch main, newest first.
+    :param change: the same for the change table.
     """
     later: set[int] = set()
     first_later_ms: int | None = None
@@ -44,8 +45,8 @@ def merged_by(commit: Snapshot) -> set[int]:
 
 
 def _may_be_too_new(oldest: Snapshot, first_later_ms: int | None) -> bool:
-    """Whether an expired commit before the oldest base that is left may have merged something later.
+    """Whether an expired commit before the oldest remaining base may have merged later changes.
 
-    Its list of transactions is gone with it, so here the clocks have to tell.
+    Its list of transactions has expired with it, so this compares commit times.
     """
     return first_later_ms is not None and oldest.timestamp_ms > first_later_ms

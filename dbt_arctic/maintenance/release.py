@@ -1,4 +1,4 @@
-"""``adopt --undo``: a keyed table becomes a plain one again: its base, under the public name."""
+"""``adopt --undo``: converts a keyed table back to a plain table, which is its base under the public name."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dbt_arctic.store.state import find_keyed, head, load_change
 
 
 def release(context: Context, name: Name) -> None:
-    """Drop the view, the change table and the generation before, and give the base the public name.
+    """Drop the view, the change table and the previous generation, and rename the base to the public name.
 
-    Cut off anywhere, the same command finishes; until it has renamed the base, the model's next run makes it
-    the keyed table again.
+    If it is interrupted, the same command completes it. Until the base is renamed, the model's next run
+    restores the keyed table.
 
-    :raises ConfigError: changes are not merged yet, or it has a savepoint.
-    :raises ConcurrentRun: somebody wrote to it meanwhile; it is the keyed table that it was. Or rows landed
-        beside a full refresh that it cannot take.
+    :raises ConfigError: changes are not merged yet, or the table has a savepoint.
+    :raises ConcurrentRun: another run wrote to the table in the meantime, and it is still keyed; or rows that
+        were committed during a full refresh cannot be replayed.
     """
     finish_adoption(context, name)
     table = find_keyed(context.catalog, name)
@@ -48,7 +48,8 @@ def release(context: Context, name: Name) -> None:
 def _unname(context: Context, table: KeyedTable) -> None:
     base, change = load_sides(context.catalog, table)
     _refuse_savepoints(context, table)
-    # What landed beside its last full refresh, and waits, would go with the generation before.
+    # Commits from the time of the last full refresh that are not replayed yet would be dropped with the
+    # previous generation.
     settle(context, table, table.name.dotted)
     change = load_change(context.catalog, table)
     pending = pending_transactions(context, table, head(change)) - merged_transactions(base.history())
@@ -56,12 +57,12 @@ def _unname(context: Context, table: KeyedTable) -> None:
         raise ConfigError(
             f"{len(pending)} commits to {table.name} are not merged into its base",
             where=table.name.dotted,
-            why="the base alone would lack them",
+            why="the base does not contain them",
             fix=f"merge them: dbt run-operation compact --args '{{table: {table.name.identifier}}}'",
         )
     if table.made_as != table.name:
         raise ConfigError(
-            f"{table.name} was renamed: its side tables are named after {table.made_as.identifier}",
+            f"{table.name} was renamed; its side tables are named after {table.made_as.identifier}",
             where=table.name.dotted,
             fix=f"rename the view back first: ALTER VIEW {table.name.sql} RENAME TO "
             f"{table.made_as.schema}.{table.made_as.identifier}",
@@ -71,10 +72,10 @@ def _unname(context: Context, table: KeyedTable) -> None:
     if _moved(context, table, base, change):
         finish_adoption(context, table.name)
         raise ConcurrentRun(
-            f"somebody wrote to {table.name} meanwhile",
+            f"another run wrote to {table.name} in the meantime",
             where=table.name.dotted,
-            why="what was written is not merged yet",
-            fix="try again when no run is at work",
+            why="its changes are not merged yet",
+            fix="try again when no run is active",
         )
     context.run("rename", create.rename_table(table.base, table.name), table)
 
@@ -99,6 +100,6 @@ def _refuse_savepoints(context: Context, table: KeyedTable) -> None:
             raise ConfigError(
                 f"{table.name} has the savepoints {', '.join(sorted(found))}",
                 where=table.name.dotted,
-                why="they would go with the change table",
+                why="they would be dropped with the change table",
                 fix=f"drop them: dbt-arctic savepoint {table.name.identifier} {sorted(found)[0]} --drop",
             )

@@ -1,5 +1,5 @@
-"""Everything that a report shows, gathered from metadata: tables as they are and were, what is due, what was
-done, who holds versions back. How it is drawn is not its business.
+"""Collects the data of a report from metadata: the state and history of tables, due and finished operations,
+and what keeps old versions. It does not know how the report is rendered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dbt_arctic.store.state import load_base, load_change
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
 KEPT_MS = 7 * DAY_MS
-"""What ``dbt-arctic expire`` keeps without further words: who holds back more than this is told."""
+"""The default of ``dbt-arctic expire --older-than``; the report lists what keeps older versions."""
 MOST_SERIES = 40
-"""Tables whose past is told: those that were written to most. The others are told as they are."""
+"""The most tables with a history: those with the most commits. The others have only their current state."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Writes:
-    """How many commits of a kind there were from ``at_ms`` on, until the next hour or day."""
+    """The number of commits of one kind in the hour or day that starts at ``at_ms``."""
 
     at_ms: int
     kind: str
@@ -55,9 +55,9 @@ class Writes:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """One refresh of an automatic model that has written something.
+    """One refresh of an automatic model that wrote rows.
 
-    :param changed: rows of upstreams that had changed, -1 where nobody knew.
+    :param changed: the number of changed upstream rows; -1 if unknown.
     """
 
     at_ms: int
@@ -69,9 +69,9 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Held:
-    """A table of which somebody keeps more than the policy does.
+    """A table with more versions than the policy keeps.
 
-    :param versions: how many snapshots its sides have now.
+    :param versions: the current number of snapshots of its side tables.
     """
 
     name: Name
@@ -81,9 +81,9 @@ class Held:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the HTML report shows.
+    """The data of the HTML report.
 
-    :param unreadable: what could not be told, and why.
+    :param unreadable: the tables that could not be read, and why.
     """
 
     since_ms: int
@@ -109,11 +109,11 @@ def gather(
     is_ours: Callable[[Name], bool],
     wanted: Callable[[Name], bool] = lambda name: True,
 ) -> Report:
-    """Look at the tables of some schemas.
+    """Collect the data of some schemas.
 
-    :param operations_in: any name of the schema that has the table of operations.
-    :param is_ours: whether a plain table is the project's: of others no policy is told.
-    :param wanted: which tables the report is about.
+    :param operations_in: any name in the schema of the operations table.
+    :param is_ours: whether a plain table belongs to the project; expiry is reported only for these.
+    :param wanted: whether the report includes a table.
     """
     catalog, now_ms = context.catalog, context.now_ms()
     seen = [one for one in look(catalog, catalog_name, schemas, now_ms, settings_of) if wanted(one.name)]
@@ -193,7 +193,8 @@ def _writes(
         kinds = [
             (one.timestamp_ms, "write" if change is None else kind_of_base(one))
             for one in base.history()
-            # The base was filled before anybody saw it: that is told with the change table's first commit.
+            # The base was filled before the table became visible. The change table's first commit represents
+            # the build.
             if change is None or one.parent_id is not None
         ]
         kinds += [(one.timestamp_ms, kind_of_change(one)) for one in (change.history() if change else [])]
@@ -216,14 +217,14 @@ def _refreshes(sides: dict[Name, tuple[TableState, TableState | None]], since_ms
 
 
 def _every_ms(length_ms: int) -> int:
-    """A few dozen columns at the most."""
+    """The length of an interval, so that a chart has a few dozen columns at most."""
     if length_ms > 2 * DAY_MS:
         return DAY_MS
     return HOUR_MS if length_ms > 4 * HOUR_MS else HOUR_MS // 12
 
 
 def _plain(kind: str) -> str:
-    """Without what differs from commit to commit.
+    """The kind of a commit, without details that differ from commit to commit.
 
     >>> _plain("compaction of 4"), _plain("rollback to 1.2.3"), _plain("by hand")
     ('compaction', 'rollback', 'by hand')

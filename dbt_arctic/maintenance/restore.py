@@ -1,4 +1,4 @@
-"""``restore``: shows a generation that is still there: a view that was lost, or a full refresh undone."""
+"""``restore``: makes an existing generation current, to restore a lost view or to undo a full refresh."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from dbt_arctic.store.view_switch import Seen, look, show
 
 
 def undo_full_refresh(context: Context, name: Name) -> KeyedTable:
-    """Show the generation before again. The one that was shown becomes the one before: undo again to redo.
+    """Make the previous generation current. The current one becomes the previous one; undo again to redo.
 
-    :raises ConfigError: there is no generation before.
+    :raises ConfigError: there is no previous generation.
     """
     shown, _ = _shown(context.catalog, name)
     if shown is None or shown.previous is None:
         raise ConfigError(
-            f"{name} has no generation before the one that is shown",
+            f"{name} has no previous generation",
             where=name.dotted,
-            why="it was never fully refreshed, or the generation before was cleaned away",
-            fix="go back within this generation: dbt-arctic rollback",
+            why="it was never fully refreshed, or dbt-arctic clean removed the previous generation",
+            fix="return to a version of the current generation: dbt-arctic rollback",
         )
     return restore(context, name, shown.previous.number)
 
 
 def restore(context: Context, name: Name, number: int | None = None) -> KeyedTable:
-    """Write the view of a generation again, from what its side tables say of themselves.
+    """Rewrite the view of a generation from the properties of its side tables.
 
-    :param number: the generation; else the one that the view names, or the newest that is whole.
-    :raises ConfigError: something else has the name: it would be lost.
-    :raises VersionUnavailable: the generation is gone.
-    :raises ConcurrentRun: a build is at work, or another run was faster: nothing was replaced.
+    :param number: the generation; by default the one that the view refers to, or the newest complete one.
+    :raises ConfigError: another relation has the name and would be lost.
+    :raises VersionUnavailable: the generation no longer exists.
+    :raises ConcurrentRun: a build is active, or another run was faster. Nothing was replaced.
     """
     shown, comment = _shown(context.catalog, name)
     try:
@@ -59,10 +59,10 @@ def restore(context: Context, name: Name, number: int | None = None) -> KeyedTab
         if shown is None or number in (None, shown.generation.number):
             raise
         raise VersionUnavailable(
-            f"generation {number} of {name} cannot be shown",
+            f"generation {number} of {name} cannot be restored",
             where=name.dotted,
             why=error.what,
-            fix=f"generation {shown.generation.number} is still shown; nothing was changed",
+            fix=f"generation {shown.generation.number} is still the current one; nothing was changed",
         ) from error
 
 
@@ -71,10 +71,10 @@ def _restore(
 ) -> KeyedTable:
     build = find_build(context, name, shown)
     if build is not None:
-        raise under_way(f"{name} is being built anew; it cannot be restored meanwhile", build, name.dotted)
+        raise under_way(f"{name} is being rebuilt and cannot be restored now", build, name.dotted)
     root = name.identifier if shown is None else shown.made_as.identifier
     table = _generation(context.catalog, name, root, shown, number)
-    _require_staying(context.catalog, table)  # never show what cannot be read
+    _require_staying(context.catalog, table)  # the view must never refer to unreadable tables
     previous = _previous(context.catalog, table, shown)
     restored = replace(table, name=name, root=root, previous=previous)
     moved = shown is not None and shown.generation != table.generation
@@ -96,18 +96,18 @@ def _restore(
 
 
 def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
-    """Refuse a table whose side tables are gone or about to go.
+    """Reject a table whose side tables are missing or about to be dropped.
 
-    :raises DamagedKeyedTable: a side table is gone.
-    :raises VersionUnavailable: somebody is about to drop one.
+    :raises DamagedKeyedTable: a side table is missing.
+    :raises VersionUnavailable: another process is about to drop one.
     """
     for side, state in zip((table.base, table.change), load_sides(catalog, table), strict=True):
         if PROPERTY_DROPPED_BY in state.properties:
             raise VersionUnavailable(
                 f"generation {table.generation.number} of {table.name} is being removed",
                 where=side.dotted,
-                why="dbt-arctic clean has begun to drop it",
-                fix=f"if nobody is cleaning: {create.withdraw_drop(side)}; and again: {command(table.name)} "
+                why="dbt-arctic clean has started to drop it",
+                fix=f"if no clean is running: {create.withdraw_drop(side)}; then {command(table.name)} "
                 f"--generation {table.generation.number}",
             )
 
@@ -115,7 +115,7 @@ def _require_staying(catalog: CatalogReader, table: KeyedTable) -> None:
 def _take_back(
     context: Context, restored: KeyedTable, shown: KeyedTable | None, comment: str, landing: Retired | None
 ) -> None:
-    """Show what was shown before, with what was written in between."""
+    """Make the previous generation current, with the commits that were made to it in the meantime."""
     if shown is None:
         context.run("drop_view", create.drop_view(restored.name), restored)
         return
@@ -126,29 +126,30 @@ def _take_back(
 
 
 def _shown(catalog: CatalogReader, name: Name) -> tuple[KeyedTable | None, str]:
-    """What the view names now, as far as that can be told, and its comment.
+    """The keyed table that the view refers to, if it can be read, and the view's comment.
 
-    :raises ConfigError: the name belongs to something that is no keyed table.
+    :raises ConfigError: the name belongs to a relation that is not a keyed table.
     """
     try:
         in_the_way = "table" if catalog.load_table(name.schema, name.identifier) is not None else ""
         view = catalog.load_view(name.schema, name.identifier)
     except CatalogUnavailable:
-        return None, ""  # what cannot be read shows nothing: see _make_way
+        return None, ""  # an unreadable view refers to nothing: see _make_way
     if view is not None and not is_keyed(view.properties):
         in_the_way = "view that is no keyed table"
     if in_the_way:
         raise ConfigError(
             f"{name} is a {in_the_way}",
             where=name.dotted,
-            why="to show a keyed table under this name would replace it",
+            why="restoring a keyed table under this name would replace it",
             fix=f"rename or drop {name} first",
         )
     return (None, "") if view is None else (_understood(catalog, name, view), view.comment)
 
 
 def _understood(catalog: CatalogReader, name: Name, view: ViewState) -> KeyedTable | None:
-    """The keyed table that a view names. The columns of one that was replaced by hand are not its own."""
+    """The keyed table of a view. If the view was replaced manually, its columns are not those of the
+    table."""
     try:
         table = keyed_from_view(name, view)
     except DamagedKeyedTable:
@@ -168,7 +169,7 @@ def _generation(
         return load_generation(catalog, name, root, number)
     failures: list[ArcticError] = []
     for candidate in generation_numbers(catalog, name.sibling(root)):
-        # Of a build that was cut off, the generation before is what was shown.
+        # If a build was interrupted, the previous generation is the one that was current.
         try:
             found = load_generation(catalog, name, root, candidate)
             if create.is_finished(load_change(catalog, found).properties):
@@ -176,15 +177,15 @@ def _generation(
         except ArcticError as error:
             failures.append(error)
     raise DamagedKeyedTable(
-        f"no generation of {name} can be shown",
+        f"no generation of {name} can be restored",
         where=name.dotted,
-        why=failures[0].why if failures else f"there are no side tables of {root} that a build has finished",
+        why=failures[0].why if failures else f"there are no side tables of a completed build of {root}",
         fix=f"build it: {rebuild(name)}",
     )
 
 
 def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | None) -> Generation | None:
-    """What the view names as the generation before: what it showed last, as long as it is there."""
+    """The view's previous generation: the one that was current last, if it still exists."""
     if shown is None:
         return None
     wanted = shown.previous if shown.generation == table.generation else shown.generation
@@ -199,9 +200,10 @@ def _previous(catalog: CatalogReader, table: KeyedTable, shown: KeyedTable | Non
 
 
 def _make_way(context: Context, name: Name) -> None:
-    """Spark cannot replace a view whose metadata file is gone, but drop it. Of a damaged one it does neither.
+    """Drop a view whose metadata file is missing, because Spark cannot replace it. If the file is damaged,
+    Spark can do neither.
 
-    :raises CatalogUnavailable: the file has to be moved away first, which is for a person to do.
+    :raises CatalogUnavailable: the user must move the damaged file away first.
     """
     try:
         context.catalog.load_view(name.schema, name.identifier)
@@ -211,6 +213,6 @@ def _make_way(context: Context, name: Name) -> None:
                 error.what,
                 where=error.where,
                 why=error.why,
-                fix=f"move that file away (mv {error.where} somewhere), then {command(name)} again",
+                fix=f"move that file away (mv {error.where} ...), then run {command(name)} again",
             ) from error
         context.run("drop_view", create.drop_view(name), None)

@@ -1,4 +1,4 @@
-"""The moment at which an earlier generation was shown again, kept in the view's properties."""
+"""The time at which an earlier generation was restored, stored in the view's properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PROPERTY_RESTORED = "arctic.restored-ms"
 
 
 def restored_of(view: ViewState) -> int | None:
-    """When the generation that is shown was put back; ``None`` if it was not."""
+    """When the current generation was restored; ``None`` if it was not."""
     text = view.properties.get(PROPERTY_RESTORED, "")
     return int(text) if text.isdigit() else None
 

@@ -1,7 +1,7 @@
-"""``rollback``: an earlier version's rows as a new commit, which the models downstream pull as changes.
+"""``rollback``: commits an earlier version's rows as a new version, which downstream models pull as changes.
 
-Where the order of rows is their sequence, rows of then would lose against those of now. There the next
-generation is built from them, see ``rollback_build``.
+With ``sequence_by``, the earlier rows would lose against the current ones. In that case the next generation
+is built from them, see ``rollback_build``.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from dbt_arctic.store.view_switch import require_unmoved
 
 @dataclass(frozen=True)
 class RolledBack:
-    """What one rollback has done.
+    """The result of a rollback.
 
-    :param rows: upserts and deletes that it took; -1 where nobody tells.
-    :param before: the version to go back to, should this have been a mistake.
+    :param rows: the number of upserts and deletes; -1 if unknown.
+    :param before: the version to which a rollback undoes this one.
     """
 
     table: str
@@ -52,13 +52,14 @@ class RolledBack:
 
 
 def roll_back(context: Context, name: Name, text: str) -> RolledBack:
-    """Make the merged rows equal to those of a version, in one commit under compare-and-swap.
+    """Make the merged rows equal to those of a version, in one commit with compare-and-swap.
 
-    What the version was computed from is committed with it: the model's next run takes up from there, and
-    so pulls again what is undone here.
+    The commit also restores the version's consumed versions. The model's next run continues from them and so
+    pulls again what is undone here.
 
-    :raises VersionUnavailable: the version is gone, or it had another key or another order.
-    :raises ConcurrentRun: others kept committing, or a full refresh is at work or went through meanwhile.
+    :raises VersionUnavailable: the version no longer exists, or it has a different key or order.
+    :raises ConcurrentRun: other writers kept committing, or a full refresh is active or finished in the
+        meantime.
     """
     table = load_keyed(context.catalog, name)
     if table.sequence_by is not None:
@@ -73,11 +74,11 @@ def roll_back(context: Context, name: Name, text: str) -> RolledBack:
             properties[PROPERTY_CONSUMED] = encode_consumed(consumed)
         return insert_difference(table, now_sql, then_sql, attempt.txn, properties, attempt.branch)
 
-    purpose = Purpose("rollback", name.dotted, "look at dbt-arctic history and roll back again")
+    purpose = Purpose("rollback", name.dotted, "check dbt-arctic history and roll back again")
     try:
         written = write_computed(context, table, purpose, statement)
     except StatementError:
-        state_at(context.catalog, table, to)  # raises, if the version was expired meanwhile
+        state_at(context.catalog, table, to)  # raises if the version has expired in the meantime
         raise
     except DamagedKeyedTable as error:
         if to.generation == table.generation.number:
@@ -85,17 +86,18 @@ def roll_back(context: Context, name: Name, text: str) -> RolledBack:
         raise VersionUnavailable(
             f"generation {to.generation} of {name} cannot be read",
             where=name.dotted,
-            why=f"{error.what}; a full refresh keeps one generation before it, and for a while only",
-            fix="choose a version of this generation: dbt-arctic history tells which there are",
+            why=f"{error.what}; a full refresh keeps only the previous generation, for a limited time",
+            fix="choose a version of this generation from dbt-arctic history",
         ) from error
     return RolledBack(name.dotted, to, written.attempt.pinned, written.rows)
 
 
 def _build(context: Context, name: Name, text: str) -> RolledBack:
-    """With a sequence: what lands from here on is in the new generation, where its sequence decides."""
+    """Roll back a table with ``sequence_by``. Later commits go to the new generation, ordered by their
+    sequence."""
     beginning = begin(context, name)
     table = load_keyed(context.catalog, name)
-    # The generation before goes with this build, and with it what landed there and still waits.
+    # This build removes the previous generation, so commits there that wait for their replay come first.
     settle(context, table, name.dotted)
     try:
         to = resolve(context.catalog, table, text, name.dotted)
@@ -104,7 +106,7 @@ def _build(context: Context, name: Name, text: str) -> RolledBack:
         consumed = _consumed(context.catalog, table, load_change(context.catalog, table), to) or {}
         return RolledBack(name.dotted, to, before, build_version(context, table, to, consumed, beginning))
     except (DamagedKeyedTable, StatementError):
-        # A full refresh that was faster may have dropped the generation of the version: too old by then.
+        # A concurrent full refresh may have dropped the version's generation.
         require_unmoved(context, table, beginning.before, name.dotted)
         raise
 
@@ -116,10 +118,10 @@ def _require_same_meaning(catalog: CatalogReader, table: KeyedTable, to: Version
         was, now, what = (then.sequence_by or "the order of arrival",), (table.sequence_by,), "order"
     if was != now:
         raise VersionUnavailable(
-            f"{table.name} cannot go back to the version {to} as changes of its rows",
+            f"{table.name} cannot be rolled back to version {to}",
             where=table.name.dotted,
-            why=f"its {what} was {', '.join(was)} then, and is {', '.join(now)} now",
-            fix=f"show that generation again: dbt-arctic restore {table.name.schema}."
+            why=f"its {what} was {', '.join(was)} in that version and is {', '.join(now)} now",
+            fix=f"restore that generation: dbt-arctic restore {table.name.schema}."
             f"{table.name.identifier} --generation {to.generation}",
         )
 
@@ -127,7 +129,8 @@ def _require_same_meaning(catalog: CatalogReader, table: KeyedTable, to: Version
 def _states(
     catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version, now: Version
 ) -> tuple[str, str]:
-    """SQL of the rows of then and of now, restricted to keys that may differ where the log tells them."""
+    """SQL for the rows of the version and the current rows, limited to keys that may differ if the log has
+    them."""
 
     def states(keys: str | None = None) -> tuple[str, str]:
         return state_at(catalog, table, to, keys), state_at(catalog, table, now, keys)
@@ -143,14 +146,14 @@ def _states(
 
 
 def _by_hand(catalog: CatalogReader, table: KeyedTable) -> bool:
-    """Whether somebody else wrote: then any row may differ, not only those that the log names."""
+    """Whether another program wrote to the table, so that rows outside the log may differ."""
     return any(check_commits(table, *load_sides(catalog, table)))
 
 
 def _consumed(
     catalog: CatalogReader, table: KeyedTable, change: TableState, to: Version
 ) -> Mapping[str, Consumed] | None:
-    """What the version was computed from, to be committed again; ``None`` where nothing ever pulled."""
+    """The consumed versions of the version, to be committed again; ``None`` if the table never pulled."""
     _, then = load_sides(catalog, generation_of(catalog, table, to.generation))
     history = then.history(to.change_snapshot)
     consumed, current = consumed_versions(history), consumed_versions(change.history())
@@ -161,9 +164,9 @@ def _consumed(
         if kept:
             return kept
         raise VersionUnavailable(
-            f"what the version {to} of {table.name} was computed from is not on record any more",
+            f"the upstream versions of version {to} of {table.name} are no longer recorded",
             where=table.name.dotted,
-            why="the commits that said so were expired",
+            why="the commits that recorded them have expired",
             fix=f"choose a later version, or {rebuild(table.name)}",
         )
     return versions_to_carry(history)

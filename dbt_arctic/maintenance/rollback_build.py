@@ -1,8 +1,8 @@
-"""A rollback of a table with a sequence: the next generation, built from an earlier version.
+"""A rollback of a table with ``sequence_by``: the next generation is built from an earlier version.
 
-The rows of then come with the deletes that were remembered then, so that late rows keep their order. It is a
-build like any other: one lease, a replay of what lands meanwhile, one switch; a model downstream compares
-the two generations.
+The build includes the tombstones of that version, so that late rows are still ordered correctly. It works as
+any other build: one lease, a replay of concurrent commits, one switch. Downstream models compare the two
+generations.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dbt_arctic.store.state import load_base
 _NOT_OURS_TO_SET = (
     "comment", "owner", "provider", "location", "external", "is_managed_location", "format-version",
 )  # fmt: skip
-"""What a catalog tells among a table's properties, and Spark takes in other clauses only."""
+"""Table properties that Spark accepts only in other clauses of the statement."""
 
 
 def build_version(
     context: Context, table: KeyedTable, to: Version, consumed: Mapping[str, Consumed], beginning: Beginning
 ) -> int:
-    """Show an earlier version's rows as a generation of their own, with columns and layout of now.
+    """Build a generation from an earlier version's rows, with the current columns and layout.
 
-    :param consumed: what the version was computed from.
-    :param beginning: the table before the version was chosen.
-    :returns: how many rows it has; -1 where nobody tells.
+    :param consumed: the upstream versions from which the version was computed.
+    :param beginning: the table as loaded before the version was chosen.
+    :returns: the number of rows; -1 if unknown.
     """
     config = KeyedConfig(
         model=table.name.dotted,
@@ -64,7 +64,7 @@ def build_version(
 
 
 def _properties(catalog: CatalogReader, table: KeyedTable) -> dict[str, str]:
-    """What was set on the base besides what a build sets."""
+    """The properties of the base that a build does not set itself."""
     return {
         name: value
         for name, value in load_base(catalog, table).properties.items()

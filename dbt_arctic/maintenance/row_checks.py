@@ -1,4 +1,4 @@
-"""What only the rows can tell: keys that are NULL or there twice. One statement a table. Pure."""
+"""Checks on rows: NULL keys and duplicate keys, with one statement per table. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dbt_arctic.maintenance.finding import Finding, rebuild
 
 
 def check_statement(table: KeyedTable, version: Version, known: ColumnsAt) -> str:
-    """A row for each kind of damage: its name, how many keys or rows have it, and one of them.
+    """SQL that returns one row per kind of damage: its name, the number of keys or rows, and an example.
 
     :param known: the columns of the version's snapshots.
     """
@@ -45,16 +45,16 @@ FROM (SELECT {key} FROM ({merge_on_read(table, version, known)}) GROUP BY {key} 
 
 
 def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Finding]:
-    """Findings from the rows of a check statement.
+    """Findings from the result of the check statement.
 
     :param rows: what the statement returned.
     """
     said = {
-        "duplicate-key": (table.base, "keys are in the base more than once"),
+        "duplicate-key": (table.base, "keys are duplicated in the base"),
         "null-key": (table.base, "rows of the base have NULL in their key"),
-        "duplicate-change": (table.change, "keys are more than once in one commit"),
+        "duplicate-change": (table.change, "keys are duplicated in one commit"),
         "null-change": (table.change, "changes have NULL in their key"),
-        "duplicate-row": (table.name, "keys are in the merged rows more than once"),
+        "duplicate-row": (table.name, "keys are duplicated in the merged rows"),
         "unknown-action": (table.change, "changes are neither an upsert nor a delete"),
     }
     for kind, count, example in rows:
@@ -65,6 +65,6 @@ def check_rows(table: KeyedTable, rows: Sequence[Sequence[Any]]) -> Iterator[Fin
                 table.name.dotted,
                 f"{count} {what}, for instance {example}",
                 side.dotted,
-                "rows were written by hand or by another program: dbt-arctic checks each batch",
+                "rows were written manually or by another program; dbt-arctic checks each batch",
                 rebuild(table.name),
             )

@@ -1,4 +1,4 @@
-"""Savepoints: a version under a name, which neither expiry nor ``clean`` takes away."""
+"""Savepoints: named versions that neither expiry nor ``clean`` removes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from dbt_arctic.store.state import load_change, load_keyed
 
 
 def make_savepoint(context: Context, name: Name, savepoint: str, text: str = "current") -> Version:
-    """Keep a version under a name: a tag on both side tables. Returns the version.
+    """Keep a version under a name, with a tag on both side tables. Returns the version.
 
-    Cut off in between, one of them has the tag: it is no savepoint, and is made anew or dropped.
+    If this is interrupted, only one of them has the tag. That is not a savepoint; the command can be
+    repeated, or the tag dropped.
 
-    :raises ConfigError: there is a savepoint of that name, or the name cannot be used.
+    :raises ConfigError: a savepoint of that name exists, or the name is invalid.
     """
     tag = tag_of(savepoint)
     table = load_keyed(context.catalog, name)
     known = list_savepoints(context.catalog, table)
     if savepoint in known:
         raise ConfigError(
-            f"{name} has a savepoint {savepoint} already",
+            f"{name} already has a savepoint {savepoint}",
             where=name.dotted,
-            why=f"it is the version {known[savepoint]}",
+            why=f"it keeps version {known[savepoint]}",
             fix="choose another name, or drop it: "
             f"dbt-arctic savepoint {name.schema}.{name.identifier} {savepoint} --drop",
         )
@@ -51,13 +52,13 @@ def make_savepoint(context: Context, name: Name, savepoint: str, text: str = "cu
         if state is not None and tag in state.tags:
             context.run("drop_tag", drop_tag(side, savepoint), generation)
         context.run("create_tag", create_tag(side, savepoint, snapshot), generation)
-    # Before there was the tag, another savepoint could be dropped, and the note with it.
+    # Before the tag existed, dropping another savepoint could have removed the note.
     _note_consumed(context, generation, version.change_snapshot)
     return version
 
 
 def _note_consumed(context: Context, table: KeyedTable, snapshot_id: int) -> None:
-    """So that a rollback knows it when the commits before the savepoint have expired."""
+    """Record the consumed versions for a rollback after the commits before the savepoint have expired."""
     change = load_change(context.catalog, table)
     history = change.history(snapshot_id)
     if not history or PROPERTY_CONSUMED in history[0].summary or consumed_at(change.properties, snapshot_id):
@@ -70,7 +71,7 @@ def _note_consumed(context: Context, table: KeyedTable, snapshot_id: int) -> Non
 def drop_savepoint(context: Context, name: Name, savepoint: str) -> None:
     """Drop a savepoint from both side tables.
 
-    :raises VersionUnavailable: there is none of that name, not even half of one.
+    :raises VersionUnavailable: neither side table has a savepoint of that name.
     """
     table = load_keyed(context.catalog, name)
     dropped = False
@@ -92,7 +93,7 @@ def drop_savepoint(context: Context, name: Name, savepoint: str) -> None:
 
 
 def _forget_consumed(context: Context, table: KeyedTable, change: Name, snapshot_id: int) -> None:
-    """Unless another savepoint is of the same snapshot."""
+    """Drop the note, unless another savepoint has the same snapshot."""
     state = context.catalog.load_table(change.schema, change.identifier)
     if state is None or snapshot_id in savepoints(state.tags).values():
         return

@@ -1,4 +1,4 @@
-"""Are base and change table there, and are they those that the view names? Pure."""
+"""Checks that base and change table exist and are the ones that the view refers to. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dbt_arctic.keyed.savepoint import savepoints
 from dbt_arctic.keyed.table import PROPERTY_ID, PROPERTY_OF, KeyedTable, side_name
 from dbt_arctic.maintenance.finding import Finding, from_error, rebuild, restore
 
-_TAKEN = "it was dropped and created again by hand"
+_TAKEN = "it was dropped and created again manually"
 
 
 def check_sides(
     table: KeyedTable, tables: Mapping[str, TableState], damaged: Mapping[str, CatalogUnavailable]
 ) -> Iterator[Finding]:
-    """Base and change table of the generation that is shown."""
+    """Check base and change table of the current generation."""
     expected = {table.base: table.generation.base_id, table.change: table.generation.change_id}
     for side, side_id in expected.items():
         if side.identifier in damaged:
@@ -35,14 +35,14 @@ def _check_side(
             table.name.dotted,
             f"{side} does not exist",
             side.dotted,
-            "it was dropped or renamed by hand",
-            f"rename it back if it was renamed; else {rebuild(table.name)}",
+            "it was dropped or renamed manually",
+            f"rename it back if it was renamed; otherwise {rebuild(table.name)}",
         )
     elif state.properties.get(PROPERTY_ID) != expected_id:
         yield Finding(
             "side-replaced",
             table.name.dotted,
-            f"{side} is not the table that {table.name} was built with",
+            f"{side} is not the table with which {table.name} was built",
             side.dotted,
             _TAKEN if PROPERTY_ID not in state.properties else "another table took its name",
             rebuild(table.name),
@@ -51,9 +51,9 @@ def _check_side(
         yield Finding(
             "side-replaced",
             table.name.dotted,
-            f"{side} says that it belongs to {state.properties.get(PROPERTY_OF) or 'no table'}",
+            f"{side} belongs to {state.properties.get(PROPERTY_OF) or 'no table'} by its properties",
             side.dotted,
-            "its properties were changed by hand; it would be removed or kept as another table's",
+            "its properties were changed manually; maintenance would treat it as another table's",
             f"ALTER TABLE {side.sql} SET TBLPROPERTIES "
             f"({literal(PROPERTY_OF)} = {literal(table.made_as.dotted)})",
         )
@@ -63,13 +63,13 @@ def _check_side(
             table.name.dotted,
             f"{side} has lost its snapshots",
             side.dotted,
-            "it was replaced or emptied by hand",
+            "it was replaced or emptied manually",
             rebuild(table.name),
         )
 
 
 def is_whole(table: KeyedTable, tables: Mapping[str, TableState]) -> bool:
-    """Whether the other checks can be made."""
+    """Whether the other checks are possible."""
     expected = {table.base: table.generation.base_id, table.change: table.generation.change_id}
     return all(
         side.identifier in tables
@@ -80,7 +80,7 @@ def is_whole(table: KeyedTable, tables: Mapping[str, TableState]) -> bool:
 
 
 def check_previous(table: KeyedTable, tables: Mapping[str, TableState]) -> Iterator[Finding]:
-    """The generation before, which undo and models that consumed it still read."""
+    """Check the previous generation, which an undo and its consumers still read."""
     previous = table.previous
     if previous is None:
         return
@@ -91,17 +91,17 @@ def check_previous(table: KeyedTable, tables: Mapping[str, TableState]) -> Itera
             yield Finding(
                 "previous-missing",
                 table.name.dotted,
-                f"{side} of the generation before is gone",
+                f"{side} of the previous generation does not exist",
                 side.dotted,
-                "it was dropped by hand: the full refresh cannot be undone, and a model that last read the "
-                "generation before has to be rebuilt",
-                f"{restore(table.name)}, which lets the view forget it",
+                "it was dropped manually; the full refresh cannot be undone, and a model that last read the "
+                "previous generation must be rebuilt",
+                f"{restore(table.name)}, which removes it from the view's properties",
             )
             return
 
 
 def check_savepoints(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
-    """A savepoint is a tag on both; a command that was cut off leaves one."""
+    """Check that savepoints are tags on both side tables; an interrupted command leaves only one."""
     bases, changes = savepoints(base.tags), savepoints(change.tags)
     for name in sorted({*bases} ^ {*changes}):
         side = table.base if name in bases else table.change
@@ -110,6 +110,6 @@ def check_savepoints(table: KeyedTable, base: TableState, change: TableState) ->
             table.name.dotted,
             f"the savepoint {name} is on {side} only",
             side.dotted,
-            "the command that makes savepoints was cut off, or a tag was dropped by hand",
+            "the savepoint command was interrupted, or a tag was dropped manually",
             f"dbt-arctic savepoint {table.name.schema}.{table.name.identifier} {name} --drop",
         )

@@ -1,4 +1,4 @@
-"""The commits of a keyed table as a person reads them: when, what kind, how many rows, which version."""
+"""The history of a keyed table for display: time, kind, rows and version of each commit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from dbt_arctic.store.state import load_keyed
 
 @dataclass(frozen=True)
 class Entry:
-    """One commit. ``rows`` is what it added to its side table, ``run`` the invocation and the model.
+    """One commit. ``rows`` is the number of rows added to its side table, ``run`` the invocation and the
+    model.
 
-    :param version: the table as of this commit; ``None`` where it can no longer be read.
+    :param version: the table as of this commit; ``None`` if it can no longer be read.
     """
 
     version: Version | None
@@ -36,7 +37,7 @@ class Entry:
 
 
 def history(catalog: CatalogReader, name: Name) -> list[Entry]:
-    """The commits of the generation that is shown and of the one before, newest first."""
+    """The commits of the current and the previous generation, newest first."""
     table = load_keyed(catalog, name)
     named: dict[tuple[int, int], list[str]] = {}
     for savepoint, version in sorted(list_savepoints(catalog, table).items()):
@@ -49,7 +50,7 @@ def history(catalog: CatalogReader, name: Name) -> list[Entry]:
         except (VersionUnavailable, DamagedKeyedTable):
             if number == table.generation.number:
                 raise
-            continue  # the one before was cleaned away, or does not say what it is: it cannot be read
+            continue  # the previous generation was removed or has invalid properties, so it cannot be read
         entries += timeline(generation, *load_sides(catalog, generation), named)
     return entries
 
@@ -59,18 +60,19 @@ def timeline(
 ) -> list[Entry]:
     """The commits of one generation, newest first.
 
-    :param named: savepoints by generation and change snapshot. They are told with the commit of that
-        snapshot: a compaction since has given it another base, and the same rows.
+    :param named: savepoints by generation and change snapshot. They are listed with that snapshot's commit; a
+        later compaction gives it another base, but the same rows.
     """
     bases, changes = base.history(), change.history()
     adopted_ms = max((c.timestamp_ms for c in bases if PROPERTY_ADOPTED in c.summary), default=0)
     built = bases[-1] if bases and bases[-1].parent_id is None and not adopted_ms else None
     commits = [
         *((commit, "change") for commit in changes),
-        # The base was filled before anybody saw it: that is told with the change table's first commit.
+        # The base was filled before the table became visible. The change table's first commit represents the
+        # build.
         *((commit, "base") for commit in bases if commit is not built),
     ]
-    # Of two commits of one moment, a compaction merges what the change table had already.
+    # If two commits have the same time, the compaction is the later one.
     commits.sort(key=lambda entry: (entry[0].timestamp_ms, entry[1] == "base", entry[0].sequence_number))
     order = {commit.snapshot_id: place for place, commit in enumerate(reversed(bases))}
     entries = []
@@ -78,7 +80,7 @@ def timeline(
     for commit, side in commits:
         at = commit.snapshot_id if side == "change" else at
         base_at = base_for(bases, changes, at)
-        # As it was with this very commit, unless the clocks say so and the logs do not.
+        # The version as of exactly this commit, unless the logs contradict the order of the clocks.
         if side == "base" and base_at is not None and order[commit.snapshot_id] < order[base_at]:
             base_at = commit.snapshot_id
         version = None if base_at is None else Version(table.generation.number, at, base_at)
@@ -86,7 +88,7 @@ def timeline(
         if side == "base" and commit.timestamp_ms < adopted_ms and kind == "by hand":
             kind = "before adoption"
         if kind == "build" and adopted_ms:
-            kind = "adoption"  # its one row is a marker
+            kind = "adoption"  # its only row is a marker
         told = built if built is not None and _is_first(commit, side) else commit
         entries.append(
             Entry(
@@ -102,12 +104,12 @@ def timeline(
 
 
 def _is_first(commit: Snapshot, side: str) -> bool:
-    """Whether a commit tells of a whole generation: it was built anew, or from an earlier version's rows."""
+    """Whether a commit represents a whole generation: a build, or a rollback that built one."""
     return side == "change" and commit.parent_id is None and PROPERTY_RUN in commit.summary
 
 
 def kind_of_change(commit: Snapshot) -> str:
-    """What a commit of a change table did."""
+    """The kind of a commit to a change table."""
     summary = commit.summary
     if PROPERTY_ROLLBACK in summary:
         return f"rollback to {summary[PROPERTY_ROLLBACK]}"
@@ -120,14 +122,14 @@ def kind_of_change(commit: Snapshot) -> str:
     if commit.parent_id is None and PROPERTY_RUN in summary:
         return "build"
     if PROPERTY_CONSUMED in summary or PROPERTY_SETTLED in summary:
-        return "carried on"  # what an expired commit said
+        return "carried on"  # copied from an expired commit
     if commit.operation == "delete":
         return "trim"
     return "rewrite" if commit.operation == "replace" else "by hand"
 
 
 def kind_of_base(commit: Snapshot) -> str:
-    """What a commit of a base table did."""
+    """The kind of a commit to a base table."""
     if PROPERTY_ERASE in commit.summary:
         return "erasure"
     if PROPERTY_ADOPTED in commit.summary:

@@ -1,6 +1,7 @@
-"""The table of operations: what earlier ones took, and what was done now. It looks after itself: each run
-appends a row or two, so it would soon have the most files of its schema. Every so often old rows go, its
-files are put together, and its old versions go.
+"""The operations table: it records each compaction and provides the durations of earlier ones.
+
+Each run appends a row or two, so the table would soon have the most files of its schema. From time to time,
+its old rows are deleted, its files are compacted, and its old versions expire.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from dbt_arctic.store.context import Context
 
 DAY_MS = 24 * 3600 * 1000
 MOST_FILES = 16
-"""As many files as this, and it is time. Fewer than what makes a plain table due for a merge."""
+"""The number of files that triggers its upkeep; fewer than the number that makes a plain table due for a
+merge."""
 VERSIONS_MS = 7 * DAY_MS
-"""What ``dbt-arctic expire`` keeps without further words."""
+"""The default of ``dbt-arctic expire --older-than``."""
 
 
 def experience_of(catalog: CatalogReader, schema: Name, warn: Callable[[str], None]) -> Experience:
-    """What earlier operations took. Where that cannot be read, compaction goes on without, and says so."""
+    """The durations of earlier operations. If they cannot be read, compaction warns and continues without
+    them."""
     try:
         return Experience(read_operations(catalog, schema))
     except ArcticError as error:
-        warn(f"What earlier operations took cannot be read, so times are rough.\n{error}")
+        warn(f"The operations table cannot be read, so estimated times are rough.\n{error}")
         return Experience()
 
 
@@ -45,24 +48,25 @@ def record_and_keep(
     history_s: int,
     warn: Callable[[str], None],
 ) -> None:
-    """Write down what was done. That it could not be, or not be put in order, is no failure of compaction."""
+    """Record the operations and maintain their table. A failure here does not fail the compaction."""
     try:
         record(context, schema, experience.undone(done))
     except ArcticError as error:
-        warn(f"What was done could not be written to the table of operations.\n{error}")
+        warn(f"The operations could not be recorded in the operations table.\n{error}")
         return
     try:
         keep_operations(context, schema, history_s)
     except ArcticError as error:
-        warn(f"The table of operations was not put in order this time.\n{error}")
+        warn(f"The upkeep of the operations table failed this time.\n{error}")
 
 
 def keep_operations(context: Context, schema: Name, history_s: int = DEFAULT_S) -> bool:
-    """Put the table of operations in order, if it is time. Nothing that others append meanwhile is lost.
+    """Maintain the operations table if that is due. Rows that other processes append at the same time are
+    kept.
 
-    :param schema: any name of the schema that has it.
-    :returns: whether it was time.
-    :raises ArcticError: others were faster, or the catalog is out of reach: it stays as it is for now.
+    :param schema: any name in the table's schema.
+    :returns: whether it was due.
+    :raises ArcticError: another process was faster, or the catalog is unreachable. The table is unchanged.
     """
     name = schema.sibling(sql.TABLE)
     state = context.catalog.load_table(name.schema, name.identifier)

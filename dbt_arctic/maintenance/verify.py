@@ -1,4 +1,4 @@
-"""``verify``: every invariant of the keyed tables of a schema, from metadata; on request from rows too."""
+"""``verify``: checks all invariants of a schema's keyed tables by metadata, and on request also by rows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def verify_schema(
     query: Query | None = None,
     only: frozenset[str] | None = None,
 ) -> list[Finding]:
-    """The findings of a schema, or of some of its tables.
+    """The findings of a schema or of some of its tables.
 
-    :param query: runs a statement; without it no rows are read.
-    :param only: the identifiers of the tables that are meant.
+    :param query: runs a statement; without it, no rows are read.
+    :param only: the identifiers of the tables to check; ``None`` for all.
     """
     found: list[Finding] = []
     for name, table in sorted(inventory.keyed.items()):
@@ -47,9 +47,9 @@ def verify_schema(
 
 
 def require_known(inventory: Inventory, identifier: str) -> None:
-    """Refuse a name of which the schema has no keyed table.
+    """Check that the schema has a keyed table of this name, or parts of one.
 
-    :raises UnknownRelation: the schema has nothing of a keyed table of that name.
+    :raises UnknownRelation: it has neither.
     """
     known = {
         *inventory.keyed,
@@ -62,15 +62,15 @@ def require_known(inventory: Inventory, identifier: str) -> None:
         raise UnknownRelation(
             f"{name} is not a keyed table",
             where=name.dotted,
-            why="there is neither a view with dbt-arctic's properties nor a side table of that name",
-            fix="name another table, or its schema as in schema.table",
+            why="there is neither a view with dbt-arctic's properties nor a side table for that name",
+            fix="correct the name, or add the schema: schema.table",
         )
 
 
 def verify_table(
     catalog: CatalogReader, inventory: Inventory, table: KeyedTable, size_of: SizeOf, query: Query | None
 ) -> Iterator[Finding]:
-    """The findings of one keyed table. Where base or change is not there, the rest is not looked at."""
+    """The findings of one keyed table. If base or change table is missing, the other checks are skipped."""
     view = inventory.views[table.name.identifier]
     yield from check_body(table, view)
     yield from check_sides(table, inventory.tables, inventory.damaged_tables)
@@ -95,8 +95,8 @@ def verify_table(
         try:
             files = catalog.data_files(change.schema, change.name, head(change), TXN)
         except CatalogUnavailable:
-            return  # told with its files
-        if not unfinished:  # what an erasure hides is neither pending nor merged any more
+            return  # reported with its files
+        if not unfinished:  # rows hidden by an erasure are neither pending nor merged
             yield from check_log(table, base, change, files)
         yield from check_markers(table, change, files)
     if query is not None and readable:

@@ -1,4 +1,4 @@
-"""From what a person calls a version (a token, a savepoint, a time) to the version, and to its rows."""
+"""Resolves a version given as a token, a savepoint or a time, and reads its rows."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dbt_arctic.store.state import columns_at, current_version, load_keyed
 
 
 def resolve(catalog: CatalogReader, table: KeyedTable, text: str, where: str) -> Version:
-    """The version that a text names: ``current``, ``1.123.456``, a savepoint, or a time (UTC by default).
+    """The version for a string: ``current``, ``1.123.456``, a savepoint, or a time (UTC by default).
 
-    :raises VersionUnavailable: there is no such version, or none any more.
+    :raises VersionUnavailable: the version does not exist or is no longer available.
     """
     wanted = text.strip()
     if wanted.lower() in RESERVED:
@@ -39,7 +39,7 @@ def resolve(catalog: CatalogReader, table: KeyedTable, text: str, where: str) ->
 
 
 def as_time(text: str) -> int | None:
-    """Milliseconds since the epoch of a date or time in ISO form; ``None`` for any other text.
+    """Milliseconds since the epoch of a date or time in ISO format; ``None`` for any other string.
 
     >>> as_time("1970-01-01 00:00:02"), as_time("1970-01-01T01:00:00+01:00"), as_time("release")
     (2000, 0, None)
@@ -53,7 +53,7 @@ def as_time(text: str) -> int | None:
 
 
 def list_savepoints(catalog: CatalogReader, table: KeyedTable) -> dict[str, Version]:
-    """Every savepoint of a table by name, those of earlier generations included."""
+    """All savepoints of a table by name, including those of earlier generations."""
     found: dict[str, Version] = {}
     for number in generation_numbers(catalog, table.made_as):
         bases, changes = (savepoints(tags) for tags in tags_of(catalog, table, number))
@@ -63,7 +63,8 @@ def list_savepoints(catalog: CatalogReader, table: KeyedTable) -> dict[str, Vers
 
 
 def tags_of(catalog: CatalogReader, table: KeyedTable, number: int) -> list[Mapping[str, int]]:
-    """The tags of a generation's base and change table; none of one that is not there, or not ours."""
+    """The tags of a generation's base and change table; none for a table that is missing or not part of
+    it."""
     found: list[Mapping[str, int]] = []
     for role in ("base", "change"):
         side = side_name(table.made_as, role, number)
@@ -80,16 +81,15 @@ def find_savepoint(catalog: CatalogReader, table: KeyedTable, name: str) -> Vers
             f"{table.name} has no version {name!r}",
             where=table.name.dotted,
             why=f"its savepoints are: {', '.join(sorted(known)) or 'none'}",
-            fix="name a version as `dbt-arctic history` prints it, a savepoint, or a time as in "
-            "'2026-01-31 12:00'",
+            fix="give a version from `dbt-arctic history`, a savepoint, or a time such as '2026-01-31 12:00'",
         )
     return known[name]
 
 
 def version_at(catalog: CatalogReader, table: KeyedTable, at_ms: int) -> Version:
-    """What was shown at a time: of the generation of that time the last commit up to then.
+    """The version that was current at a time: the last commit before it, in the generation of that time.
 
-    :raises VersionUnavailable: it was before everything that is left.
+    :raises VersionUnavailable: the time is before the oldest remaining version.
     """
     back_ms = restored_ms(catalog, table)
     oldest: int | None = None
@@ -103,19 +103,19 @@ def version_at(catalog: CatalogReader, table: KeyedTable, at_ms: int) -> Version
         oldest = history[-1].timestamp_ms
     since = datetime.fromtimestamp((oldest or 0) / 1000, timezone.utc)
     raise VersionUnavailable(
-        f"what {table.name} was at that time is not on record",
+        f"{table.name} has no version of that time",
         where=table.name.dotted,
-        why=f"the oldest version that is left is of {since:%Y-%m-%d %H:%M:%S} UTC",
+        why=f"the oldest remaining version is from {since:%Y-%m-%d %H:%M:%S} UTC",
         fix=f"choose a version that `dbt-arctic history {table.name.identifier}` lists",
     )
 
 
 def _newest_first(table: KeyedTable, at_ms: int, back_ms: int | None) -> list[int]:
-    """The generations that may have been shown at a time, the likeliest first."""
+    """The generations that may have been current at a time, the most likely first."""
     current, previous = table.generation.number, table.previous
     if previous is None:
         return [current]
-    # After a full refresh was undone, the younger generation was shown up to that moment only.
+    # If a full refresh was undone, the younger generation was current only until then.
     undone = previous.number > current
     if undone and back_ms is not None and at_ms >= back_ms:
         return [current]
@@ -123,7 +123,7 @@ def _newest_first(table: KeyedTable, at_ms: int, back_ms: int | None) -> list[in
 
 
 def last_until(history: Sequence[Snapshot], at_ms: int) -> int | None:
-    """The last commit up to a time, of a history that is newest first."""
+    """The last commit before a time, in a history with the newest first."""
     return next((commit.snapshot_id for commit in history if commit.timestamp_ms <= at_ms), None)
 
 
@@ -132,29 +132,29 @@ def pair(
 ) -> Version:
     """The base snapshot that belongs to a snapshot of the change table.
 
-    :raises VersionUnavailable: the base of that time was expired.
+    :raises VersionUnavailable: the base snapshot of that time has expired.
     """
     base_snapshot = base_for(base, change, change_snapshot)
     if base_snapshot is None:
         raise VersionUnavailable(
-            f"{table.name} cannot be read as it was at the commit {change_snapshot}",
+            f"{table.name} cannot be read as of commit {change_snapshot}",
             where=table.name.dotted,
-            why="the base table's snapshot of that time was expired",
-            fix="choose a later version; a savepoint keeps one for as long as it is needed",
+            why="the base table's snapshot of that time has expired",
+            fix="choose a later version; a savepoint protects a version from expiry",
         )
     return Version(table.generation.number, change_snapshot, base_snapshot)
 
 
 def state_at(catalog: CatalogReader, table: KeyedTable, version: Version, keys: str | None = None) -> str:
-    """SQL of a table's merged rows at a version, with the columns of today: one that came later is NULL.
+    """SQL for a table's merged rows at a version, with the current columns; columns added later are NULL.
 
-    :param keys: SQL of the only keys whose rows are wanted.
+    :param keys: SQL for the keys whose rows are returned; all rows without it.
     """
     return read.merge_on_read(*_at(catalog, table, version), keys=keys)
 
 
 def deletes_at(catalog: CatalogReader, table: KeyedTable, version: Version) -> str:
-    """SQL of the deletes that a table with a sequence remembered at a version."""
+    """SQL for the tombstones of a table with ``sequence_by`` at a version."""
     return read.remembered_deletes(*_at(catalog, table, version))
 
 
@@ -168,13 +168,13 @@ def _at(catalog: CatalogReader, table: KeyedTable, version: Version) -> tuple[Ke
 
 
 def rows_at(catalog: CatalogReader, name: Name, text: str, where: str) -> str:
-    """SQL of a keyed table's rows at what ``text`` names."""
+    """SQL for a keyed table's rows at the version that ``text`` gives."""
     table = load_keyed(catalog, name)
     return state_at(catalog, table.visible, resolve(catalog, table, text, where))
 
 
 def rows_at_time(catalog: CatalogReader, name: Name, text: str, where: str) -> str:
-    """The same for a time only, so that a mistyped one is not taken for a savepoint."""
+    """As ``at_version``, but only for a time, so that a mistyped time is not looked up as a savepoint."""
     table = load_keyed(catalog, name)
     at_ms = as_time(text.strip())
     if at_ms is None:

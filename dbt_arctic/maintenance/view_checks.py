@@ -1,4 +1,4 @@
-"""Does the view say what it must, and do base, change table and view have the same columns? Pure."""
+"""Checks the view's query, and that base, change table and view have the same columns. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _SYSTEM_TYPES = {"_action": "string", "_offset": "bigint", "_txn": "bigint"}
 
 
 def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
-    """Replacing a view keeps its properties, so one that was replaced by hand still looks keyed."""
+    """Check the view's query. CREATE OR REPLACE VIEW keeps properties, so a replaced view still looks
+    keyed."""
     if _plain(view.sql) != _plain(merge_on_read(table.visible)):
         yield Finding(
             "view-replaced",
             table.name.dotted,
-            f"the view {table.name} does not read its base and change table as dbt-arctic wrote it",
+            f"the query of the view {table.name} is not the one that dbt-arctic writes",
             table.name.dotted,
-            "it was replaced by hand, or another version of dbt-arctic wrote it",
+            "it was replaced manually, or another version of dbt-arctic wrote it",
             restore(table.name),
         )
 
@@ -30,17 +31,18 @@ def check_body(table: KeyedTable, view: ViewState) -> Iterator[Finding]:
 def check_columns(table: KeyedTable, base: TableState, change: TableState) -> Iterator[Finding]:
     """Compare the columns of the view with those of the side tables.
 
-    :param base: and :param change: as they are now.
+    :param base: the base's current state.
+    :param change: the change table's current state.
     """
     stored = tuple(column for column in change.columns if column.name not in SYSTEM_COLUMNS)
     if table.projected:
         yield Finding(
             "columns",
             table.name.dotted,
-            f"a change of fields inside the columns of {table.name} is not finished",
+            f"a change of nested fields of {table.name} is not complete",
             table.name.dotted,
-            "it was cut off, or is being made; readers see none of it, and compaction waits for it",
-            f"dbt run --select {table.name.identifier}, which finishes it",
+            "it was interrupted or is still running; readers do not see it, and compaction waits for it",
+            f"dbt run --select {table.name.identifier}, which completes it",
         )
         return
     yield from _compare(table, table.base, base.columns)
@@ -61,9 +63,9 @@ def check_columns(table: KeyedTable, base: TableState, change: TableState) -> It
         yield Finding(
             "columns",
             table.name.dotted,
-            f"{table.change} does not take NULL in {', '.join(required)}",
+            f"{table.change} does not allow NULL in {', '.join(required)}",
             table.change.dotted,
-            "it was altered by hand; a delete has a key and nothing else",
+            "it was altered manually; a delete has only a key",
             f"ALTER TABLE {table.change.sql} ALTER COLUMN {quote(required[0])} DROP NOT NULL",
         )
     strict = [c.name for c in base.columns if not c.nullable and c.name not in table.required]
@@ -71,9 +73,9 @@ def check_columns(table: KeyedTable, base: TableState, change: TableState) -> It
         yield Finding(
             "columns",
             table.name.dotted,
-            f"{table.base} does not take NULL in {', '.join(strict)}, and the view does not say so",
+            f"{table.base} does not allow NULL in {', '.join(strict)}, but the view does not record this",
             table.base.dotted,
-            "it was altered by hand; compaction fails at the first NULL",
+            "it was altered manually; compaction fails at the first NULL",
             f"ALTER TABLE {table.base.sql} ALTER COLUMN {quote(strict[0])} DROP NOT NULL",
         )
 
@@ -86,24 +88,24 @@ def _compare(table: KeyedTable, side: Name, columns: tuple[CatalogColumn, ...]) 
     other = [name for name in shown if name in found and found[name] != shown[name]]
     if missing or other:
         parts = [f"lacks {name}" for name in missing]
-        parts += [f"has {name} as {found[name]}, and the view as {shown[name]}" for name in other]
+        parts += [f"has {name} as {found[name]}, but the view has {shown[name]}" for name in other]
         yield Finding(
             "columns",
             table.name.dotted,
             f"{side} {'; '.join(parts)}",
             side.dotted,
-            "a column was dropped, renamed or changed by hand",
+            "a column was dropped, renamed or changed manually",
             rebuild(table.name),
         )
     if extra:
         yield Finding(
             "columns",
             table.name.dotted,
-            f"{side} has {', '.join(extra)}, which the view does not show",
+            f"{side} has {', '.join(extra)}, which the view does not have",
             side.dotted,
-            "a change of columns was cut off, or a column was added by hand",
-            f"dbt run --select {table.name.identifier}, which goes on with the change if the model has the "
-            f"column; else ALTER TABLE {side.sql} DROP COLUMN {quote(extra[0])}",
+            "a change of columns was interrupted, or a column was added manually",
+            f"dbt run --select {table.name.identifier}, which completes the change if the model has the "
+            f"column; otherwise ALTER TABLE {side.sql} DROP COLUMN {quote(extra[0])}",
         )
 
 

@@ -217,7 +217,7 @@ def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: st
     removals = find_leftovers(inventory, later.now_ms(), Retention()).removals
     assert clean(later, "lake", removals, Retention()) == len(removals) >= 4
     assert verify_schema(catalog, take_inventory(catalog, "lake", schema), later.now_ms(), lambda _: -1) == []
-    with pytest.raises(ConfigError, match="no generation before"):
+    with pytest.raises(ConfigError, match="no previous generation"):
         undo_full_refresh(context, orders.name)
 
 

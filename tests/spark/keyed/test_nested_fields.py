@@ -85,7 +85,7 @@ def test_a_change_that_is_cut_off_anywhere_is_done_by_the_next_run(
                 with pytest.raises(ConcurrentRun, match="changing the columns"):
                     compact_major(shop.main.context, table.name)
             (finding,) = findings(table)
-            assert "is not finished" in finding.what
+            assert "is not complete" in finding.what
         evolved.upsert([new(3)])
         assert evolved.rows() == [*after, new(3)]
         assert view_is_plain(table)

@@ -148,7 +148,7 @@ def test_what_an_older_version_cannot_mean_now_is_refused(shop: Any, orders: Any
     with pytest.raises(ConstraintBroken):
         roll_back(shop.main.context, orders.name, null)
     orders.configured(sequence_by="amount").build([row(1, 1, 1)])
-    with pytest.raises(VersionUnavailable, match="its order was seq then, and is amount now"):
+    with pytest.raises(VersionUnavailable, match="its order was seq in that version and is amount now"):
         roll_back(shop.main.context, orders.name, then)
     assert of(orders.rows()) == {1: (1, 1)}
 

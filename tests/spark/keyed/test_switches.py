@@ -327,7 +327,7 @@ def test_an_undo_and_a_full_refresh_exclude_each_other(shop: Any, orders: Any) -
 
     def before(step: str) -> None:
         if step in STEPS[1:]:
-            with pytest.raises(ConcurrentRun, match="cannot be restored meanwhile"):
+            with pytest.raises(ConcurrentRun, match="cannot be restored now"):
                 undo_full_refresh(shop.main.context, orders.name)
             with pytest.raises(ConcurrentRun, match="rollback has to wait"):
                 roll_back(shop.main.context, orders.name, orders.version.token)

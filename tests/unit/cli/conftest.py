@@ -108,7 +108,7 @@ def report() -> Report:
             Held(
                 ORDERS,
                 7,
-                (Hold(f"lake.shop.{HOSTILE}", "has read no further", NOW - 9 * 24 * HOUR),),
+                (Hold(f"lake.shop.{HOSTILE}", "has not read newer versions", NOW - 9 * 24 * HOUR),),
             )
         ],
         unreadable=[("lake.shop.broken", "the file s3://mine/lake/broken/v1.metadata.json is gone")],

@@ -120,7 +120,7 @@ def test_the_tables_say_what_the_report_has(page: str) -> None:
     # 8 MB and 4 files of the base, 36 files and 4 x 1 MB of changes, over 8 MB in 4 files; 1 MB to open one.
     assert orders[2:] == ["40", "9.0 MB", "400 (20%)", "4.3 x", "2 h", "major"]
     held = next(row for row in rows if row[:2] == ["shop.orders", "7"])
-    assert held[2] == f"lake.shop.{HOSTILE} has read no further (of 2027-01-06 08:00)"
+    assert held[2] == f"lake.shop.{HOSTILE} has not read newer versions (from 2027-01-06 08:00)"
     done = next(row for row in rows if len(row) == 9 and row[4].startswith("compacted"))
     assert done[5:] == ["2.0 s", "13.5 s", "4.3 → 1.2", "40 → 8"]
     failed = next(row for row in rows if len(row) == 9 and row[4].startswith("failed"))

@@ -117,7 +117,7 @@ def test_columns_agree_in_name_type_and_null(orders: Orders) -> None:
     assert kinds(check_columns(orders.table, replace(base, columns=one), change)) == ["columns"]
     wider = replace(base, columns=(*one, CatalogColumn("amount", "bigint")))
     (finding,) = check_columns(orders.table, wider, change)
-    assert finding.what.endswith("has amount as bigint, and the view as int")
+    assert finding.what.endswith("has amount as bigint, but the view has int")
     more = replace(base, columns=(*base.columns, CatalogColumn("no`te", "string")))
     (finding,) = check_columns(orders.table, more, change)
     assert "DROP COLUMN `no``te`" in finding.fix
@@ -175,7 +175,7 @@ def test_files_are_there_and_whole(orders: Orders) -> None:
 
 def test_rows_that_are_damaged_are_shown(orders: Orders) -> None:
     (finding,) = check_rows(orders.table, [("duplicate-key", 2, '{"id":1}'), ("null-key", 0, None)])
-    assert finding.what == '2 keys are in the base more than once, for instance {"id":1}'
+    assert finding.what == '2 keys are duplicated in the base, for instance {"id":1}'
 
 
 def test_what_cannot_be_read_names_the_command_that_shows_it_again(orders: Orders) -> None:
@@ -200,7 +200,7 @@ def test_a_view_that_is_gone_is_told_once(orders: Orders) -> None:
     inventory = orders.inventory(*orders.sides(1, 2), shown=False)
     (finding,) = check_leftovers(inventory, 10**12)
     assert finding.kind == "view-missing"
-    assert "lake.shop.orders does not exist, and generation 2" in finding.what
+    assert "lake.shop.orders does not exist, but generation 2" in finding.what
 
 
 def test_a_name_of_no_keyed_table_is_an_error(orders: Orders) -> None:
