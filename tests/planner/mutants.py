@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
 from dbt_arctic.planner.algebra.operators import (
     SIGN_OF_ROW,
     Aggregate,
@@ -42,8 +44,9 @@ from dbt_arctic.planner.delta import static_filters as settled_module
 from dbt_arctic.planner.delta import weighted_delta as signed_module
 from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, affected_keys_rule, only, touched
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
-from dbt_arctic.planner.delta.rules import condition, join, project, subquery
+from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery
 from dbt_arctic.planner.delta.weighted_delta import Signed, delta_rule
+from dbt_arctic.planner.properties import equal_columns as equal_module
 from dbt_arctic.planner.properties import excluded_parts as excluded_module
 from dbt_arctic.planner.properties.facts import Facts
 from tests.planner.oracle import Database, InDuckDB, Prepared, compare, judge, prepare
@@ -611,6 +614,38 @@ def parts_excluded_though_asked_for() -> Iterator[Sources | None]:
         yield None
 
 
+@mutant
+def columns_equal_that_are_compared() -> Iterator[Sources | None]:
+    """All columns of the conditions of inner joins are taken to be equal."""
+
+    def wrong(conditions: Any) -> list[frozenset[str]]:
+        return [columns_of(*conditions)]
+
+    with replaced(equal_module, "_pairs", wrong):
+        yield None
+
+
+@mutant
+def rows_beside_a_changed_row_left_out() -> Iterator[Sources | None]:
+    def wrong(node: Any, wanted: Any) -> Any:
+        return Filter(node, (exp.false(),))
+
+    with replaced(join, "_without_one_rows", wrong):
+        yield None
+
+
+@mutant
+def groups_of_the_first_set_only() -> Iterator[Sources | None]:
+    right = aggregate._in_each_set
+
+    def wrong(node: Aggregate, wanted: Any, rows: Any) -> Any:
+        assert node.grouping_sets is not None
+        return right(replace(node, grouping_sets=node.grouping_sets[:1]), wanted, rows)
+
+    with replaced(aggregate, "_in_each_set", wrong):
+        yield None
+
+
 OWN_QUERIES = {
     # The random queries have no LIMIT, for which there is no incremental plan.
     "limit_as_a_filter": "SELECT t1.id AS o1, t1.x AS o2 FROM a AS t1 ORDER BY o1 LIMIT 3",
@@ -650,6 +685,9 @@ OWN_QUERIES = {
 
 OWN_SHAPES = {
     "parts_excluded_though_asked_for": "united channels",
+    "columns_equal_that_are_compared": "chained equalities",
+    "rows_beside_a_changed_row_left_out": "relations of one row",
+    "groups_of_the_first_set_only": "grouping sets of a join",
 }
 """Mutants of rules for one shape, and which that is."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -55,7 +56,72 @@ def _channels(dice: random.Random) -> _Drawn:
     )
 
 
+def _chain(dice: random.Random) -> _Drawn:
+    """One query several times, each linked to the one before it."""
+    c = dice.choice(
+        [
+            "SELECT t1.x AS k, t1.y AS s FROM a AS t1",
+            "SELECT t1.x AS k, sum(t2.v) AS s FROM a AS t1 JOIN b AS t2 ON t2.aid = t1.x GROUP BY t1.x",
+            "SELECT t2.v AS k, count(*) AS s FROM b AS t2 GROUP BY t2.v",
+        ]
+    )
+    names = [f"q{place}" for place in range(dice.choice([3, 3, 4]))]
+    text = f"c AS {names[0]}"
+    for before, name in itertools.pairwise(names):
+        word = dice.choice(["JOIN"] * 5 + ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        link = dice.choice(
+            [f"{before}.k = {name}.k"] * 4 + [f"{before}.s = {name}.k", f"{before}.k < {name}.k"]
+        )
+        text += f" {word} c AS {name} ON {link}"
+    first, last = names[0], names[-1]
+    where = dice.choice(["", "", f" WHERE {_condition(dice, f'{last}.s')}", f" WHERE {first}.k = {last}.s"])
+    sql = f"SELECT {first}.k AS o1, {last}.k AS o2, {first}.s AS o3, {last}.s AS o4 FROM {text}{where}"
+    return f"WITH c AS ({c}) {sql}", 4, dice.choice(["o1", "o2"])
+
+
+def _scalars(dice: random.Random) -> _Drawn:
+    """Relations of one row each, beside one another, and mostly beside nothing else."""
+    rows = [
+        f"(SELECT count(*) AS n FROM a AS t1 WHERE {_condition(dice, 't1.x')}) AS q",
+        f"(SELECT max(t2.v) AS n FROM b AS t2 WHERE {_condition(dice, 't2.w')}) AS r",
+        "(SELECT sum(t3.m) AS n FROM c AS t3 JOIN a AS t4 ON t4.id = t3.k) AS s",
+    ]
+    dice.shuffle(rows)
+    if dice.random() < 0.4:
+        rows[dice.randrange(3)] = dice.choice(
+            [
+                "(SELECT t5.x AS n, count(*) AS m FROM a AS t5 GROUP BY t5.x) AS g",
+                "(SELECT count(*) AS n FROM b AS t5 HAVING count(*) > 5) AS g",
+                "(SELECT t5.z AS n FROM a AS t5) AS g",
+            ]
+        )
+    names = [row.split()[-1] for row in rows]
+    items = ", ".join(f"{name}.n AS o{place}" for place, name in enumerate(names, 2))
+    return f"SELECT 1 AS o1, {items} FROM {' CROSS JOIN '.join(rows)}", 4, dice.choice(["o1", "o2", "o3 o4"])
+
+
+def _sets(dice: random.Random) -> _Drawn:
+    """Grouping sets over a join, of which the key has all columns or some."""
+    sets = dice.choice(
+        [
+            "ROLLUP (t1.x, t2.v, t2.w)",
+            "CUBE (t1.x, t2.v, t2.w)",
+            "GROUPING SETS ((t1.x, t2.v), (t2.w), ())",
+            "t1.x, ROLLUP (t2.v, t2.w)",
+        ]
+    )
+    word = dice.choice(["JOIN", "LEFT JOIN"])
+    sql = (
+        "SELECT t1.x AS o1, t2.v AS o2, t2.w AS o3, count(*) AS o4, sum(t1.y) AS o5 "
+        f"FROM a AS t1 {word} b AS t2 ON t2.aid = t1.id GROUP BY {sets}"
+    )
+    return sql, 5, "o1 o2 o3"
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
+    "chained equalities": _chain,
+    "relations of one row": _scalars,
+    "grouping sets of a join": _sets,
 }
 OPERATORS = tuple(SHAPES)

@@ -54,6 +54,9 @@ CATCHING = {
     "met_by_the_first_of_several": (195, 233, 256),
     "met_by_any_rows": (256, 264, 409),
     "parts_excluded_though_asked_for": (0, 2, 3),
+    "columns_equal_that_are_compared": (14, 28, 33),
+    "rows_beside_a_changed_row_left_out": (5, 12, 16),
+    "groups_of_the_first_set_only": (1, 3, 5),
 }
 """For each mutant seeds that catch it. After a change of the random queries: ``tests.planner.mutants``."""
 

@@ -35,6 +35,20 @@ EACH = " AND ".join(
     COMPARED.format(f"{channel}{place}", channel, 2000 + place) for channel in "sw" for place in (1, 2)
 )
 
+LINKED = (
+    "WITH c AS (SELECT t.other_id AS k, o.name AS n, sum(t.v) AS s FROM t JOIN o ON o.id = t.other_id "
+    "GROUP BY t.other_id, o.name) SELECT s0.k, s0.s + s5.s AS s FROM c s0, c s1, c s2, c s3, c s4, c s5 "
+    "WHERE s0.k = s1.k AND s1.k = s2.k AND s2.k = s3.k AND s3.k = s4.k AND s4.k = s5.k AND s0.n = 'a'"
+)
+COUNTS = " CROSS JOIN ".join(
+    f"(SELECT count(*) AS n FROM t JOIN o ON o.id = t.other_id WHERE t.v = {place}) x{place}"
+    for place in range(8)
+)
+IN_SETS = (
+    "SELECT g, name, field, sum(t.v) AS s FROM t JOIN o ON o.id = t.other_id JOIN u ON u.tid = t.id "
+    "GROUP BY {} (g, name, field)"
+)
+
 SHAPES = {
     "parts that a constant excludes": (
         f"{YEARS}SELECT s1.id, s1.s, w1.s AS w FROM y AS s1, y AS s2, y AS w1, y AS w2 WHERE {EACH}",
@@ -42,6 +56,11 @@ SHAPES = {
         186,
         94,
     ),
+    "equalities are transitive": (LINKED, "k", 262, 114),
+    "relations of one row, a constant key": (f"SELECT 1 AS one, x0.n FROM {COUNTS}", "one", 1890, 162),
+    "relations of one row, a value as key": (f"SELECT x0.n, x1.n AS m FROM {COUNTS}", "n", 1178, 170),
+    "ROLLUP": (IN_SETS.format("ROLLUP"), "g name field", 119, 41),
+    "CUBE": (IN_SETS.format("CUBE"), "g name field", 236, 41),
 }
 
 

@@ -28,9 +28,10 @@ from dbt_arctic.planner.algebra.operators import (
     Values,
     Window,
 )
-from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
+from dbt_arctic.planner.algebra.scalars import column, columns_of
 from dbt_arctic.planner.delta.static_filters import columns_asked, static_filters
 from dbt_arctic.planner.frontend.point_in_time import before, moves
+from dbt_arctic.planner.properties.equal_columns import joined_to
 from dbt_arctic.planner.properties.facts import Facts
 
 
@@ -126,7 +127,7 @@ def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     if node.kind != "inner":
         return None
     for side, other in ((left, right), (right, left)):
-        same = {theirs: mine for mine, theirs in equalities(node.conditions, True) if mine in side.output}
+        same = joined_to(node, side.output)
         values = {name: name if name in side.output else same.get(name) for name in wanted}
         if wanted and all(values.values()) and not filters(other):
             needed = tuple(dict.fromkeys(str(value) for value in values.values()))

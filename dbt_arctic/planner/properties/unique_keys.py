@@ -91,6 +91,23 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
             return conservative(_NONE, "nothing is known of constants, nor of rows from several parts")
 
 
+def has_one_row(node: Node) -> bool:
+    """Whether there is one row in every state, whatever the upstreams have."""
+    match node:
+        case Aggregate():
+            return not node.groups and node.grouping_sets is None
+        case Project() | Window():
+            return has_one_row(node.child)
+        case Join():
+            return (
+                node.kind == "inner"
+                and not node.conditions
+                and all(map(has_one_row, (node.left, node.right)))
+            )
+        case Scan() | Values() | Filter() | UnionAll() | SetOperation() | Generate() | Limit() | Restrict():
+            return conservative(False, "there may be none, or several")
+
+
 def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:
     """Columns that are 1, or less."""
     for condition in conditions:

@@ -20,13 +20,13 @@ from dbt_arctic.planner.properties.facts import Facts
 def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
     groups = dict(node.groups)
     if groups.keys() >= set(wanted):
-        found = tuple(
-            Project(rows, tuple((name, _value(name, groups, kept)) for name in wanted))
-            for kept in _kept(node)
-            for rows in _changed(
-                node, [groups[name] for name in wanted if kept is None or name in kept], facts
-            )
-        )
+        rows = _changed(node, [groups[name] for name in wanted], facts)
+        if not rows:
+            return NOTHING
+        items = tuple((name, groups[name]) for name in wanted)
+        found = tuple(Project(part, items) for part in rows)
+        if node.grouping_sets is not None and wanted:
+            found = (_in_each_set(node, wanted, found),)
         return Touched(found, found)
     # The value of an aggregate is asked for: touched groups are computed in both states.
     if node.grouping_sets is not None:
@@ -45,24 +45,24 @@ def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
     )
 
 
-def _kept(node: Aggregate) -> list[frozenset[str] | None]:
-    """For each grouping set the groups that it keeps; one ``None`` where there are no sets."""
-    if node.grouping_sets is None:
-        return [None]
+def _in_each_set(node: Aggregate, wanted: Wanted, rows: tuple[Node, ...]) -> Node:
+    """The groups of all sets that rows are of: rows are found once, and grouped by the same sets.
+
+    :param rows: those that changed, with the values of the groups.
+    """
+    assert node.grouping_sets is not None
     names = [name for name, _ in node.groups]
-    return [frozenset(names[place] for place in places) for places in node.grouping_sets]
-
-
-def _value(name: str, groups: dict[str, exp.Expression], kept: frozenset[str] | None) -> exp.Expression:
-    value = groups[name]
-    if kept is None or name in kept:
-        return value
-    # NULL of the group's type
-    return (
-        exp.Anonymous(this="nullif", expressions=[exp.Null(), exp.Null()])
-        if not columns_of(value)
-        else exp.Null()
+    sets = (
+        [wanted.index(names[place]) for place in places if names[place] in wanted]
+        for places in node.grouping_sets
     )
+    below = tuple(f"_arctic_grouped_{place}" for place in range(len(wanted)))
+    renamed = [
+        Project(part, tuple((new, column(old)) for new, old in zip(below, wanted, strict=True)))
+        for part in rows
+    ]
+    items = tuple((name, column(one)) for name, one in zip(wanted, below, strict=True))
+    return Aggregate(union_of(renamed, below), items, (), tuple(dict.fromkeys(map(tuple, sets))))
 
 
 def _changed(node: Aggregate, values: list[exp.Expression], facts: Facts) -> tuple[Node, ...]:

@@ -12,12 +12,21 @@ from sqlglot import exp
 
 from dbt_arctic.planner.algebra.operators import Join, Node, Project, Restrict, scans
 from dbt_arctic.planner.algebra.scalars import column, columns_of, equalities
-from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, Wanted, affected_keys_rule, union_of
+from dbt_arctic.planner.delta.affected_keys import (
+    NOTHING,
+    Touched,
+    Wanted,
+    affected_keys_rule,
+    only,
+    union_of,
+)
 from dbt_arctic.planner.delta.affected_keys import touched as touch
 from dbt_arctic.planner.delta.old_or_new import filters, old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.delta.restriction import restricted as restrict
+from dbt_arctic.planner.properties.equal_columns import joined_to
 from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.unique_keys import has_one_row
 
 _MANY = 0.1
 """Of the rows of a result. To name so many keys that may have changed asks for a full refresh."""
@@ -45,13 +54,19 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
     if not facts.changed(node.left):
         return NOTHING
     left = frozenset(node.left.output)
-    same = {theirs: mine for mine, theirs in equalities(node.conditions, same_type=True) if mine in left}
+    same = joined_to(node, left)
     values = {name: name if name in left else same.get(name, "") for name in wanted}
     if wanted and all(value in left for value in values.values()) and not _leaves_few(node, facts):
         # What is wanted of the right side equals a column of the left: the join is not needed.
         own = tuple(dict.fromkeys(values.values()))
         items = tuple((name, column(values[name])) for name in wanted)
         return touch(node.left, own, facts).map(lambda rows: Project(rows, items))
+    if not node.conditions and not wanted and has_one_row(node.right):
+        return touch(node.left, (), facts)
+    if not node.conditions and has_one_row(node.left) and not left & set(wanted):
+        # All rows of the right side are beside the one that has changed.
+        rows = _without_one_rows(node.right, wanted)
+        return Touched((only(facts.before(rows), wanted),), (only(rows, wanted),))
     used = columns_of(*node.conditions) | set(wanted)
     own = tuple(name for name in node.left.output if name in used)
     found = touch(node.left, own, facts)
@@ -63,6 +78,18 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
         tuple(Join(rows, facts.before(node.right), "inner", node.conditions) for rows in found.minus),
         tuple(Join(rows, node.right, "inner", node.conditions) for rows in found.plus),
     )
+
+
+def _without_one_rows(node: Node, wanted: Wanted) -> Node:
+    """The same rows, without relations of one row that nothing is wanted of."""
+    while isinstance(node, Join) and node.kind == "inner" and not node.conditions:
+        if has_one_row(node.right) and set(wanted) <= set(node.left.output):
+            node = node.left
+        elif has_one_row(node.left) and set(wanted) <= set(node.right.output):
+            node = node.right
+        else:
+            return node
+    return node
 
 
 def _leaves_few(node: Join, facts: Facts) -> bool:
@@ -187,6 +214,7 @@ def _restricted(node: Join, pairs: Pairs, keys: Node) -> Node:
 def _carried(pairs: list[tuple[exp.Expression, str]], node: Join, other: frozenset[str]) -> Pairs:
     """The same pairs for the other side, where the join condition makes a column of it equal."""
     same = {mine: theirs for mine, theirs in equalities(node.conditions) if theirs in other}
+    same = {**joined_to(node, other), **same}
     found = []
     for value, name in pairs:
         if isinstance(value, exp.Column) and value.name in same:

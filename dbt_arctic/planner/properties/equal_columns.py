@@ -1,0 +1,104 @@
+"""Columns that are equal in every row, because equalities are transitive.
+
+``a.k = b.k AND b.k = c.k`` makes ``a.k`` and ``c.k`` equal: what is known of one is known of the other,
+without ``b``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.analysis import conservative
+from dbt_arctic.planner.algebra.operators import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Restrict,
+    Scan,
+    SetOperation,
+    UnionAll,
+    Values,
+    Window,
+)
+from dbt_arctic.planner.algebra.scalars import equalities, plain
+
+Classes = tuple[frozenset[str], ...]
+"""Columns that are equal and of one type, so that each may stand for the others in an expression."""
+
+
+def equal_columns(node: Node) -> Classes:
+    """Which columns of an operator are equal in every row."""
+    match node:
+        case Filter():
+            return _merged([*equal_columns(node.child), *_pairs(node.conditions)])
+        case Project() | Aggregate():
+            if isinstance(node, Aggregate) and node.grouping_sets is not None:
+                return conservative((), "a group of one set has the NULLs of another one")
+            items = node.groups if isinstance(node, Aggregate) else node.items
+            return _shown(equal_columns(node.child), dict(items))
+        case Join():
+            if node.kind == "inner":
+                sides = (*equal_columns(node.left), *equal_columns(node.right))
+                return _merged([*sides, *_pairs(node.conditions)])
+            # A row without a partner has NULLs on the other side, which are equal to nothing.
+            kept = {"right": (node.right,), "full": ()}.get(node.kind, (node.left,))
+            return tuple(one for side in kept for one in equal_columns(side))
+        case Window() | Limit() | Generate() | Restrict():
+            return equal_columns(node.child)
+        case UnionAll() | SetOperation():
+            return conservative((), "each part has its own")
+        case Scan() | Values():
+            return ()
+
+
+def joined_to(node: Join, mine: Collection[str]) -> Mapping[str, str]:
+    """Columns of one side by those of the other that are equal to them where two rows meet.
+
+    :param mine: the columns of the one side.
+    """
+    found: dict[str, str] = {}
+    for theirs, own in equalities(node.conditions, same_type=True):
+        if own in mine and theirs not in mine:
+            found.setdefault(theirs, own)
+    sides = (*equal_columns(node.left), *equal_columns(node.right))
+    for group in _merged([*sides, *_pairs(node.conditions)]):
+        inside = sorted(group & set(mine))
+        for name in group - set(mine):
+            if inside:
+                found.setdefault(name, inside[0])
+    return found
+
+
+def _pairs(conditions: Iterable[exp.Expression]) -> list[frozenset[str]]:
+    return [frozenset(pair) for pair in equalities(conditions, same_type=True)]
+
+
+def _merged(groups: Iterable[frozenset[str]]) -> Classes:
+    found: list[frozenset[str]] = []
+    for group in groups:
+        meeting = [one for one in found if one & group]
+        found = [one for one in found if not one & group]
+        found.append(group.union(*meeting))
+    return tuple(found)
+
+
+def _shown(groups: Classes, items: Mapping[str, exp.Expression]) -> Classes:
+    """The same under the names that an operator gives. A column may be shown under several."""
+    by_column: dict[str, set[str]] = {}
+    for name, value in items.items():
+        below = plain(value)
+        if below is not None:
+            by_column.setdefault(below, set()).add(name)
+    inside = frozenset(one for group in groups for one in group)
+    whole = [*groups, *(frozenset({one}) for one in by_column if one not in inside)]
+    named = (frozenset(name for one in group for name in by_column.get(one, ())) for group in whole)
+    return tuple(group for group in named if len(group) > 1)
+
+
+__all__ = ["Classes", "equal_columns", "joined_to"]
