@@ -24,7 +24,7 @@ def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
         if not rows:
             return NOTHING
         items = tuple((name, groups[name]) for name in wanted)
-        found = tuple(Project(part, items) for part in rows)
+        found: tuple[Node, ...] = tuple(Project(part, items) for part in rows)
         if node.grouping_sets is not None and wanted:
             found = (_in_each_set(node, wanted, found),)
         return Touched(found, found)

@@ -65,8 +65,8 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
         return touch(node.left, (), facts)
     if not node.conditions and has_one_row(node.left) and not left & set(wanted):
         # All rows of the right side are beside the one that has changed.
-        rows = _without_one_rows(node.right, wanted)
-        return Touched((only(facts.before(rows), wanted),), (only(rows, wanted),))
+        whole = _without_one_rows(node.right, wanted)
+        return Touched((only(facts.before(whole), wanted),), (only(whole, wanted),))
     used = columns_of(*node.conditions) | set(wanted)
     own = tuple(name for name in node.left.output if name in used)
     found = touch(node.left, own, facts)
