@@ -14,7 +14,7 @@ INSTEAD = {
     r"told|tells?|asked|asks of": "reported, requested; or name who does what",
     r"somebody|someone|anybody|nobody|everybody|whoever": "the user, another run, another program",
     r"anew": "again; rebuild, recompute, rewrite",
-    r"such": "like this; or name it",
+    r"(?<!as )such(?! as)": "like this; or name it",
     r"at work|hands? (?:it |them |deletes )?on": "running, in progress; passes downstream",
     r"by hand": "yourself, manually",
     r"of a view that": "if a view",
