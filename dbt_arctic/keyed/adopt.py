@@ -1,6 +1,6 @@
-"""Adopting a table as SQL text: what makes an Iceberg table the base of a keyed one, and a plain one again.
+"""SQL for the adoption of an Iceberg table as the base of a keyed table, and for its release.
 
-No row is written. The table gets properties and another name, so its files stay where they are.
+No rows are written. The table gets properties and a new name; its files stay in place.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import KeyedTable
 
 PROPERTY_ADOPTED = "arctic.adopted"
-"""On a commit of the base: what is older was written before it became the base."""
+"""On a commit of the base: older commits were made before the table became a base."""
 PROPERTY_MOVING = "arctic.moving"
-"""On a base whose table is just changing its kind: if nothing has its name, the view is to be written."""
+"""On a base during its adoption: if nothing has the table's name, the view must still be created."""
 _BEFORE = "arctic.before"
-"""On an adopted base: what the properties were that adoption has changed."""
+"""On an adopted base: the original values of the properties that the adoption has changed."""
 
 
 def is_adopted(properties: Mapping[str, str]) -> bool:
@@ -25,16 +25,17 @@ def is_adopted(properties: Mapping[str, str]) -> bool:
 
 
 def view_properties(base_location: str) -> dict[str, str]:
-    """What a view says of its folder, whose table was adopted.
+    """The location property for the view of an adopted table.
 
-    By default that would be the one that is named after the table. Its files are there, and a program that
-    removes files which no table names would take the view's metadata for one.
+    The default location is the table's folder. A program that removes orphan files from it would also remove
+    the view's metadata.
     """
     return {"location": base_location.rstrip("/") + "__view"}
 
 
 def check_keys(table: Name, snapshot_id: int, key: Sequence[str]) -> str:
-    """Two rows: how many keys are there twice, and how many rows have NULL in their key; and one of each."""
+    """SQL that returns two rows: the number of duplicate keys and of rows with a NULL key, with one example
+    each."""
     shown = f"min(to_json(struct({quote_all(key)})))"
     null = " OR ".join(f"{quote(column)} IS NULL" for column in key)
     rows = table.at(snapshot_id)
@@ -46,11 +47,11 @@ SELECT 'null', count(*), {shown} FROM {rows} WHERE {null}"""
 
 
 def describe(table: KeyedTable, name: Name, created_ms: int, found: Mapping[str, str]) -> str:
-    """Let a table say what it is the base of, and be written as one.
+    """Statements that set the properties of a base.
 
-    :param found: its properties now.
+    :param found: the table's current properties.
     """
-    # A property that an earlier attempt has changed is not what it was before.
+    # If an earlier attempt has changed a property, its current value is not the original one.
     before = json.loads(found.get(_BEFORE) or "{}") or {
         key: found[key] for key in BASE_DEFAULTS if key in found
     }
@@ -66,7 +67,7 @@ def describe(table: KeyedTable, name: Name, created_ms: int, found: Mapping[str,
 
 
 def mark_adopted(name: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
-    """An empty commit that says from where on the table is a base."""
+    """An empty commit that marks where the table becomes a base."""
     summary = ", ".join(
         f"{quote('snapshot-property.' + key)}={literal(value)}"
         for key, value in {PROPERTY_ADOPTED: "true", **properties}.items()
@@ -86,12 +87,12 @@ def settle(base: Name) -> str:
 
 
 def forget(name: Name, found: Mapping[str, str]) -> list[str]:
-    """Statements that take away what ``describe`` wrote. The format version stays.
+    """Statements that undo ``describe``. The format version is not downgraded.
 
-    :param found: its properties now.
+    :param found: the table's current properties.
     """
     before: dict[str, str] = json.loads(found.get(_BEFORE) or "{}")
-    # What a user has changed since is the user's.
+    # Properties that the user has changed since then keep the user's value.
     ours = [key for key, value in BASE_DEFAULTS.items() if _BEFORE in found and found.get(key) == value]
     back = {key: before[key] for key in ours if key in before}
     gone = [key for key in found if key.startswith("arctic.")] + [key for key in ours if key not in before]

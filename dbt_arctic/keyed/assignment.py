@@ -1,8 +1,10 @@
-"""Storing a value of one type in a column of another: whether it stays what it is, and the SQL that does it.
+"""Store assignment: whether values of one type can be stored in a column of another without loss, and its
+SQL.
 
-Spark itself stores 10.7 in an INT column as 10, cuts the time off a timestamp that goes into a DATE, and
-fills the fields of a struct by their places. Here a value is stored as it is, a field by its name, or not at
-all. What the type allows and a single value does not (3,000,000,000 into INT) fails in Spark, as an overflow.
+Spark itself stores 10.7 in an INT column as 10, drops the time of a timestamp stored in a DATE column, and
+assigns struct fields by position. Here, a value is stored unchanged and struct fields by name, or the
+assignment is rejected. A single value out of range (3,000,000,000 for INT) fails in Spark with an overflow
+error.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from dbt_arctic.keyed.names import literal, quote
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 """Decimal digits of each integer type."""
 _EXACT_DIGITS = {"float": 6, "double": 15}
-"""Up to how many decimal digits a number comes back from a floating-point number as it went in."""
+"""The number of decimal digits that a floating-point type represents exactly."""
 _TEXTS = frozenset({"string", "char", "varchar"})
 _SHOWN_EXACTLY = frozenset({*_DIGITS, "decimal", "boolean", "date", "timestamp_ntz", "float", "double"})
-"""Types whose text tells the value whatever the session's settings are."""
+"""Types whose string form does not depend on the session's settings."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class Mismatch:
 
 
 def mismatches(path: str, produced: str, stored: str, *, fill: bool = False) -> list[Mismatch]:
-    """What keeps values of a type from being stored in a column, exactly and by the names of fields.
+    """The reasons why values of a type cannot be stored in a column without loss, with fields matched by
+    name.
 
-    :param fill: whether fields that only the table has become NULL.
+    :param fill: whether fields that only the table has are filled with NULL.
 
     >>> [found.describe() for found in mismatches("n", "decimal(10,1)", "int")]
     ['n is decimal(10,1) in the query and int in the table']
@@ -61,9 +64,10 @@ def mismatches(path: str, produced: str, stored: str, *, fill: bool = False) -> 
 def unstorable(
     produced: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]], *, fill: bool
 ) -> list[Mismatch]:
-    """The same of every column that both a query and a table have. Their names are alike in any case.
+    """The mismatches of all columns that both a query and a table have. Names are case-insensitive.
 
-    :param produced: and :param stored: names and types.
+    :param produced: names and types of the query's columns.
+    :param stored: names and types of the table's columns.
     """
     there = {name.lower(): (name, type_) for name, type_ in stored}
     return [

@@ -1,6 +1,6 @@
-"""Rules for rows as SQL text: a row that breaks one fails the statement that writes it.
+"""Constraints on rows as SQL: a row that violates one fails the statement that writes it.
 
-It knows nothing of dbt's constraints; they come here as conditions.
+This module does not know dbt's constraints; it gets conditions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dbt_arctic.keyed.names import literal, quote, quote_all
 
 @dataclass(frozen=True)
 class Check:
-    """A rule that every written row meets.
+    """A constraint on every written row.
 
-    :param title: how an error names it, for instance ``not_null on id``.
-    :param text: the rule as it was declared.
-    :param broken: SQL condition that is true for a row that breaks it. NULL is not true.
+    :param title: its name in errors, for instance ``not_null on id``.
+    :param text: the constraint as it was declared.
+    :param broken: SQL condition that is true for a row that violates it. NULL is not true.
     """
 
     title: str
@@ -26,9 +26,9 @@ class Check:
 
 
 def raising(code: str, what: str, value: str, where: str, why: str, fix: str) -> str:
-    """``raise_error`` with the parts of an ``ArcticError``, which the cursor puts together again.
+    """SQL for ``raise_error`` with the parts of an ``ArcticError``, from which the cursor rebuilds the error.
 
-    :param value: SQL of the text that follows ``what``.
+    :param value: SQL for the text that follows ``what``.
     """
     before = literal(f"{code}|{what}")
     after = literal(f"|{where}|{why}|{fix}")
@@ -47,11 +47,11 @@ def when_broken(checks: Sequence[Check], shown: Sequence[str], where: str, only_
     for check in checks:
         error = raising(
             "AR-307",
-            f"a row breaks the constraint {check.title.replace('|', '/')}: ",
+            f"a row violates the constraint {check.title.replace('|', '/')}: ",
             row,
             where,
-            "the model's contract is checked by each write; nothing was written",
-            f"correct or filter such rows in the model, or change the constraint: {check.text}",
+            "every write checks the model's contract; nothing was written",
+            f"correct these rows or filter them out in the model, or change the constraint: {check.text}",
         )
         condition = f"({only_if}) AND ({check.broken})" if only_if else check.broken
         branches.append(f"WHEN {condition} THEN {error}")

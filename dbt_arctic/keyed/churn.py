@@ -1,9 +1,9 @@
-"""Random changes to a copy of a table, as SQL text: what a check of automatic models feeds them.
+"""SQL for random changes to a copy of a table, with which ``dbt-arctic check`` tests automatic models.
 
-A copy is three tables: the rows that are there, those that wait to come, and those that went and may come
-back. The last two are in a schema of their own, so that no listing of the copy's schema shows them. A hash
-of the row decides which rows a step takes, so that two statements take the same ones: the rows of the least
-hashes, a fiftieth of all, and a few of a small table.
+A copy consists of three tables: the current rows, rows to be inserted later, and deleted rows that may be
+inserted again. The last two are in a separate schema, so that they do not appear in listings of the copy's
+schema. A hash of the row selects the rows of a step, so that two statements select the same rows: those with
+the smallest hashes, a fiftieth of all rows, or a few rows of a small table.
 """
 
 from __future__ import annotations

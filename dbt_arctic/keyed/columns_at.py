@@ -1,7 +1,7 @@
-"""The columns of a table in a read of it: as a snapshot has them, or while they are being changed.
+"""The columns of a table in a read of an older snapshot, or while the columns are being changed.
 
-Spark reads a snapshot with the columns of its own time, and a view fails when what it reads has other types
-than it says. So a value is brought into the shape that the table has.
+Spark reads a snapshot with the columns of that snapshot, and a view fails if the types of its source differ
+from the declared ones. Reads therefore convert each value to the table's current type.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class ColumnThen:
     """A column at a snapshot.
 
     :param type: its type there.
-    :param nested: what it had inside there, and :param nested_today: has now, as ``CatalogColumn.nested``
-        tells; empty where nobody tells.
-    :param type_today: its type in the same table now; empty where nobody tells.
+    :param nested: its nested type there, as in ``CatalogColumn.nested``; empty if unknown.
+    :param nested_today: its current nested type; empty if unknown.
+    :param type_today: its current type in the same table; empty if unknown.
     """
 
     type: str
@@ -35,7 +35,7 @@ class ColumnThen:
 
 
 ColumnsAt = Mapping[int, Mapping[str, ColumnThen]]
-"""Which columns a snapshot has, by snapshot id. One not listed has those of today."""
+"""The columns of snapshots by snapshot id. Snapshots that are not listed have the current columns."""
 
 
 def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt, alias: str = "") -> str:
@@ -62,13 +62,13 @@ def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: 
         return f"CAST(NULL AS {column.type})"
     type_ = then.type
     if then.nested and then.nested_today and then.nested != then.nested_today:
-        # By their numbers: a field that was dropped and added again is another one.
+        # Fields are matched by id: a field that was dropped and added again is a different one.
         value, type_ = as_today(value, then.nested, then.nested_today), then.type_today
     if type_ == column.type:
         return value
     found = compare_columns([Column(column.name, type_)], [column])
     if found.incompatible:
-        # Of another generation a type may be any: what was rounded since is not what it was.
+        # In another generation the type may be arbitrary; a conversion could lose digits.
         return value
     value = stored_value(value, type_, column.type)
     return f"CAST({value} AS {column.type})" if found.widened or is_changing else value

@@ -1,4 +1,4 @@
-"""Compaction as SQL text: changes into the base and out of the change table; files put together."""
+"""SQL for compaction: merges changes into the base, trims the change table, and rewrites files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _AS_TEXT = frozenset({"tinyint", "smallint", "int", "bigint", "date", "string", 
 """Types of partition fields whose values are told in a text that means the same in SQL."""
 _JOINS = "spark.sql.sources.v2.bucketing"
 _NOT_FOR_A_SESSION = (f"{_JOINS}.pushPartValues.enabled", f"{_JOINS}.allowCompatibleTransforms.enabled")
-"""Two sides are joined bucket by bucket though one lacks some, or has twice as many. Why a session must not
-have these: ``engine.settings``. A merge may: below its join there are no scans but its own two."""
+"""Join bucket by bucket even if one side lacks buckets or has twice as many. ``engine.settings`` explains why
+a session must not set these. A merge may, because its join has only its own two scans."""
 _TOUCHED_ONLY = f"{_JOINS}.partition.filter.enabled"
-"""Buckets of the base in which nothing changed are left out: else all of them are read. Right here, since a
-row of the base that matches nothing is left as it is."""
+"""Skip buckets of the base without changes; otherwise all of them are read. This is safe for a merge, because
+base rows without a match do not change."""
 _IN_PLACE = f"{_JOINS}.allowJoinKeysSubsetOfPartitionKeys.enabled"
-"""A key may move between user partitions: they are joined by bucket alone. Set for a whole session, it
-shuffles joins of merge-on-read views."""
+"""Join by bucket only, because a key may move between user partitions. If a whole session set this, joins of
+merge-on-read views would need a shuffle."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ class Place:
 
 @dataclass(frozen=True)
 class NothingToTrim:
-    """A trim found nothing but deletes that have to stay. It commits nothing then, so no log tells.
+    """Records that a trim found only tombstones that must be kept. Such a trim makes no commit.
 
-    :param merged_ms: the time of the newest merge that it looked at, and :param looked_ms: when it did.
+    :param merged_ms: the time of the newest merge that it considered.
+    :param looked_ms: the time of the trim.
     """
 
     merged_ms: int
@@ -81,7 +82,7 @@ def settings_for_merge(table: KeyedTable, transactions: Iterable[int]) -> list[s
 
 def settings_after_merge(table: KeyedTable) -> list[str]:
     reset = (_session_property(), _TOUCHED_ONLY, *_of_partitions(table))
-    # Not reset: a server of somebody else's may have them on.
+    # Not reset to a default, because a shared server may have them set.
     off = [f"SET {quote(name)}=false" for name in _NOT_FOR_A_SESSION]
     return [*(f"RESET {quote(name)}" for name in reset), *off]
 
@@ -163,12 +164,11 @@ def note_nothing_to_trim(table: KeyedTable, note: NothingToTrim) -> str:
 
 
 def rewrite_changes(table: KeyedTable, target_bytes: int, every_file: bool = False) -> str:
-    """Put the change table's files together, bucket by bucket. A row keeps its commit's place in the order.
+    """Compact the change table's files bucket by bucket. Rows keep their commit order.
 
-    The markers stay in their files, of which nothing is known but their number, so that no plan leaves a
-    bucket out.
+    Bucket markers stay in their own files, which have no statistics, so that no plan skips a bucket.
 
-    :param every_file: those that need it not for their size, too: they go where new files go.
+    :param every_file: also rewrite files of sufficient size, into the current number of buckets.
     """
     where = f"{quote(TXN)} > {MARKER_TXN}"
     options = {"min-input-files": "2", "delete-ratio-threshold": "0.1"}
@@ -178,9 +178,9 @@ def rewrite_changes(table: KeyedTable, target_bytes: int, every_file: bool = Fal
 
 
 def partition_anew(side: Name, layout: Layout, buckets: int) -> str:
-    """From now on new files go into another number of buckets; those that are there stay where they are.
+    """Change the number of buckets for new files; existing files keep their buckets.
 
-    :param layout: with the number of buckets until now.
+    :param layout: the layout with the old number of buckets.
     """
     column = quote(layout.bucket_by)
     return (
@@ -192,11 +192,11 @@ def partition_anew(side: Name, layout: Layout, buckets: int) -> str:
 def rewrite_base(
     table: KeyedTable, buckets: Iterable[int], target_bytes: int, places: Sequence[Place] = ()
 ) -> str:
-    """Write base files anew, sorted and without hidden rows, so that files of a bucket share no key range.
+    """Rewrite base files sorted and without deleted rows, so that files of a bucket have disjoint key ranges.
 
-    :param table: with the number of buckets that its base has now.
-    :param buckets: which ones; none for all.
-    :param places: which partitions, each with its own buckets; none for all.
+    :param table: with the base's current number of buckets.
+    :param buckets: the buckets to rewrite; empty for all.
+    :param places: the partitions to rewrite, each with its buckets; empty for all.
     """
     options = {"rewrite-all": "true"}
     conditions = [_in_place(table, place) for place in places]
@@ -227,7 +227,7 @@ def _in_buckets(table: KeyedTable, buckets: Iterable[int]) -> str:
 
 
 def rewrite_plain(table: Name, target_bytes: int) -> str:
-    """Put small files of a table without a key together, and those with many hidden rows."""
+    """Compact small files of a plain table, and files with many deleted rows."""
     return _rewrite(table, target_bytes, {"min-input-files": "2", "delete-ratio-threshold": "0.1"})
 
 

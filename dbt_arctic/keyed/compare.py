@@ -1,4 +1,4 @@
-"""Whether two values are the same, as SQL: also for types that Spark does not compare (maps, variants)."""
+"""SQL for the equality of two values, including types that Spark does not compare (maps, variants)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ FLOATS = ("double", "float")
 
 
 def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
-    """SQL that is true where two rows are alike; NULL is like NULL, and 0.0 is not -0.0.
+    """SQL that is true if two rows are identical. NULL equals NULL, and 0.0 differs from -0.0.
 
-    :param left: and :param right: aliases of the two rows.
+    :param left: the alias of one row.
+    :param right: the alias of the other row.
     :param types: Spark type by column name.
     """
     return " AND ".join(

@@ -1,4 +1,4 @@
-"""How Spark compares values of two types: whether values that are equal are the same value."""
+"""How Spark compares values of two types: whether equality implies identity."""
 
 from __future__ import annotations
 

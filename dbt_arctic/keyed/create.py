@@ -1,4 +1,4 @@
-"""DDL of a keyed table as SQL text: a new generation, the view that publishes it, its evolution."""
+"""DDL of a keyed table: a new generation, the view that publishes it, and schema evolution."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BASE_DEFAULTS = {
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
-    # Compaction joins bucket with bucket and writes what it finds where it is: no shuffle.
+    # Compaction joins bucket by bucket and writes each row to its own bucket, so it needs no shuffle.
     "write.distribution-mode": "none",
     "write.merge.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
@@ -33,8 +33,8 @@ BASE_DEFAULTS = {
     "write.parquet.row-group-size-bytes": str(4 * 1024 * 1024),
 }
 PROPERTY_DROPPED_BY = "arctic.dropped-by"
-"""On a side table: the run that is about to drop it. It is said before a last look at what the views name;
-whoever shows a generation looks for it afterwards. So one of the two sees the other."""
+"""On a side table: the run that is about to drop it. That run sets the property before it reads the views a
+last time. A run that publishes a generation checks for it afterwards, so one of the two sees the other."""
 
 _FINISHED = "arctic.finished"
 _DEFAULT_METRICS = "write.metadata.metrics.default"
@@ -126,7 +126,7 @@ def publish_view(
 
 
 def set_retention(table: KeyedTable) -> str:
-    """How long deletes are kept: no reader sees it, so the view stays as it is."""
+    """Set how long tombstones are kept. Readers do not depend on it, so the view's query is unchanged."""
     properties = {PROPERTY_TOMBSTONES: str(table.tombstone_retention_s)}
     return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({_property_list(properties)})"
 
@@ -176,7 +176,8 @@ def drop_table(table: Name) -> str:
 
 
 def forget_previous(table: KeyedTable) -> str:
-    """Let the view no longer name the generation before: first, so that it never names what is gone."""
+    """Remove the previous generation from the view. This comes before the drop, so that the view never refers
+    to a dropped table."""
     return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
 
 

@@ -1,7 +1,7 @@
-"""What turns the stored rows of some keys into computed ones, as SQL text: a batch of upserts and deletes.
+"""SQL for a batch of upserts and deletes that turns the stored rows of some keys into the computed ones.
 
-Unchanged rows are left out, so that nothing is written where nothing came of a change. Rows that share a
-key are kept whether they changed or not: the batch is told how many they are, and refuses them.
+Unchanged rows are left out, so that a change without effect writes nothing. Rows that share a key are always
+kept, with their number, so that the batch rejects them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tells the rows of two queries apart, as SQL text."""
+"""SQL for the differences between the rows of two queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ in which they were added up.
 
 
 def differing_rows(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
-    """Rows that only one of two queries has, each as often as it is missing in the other.
+    """SQL for rows that only one of two queries returns, each as often as it is missing in the other.
 
     :param columns: name and type of the columns of both that matter.
     """

@@ -1,8 +1,8 @@
-"""Erasing keys as SQL text: rows out of a side table, then out of its files, manifests and older snapshots.
+"""SQL for the erasure of keys from a side table's rows, files, manifests and older snapshots.
 
-A DELETE only hides rows, and every older snapshot still shows them. So four more statements follow it: the
-files that may hold a key are written again, then their manifests (which hold bounds of columns), then one
-commit carries on what the older commits said, and these are expired together with their files.
+A DELETE only hides rows, and older snapshots still contain them. Four more statements follow: they rewrite
+the files that may contain a key, rewrite their manifests (which contain column bounds), commit the properties
+of the older commits again, and expire these commits together with their files.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def join_manifests(side: Name, before: str) -> tuple[str, ...]:
 
 
 def carry_on(side: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
-    """An empty commit with what the commits before it said."""
+    """An empty commit with the properties of earlier commits."""
     summary = ", ".join(
         f"{quote('snapshot-property.' + name)}={literal(value)}"
         for name, value in {PROPERTY_ERASE: CARRIED, **properties}.items()
@@ -166,12 +166,12 @@ def count_by_transaction(change: Name, snapshot_id: int) -> str:
 
 
 def list_files(side: Name) -> str:
-    """Every file that some snapshot names."""
+    """SQL for the files that any snapshot refers to."""
     return f"SELECT DISTINCT file_path\nFROM {side.sql}.all_files"
 
 
 def expire_before(side: Name, timestamp_ms: int) -> str:
-    """Let go of every snapshot before a moment, and of the files that only these name."""
+    """Expire every snapshot before a point in time, and the files that only these use."""
     return (
         f"CALL {quote(side.catalog)}.system.expire_snapshots(table => {side.procedure_argument()}, "
         f"older_than => timestamp_millis({timestamp_ms}), retain_last => 1, stream_results => true)"
@@ -179,7 +179,7 @@ def expire_before(side: Name, timestamp_ms: int) -> str:
 
 
 def _rows(condition: str, is_change: bool) -> str:
-    # A marker stands for its bucket: its value is nobody's, even where some key is the same.
+    # A marker represents its bucket. Its key value is artificial, even if it equals a real key.
     return f"({condition}) AND {quote(TXN)} <> {MARKER_TXN}" if is_change else f"({condition})"
 
 

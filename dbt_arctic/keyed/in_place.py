@@ -1,7 +1,7 @@
-"""A session's setting for one statement: rows that are not bucketed are brought to where the table's lie.
+"""A session setting for single statements: only the side of a join that is not bucketed is shuffled.
 
-Spark otherwise shuffles both sides of a join of which one is not bucketed, the whole table included. Only set
-around statements that are made here: what it does to a user's own joins is not ours to choose.
+Otherwise Spark shuffles both sides, including the whole table. It is set only around dbt-arctic's own
+statements, because it also affects the user's joins.
 """
 
 from __future__ import annotations

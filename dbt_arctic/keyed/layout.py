@@ -1,4 +1,4 @@
-"""How a keyed table's rows are laid out: partitions, buckets and order inside a file."""
+"""The layout of a keyed table: partitions, buckets and the sort order inside files."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def plan_layout(
         for column in columns:
             if column not in types:
                 raise ConfigError(
-                    f"{setting} names the column {column}, which the model does not produce",
+                    f"{setting} refers to the column {column}, which the model does not return",
                     where=where,
                     why=f"its columns are: {', '.join(types)}",
                     fix=f"correct {setting} in the model's config, or select the column",
@@ -211,7 +211,7 @@ def plan_layout(
         raise ConfigError(
             f"bucket_by is {bucket_by}, which is not part of unique_key",
             where=where,
-            why="all rows of one key must meet in one bucket",
+            why="all rows of a key must be in the same bucket",
             fix=f"choose one of: {', '.join(key)}",
         )
     chosen = bucket_by or next((column for column in key if is_bucketable(types[column])), None)

@@ -1,6 +1,6 @@
-"""The change log: what the snapshots of a change table say, newest first.
+"""The change log: the properties of a change table's snapshots, newest first.
 
-Works on values with the fields of an Iceberg snapshot; where they come from is not its business.
+It works on values with the fields of an Iceberg snapshot and does not read them itself.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from dbt_arctic.keyed.version import PROPERTY_CONSUMED, Consumed, decode_consume
 PROPERTY_TXN = "arctic.txn"
 """On a commit of the change table: the ``_txn`` of its rows."""
 PROPERTY_RUN = "arctic.run"
-"""On every commit of a model's run: invocation and model, to find out later whether it landed."""
+"""On every commit of a model's run: invocation and model, to find out later whether it was committed."""
 PROPERTY_IMAGES = "arctic.images"
-"""On a commit of the change table: of each of its keys that the table had, the row before, as ``-U``."""
+"""On a commit of the change table: it contains the previous row of each existing key as ``-U``."""
 PROPERTY_MERGED = "arctic.merged"
 """On a commit of the base table: JSON list of the transactions that it merged."""
 PROPERTY_ROLLBACK = "arctic.rollback"
 """On a commit of the change table: the version that it went back to."""
 PROPERTY_LOG = "arctic.log"
-"""On a commit of the change table before which all commits were expired: what the log said of them, as far
-as their rows are still there. JSON list of [snapshot, transaction or 0], newest first."""
+"""On a commit of the change table before which all commits have expired: the log of the expired commits whose
+rows still exist. JSON list of [snapshot, transaction or 0], newest first."""
 
 PROPERTY_MARKERS = "arctic.markers"
-"""On a commit of new bucket markers, right after the one that dropped those of before: how many buckets."""
+"""On a commit of new bucket markers, right after the commit that dropped the old ones: the number of
+buckets."""
 
 _KEEPS_ROWS = ("append", "replace")
 
@@ -85,9 +86,9 @@ def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
 
 
 def is_single(log: LogRange, history: Sequence[SnapshotLike]) -> bool:
-    """Whether a range is one commit, whose rows are in the table once: then it has one change of each key.
+    """Whether a range is a single commit that occurs once, and so has one change per key.
 
-    A statement that arrived twice has committed the rows of its transaction twice.
+    A statement that was executed twice has committed the rows of its transaction twice.
 
     :param history: newest first, as far as it is known.
     """
@@ -135,7 +136,7 @@ def versions_to_carry(history: Sequence[SnapshotLike], *, are_its_rows: bool = T
 
 
 def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike | None:
-    """The commit of a transaction, if it landed."""
+    """The commit of a transaction, if it was committed."""
     for snapshot in history:
         if snapshot.summary.get(PROPERTY_TXN) == str(txn):
             return snapshot

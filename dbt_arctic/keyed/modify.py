@@ -1,7 +1,7 @@
-"""UPDATE, DELETE and MERGE on a keyed table as SQL text: which changes they come to, in one append.
+"""SQL that turns UPDATE, DELETE and MERGE on a keyed table into changes, with a single append.
 
-The expressions are a person's own text and stay as they are. What they may refer to stands around them under
-the names that the person gave: the merged rows of the target, and the source of a MERGE.
+The user's expressions are not modified. The surrounding query provides the relations that they refer to,
+under the user's names: the merged rows of the target, and the source of a MERGE.
 """
 
 from __future__ import annotations
@@ -292,26 +292,26 @@ def _key_checks(table: KeyedTable, where: str) -> list[str]:
     row = f"to_json(struct({quote_all(table.key)}))"
     no_key = raising(
         "AR-303",
-        "a row would get NULL in its key: ",
+        "the statement would set a key column to NULL: ",
         row,
         where,
         "a key must identify the row that an update or delete is meant for",
-        "leave such rows out, or give them a key",
+        "leave these rows out, or give them a key",
     )
     twice = raising(
         "AR-304",
-        "several rows would have the key ",
+        "several rows would get the key ",
         row,
         where,
-        "a key has one row; nothing was changed",
-        "leave one of them out, or update the row that is there",
+        "a key must be unique; nothing was changed",
+        "leave one of them out, or update the existing row",
     )
     matched_twice = raising(
         "AR-304",
         "several rows of the source match the row with the key ",
         row,
         where,
-        "nothing says which of them the row becomes; nothing was changed",
+        "it is ambiguous which of them applies; nothing was changed",
         "make the source have one row for each row of the target, for instance with GROUP BY",
     )
     return [
@@ -331,11 +331,11 @@ def _sequence_checks(table: KeyedTable, where: str, old: str) -> list[str]:
     sequence = quote(table.sequence_by)
     wrong = raising(
         "AR-309",
-        f"a row would get a value in {table.sequence_by} by which it loses against the row that is there: ",
+        f"a row would get a value in {table.sequence_by} that is smaller than that of the existing row: ",
         f"to_json(struct({quote_all([*table.key, table.sequence_by])}))",
         where,
-        "of each key the greatest value wins, so the change would not be seen",
-        f"leave {table.sequence_by} as it is, or make it greater",
+        "the greatest value of a key wins, so the change would have no effect",
+        f"keep {table.sequence_by} unchanged, or increase it",
     )
     return [
         f"WHEN {quote(ACTION)} = 'U' AND ({sequence} IS NULL OR {sequence} < {old}) "

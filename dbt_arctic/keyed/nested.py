@@ -1,4 +1,4 @@
-"""Structs, lists and maps as a table has them today, made of what it had at one of its snapshots."""
+"""SQL that converts structs, lists and maps of an older snapshot to the table's current types."""
 
 from __future__ import annotations
 

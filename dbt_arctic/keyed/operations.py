@@ -1,4 +1,4 @@
-"""The table of compaction's operations as SQL text: what was done, what it cost, and what it gained."""
+"""SQL for the operations table, which records each compaction with its cost and benefit."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def insert(name: Name, records: Sequence[Record]) -> str:
 
 
 def forget_before(name: Name, time_ms: int) -> str:
-    """What was done before a moment is told no more."""
+    """Delete records before a point in time."""
     return f"DELETE FROM {name.sql}\nWHERE {quote('at')} < timestamp_millis({time_ms})"

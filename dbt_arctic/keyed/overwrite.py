@@ -1,6 +1,6 @@
-"""A batch that replaces partitions, or the whole table, as SQL text: what differs, in one append.
+"""SQL for a batch that replaces partitions or the whole table, with a single append of the differences.
 
-Rows that are there already and alike are not written, so a backfill costs the log what it changes.
+Rows that are already stored are not written again, so a backfill adds only actual changes to the log.
 """
 
 from __future__ import annotations

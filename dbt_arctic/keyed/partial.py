@@ -1,7 +1,7 @@
-"""A batch that gives only some columns of a row as SQL text: the others are those of the row as it is.
+"""SQL for a batch with only some columns; the other columns keep their stored values.
 
-What is stored are whole rows. So readers, pulls and compaction know nothing of partial updates, and a setting
-that changes later reinterprets nothing.
+Complete rows are stored. Readers, pulls and compaction therefore do not need to support partial updates, and
+a later change of the setting does not change the meaning of stored rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads of a keyed table as SQL text: merged rows, base only, and what changed.
+"""SQL for reads of a keyed table: merged rows, base only, and changes.
 
 Every form reads only named snapshots or the live tables; none uses read options
 (``WITH (...)``), because a statement that refers to one table both with and without them
@@ -33,8 +33,8 @@ _LATEST = quote("_arctic_latest")
 def newest_first(table: KeyedTable) -> str:
     """The total order of a key's changes: its sequence, if it has one; then the order of arrival.
 
-    Of one sequence, a delete comes after an upsert, whichever arrived first: deletes outlive the upserts
-    that were merged with them, so arrival could not be told any more.
+    For equal sequence values, a delete comes after an upsert, regardless of arrival. Tombstones outlive the
+    upserts that were merged with them, so the order of arrival is not always known.
     """
     if not table.sequence_by:
         return NEWEST_FIRST
@@ -76,7 +76,7 @@ def merge_on_read(
         return f"SELECT {select_columns(table, base_at, known or {}, 'b')}\nFROM {base} AS b{only}"
     overridden = ""
     if table.sequence_by:
-        # A late older row may meet a newer one in the base.
+        # The base may have a newer row than a late change.
         sequence = quote(table.sequence_by)
         overridden = f" AND c.{sequence} >= b.{sequence}"
     read_of_change = key if not table.sequence_by else f"{key}, {quote(table.sequence_by)}"
@@ -121,9 +121,9 @@ WHERE c.{_RANK} = 1 AND c.{quote(ACTION)} <> 'D'"""
 
 
 def remembered_deletes(table: KeyedTable, version: Version, known: ColumnsAt | None = None) -> str:
-    """With a sequence: the deletes that still speak against older rows of their keys, with ``_action``.
+    """For a table with ``sequence_by``: the tombstones that still override older rows, with ``_action``.
 
-    Together with the merged rows, of which none has such a key, they are all that a version knows.
+    No merged row has one of these keys. Merged rows and tombstones together are the full state of a version.
     """
     columns = ", ".join("c." + quote(column) for column in (*table.column_names, ACTION))
     return f"""\
@@ -310,20 +310,21 @@ def latest_changes_and_before_images(
 
 
 def everything(select: str, columns: Sequence[str]) -> str:
-    """A first pull: every row as an upsert."""
+    """SQL for a first pull, which returns every row as an upsert."""
     return f"SELECT {quote_all(columns)}, 'U' AS {quote(ACTION)}\nFROM (\n{select}\n)"
 
 
 def difference(
     before: str, after: str, key: Sequence[str], types: Mapping[str, str], images: Images = "after"
 ) -> str:
-    """What turns one state into another: changed and new rows, and gone keys.
+    """SQL for the changes between two states: changed and new rows, and deleted keys.
 
-    :param before: SQL of the old state, :param after: SQL of the new state.
+    :param before: SQL for the old state.
+    :param after: SQL for the new state.
     :param types: the columns of both, with their Spark types.
-    :param images: ``both`` adds the old row of each changed or gone key as ``-U``.
+    :param images: ``both`` adds the old row of each changed or deleted key as ``-U``.
 
-    A gone key is a ``D`` row with the old values. Rows alike in both states do not appear.
+    A deleted key is a ``D`` row with the old values. Unchanged rows are left out.
     """
     listed = quote_all(types)
     same = same_row("o", "n", types)
@@ -343,7 +344,7 @@ def difference(
 
 
 def changed_keys(table: KeyedTable, log: LogRange, at: Version, known: ColumnsAt | None = None) -> str:
-    """The keys that a log range names: no other key can differ between its ends."""
+    """SQL for the keys in a range of the log. No other key can differ between its ends."""
     return f"SELECT {quote_all(table.key)} FROM (\n{latest_changes(table, log, at, known)}\n)"
 
 

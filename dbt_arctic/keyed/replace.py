@@ -1,4 +1,4 @@
-"""The batch of an interval as SQL text: its upserts, and deletes of the keys that are gone from it."""
+"""SQL for a batch that replaces an interval: its upserts, and deletes of keys that are no longer in it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Replays as SQL text: what landed in a retired generation, appended to the one that is shown.
+"""Replays of commits from a retired generation to the current one: which commits, and their SQL.
 
-Which commits need it is decided here too, from two logs; where the logs come from is not its business.
+The decision is based on the two logs, which the caller provides.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, TXN, Column, Keye
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED, decode_consumed
 
 PROPERTY_BLIND = "arctic.blind"
-"""On a commit that read nothing of the table: its rows mean the same in any generation."""
+"""On a commit that did not read the table, so that its rows are valid in any generation."""
 PROPERTY_REPLAYS = "arctic.replays"
-"""On a replay: JSON list of the transactions of another generation that it brings."""
+"""On a replay: JSON list of the transactions of another generation that it contains."""
 PROPERTY_SETTLED = "arctic.settled"
 """On a commit: the switch of generations of which nothing was left to replay when it was made."""
 
@@ -31,11 +31,11 @@ _SEQUENCE = quote("_last_updated_sequence_number")
 
 @dataclass(frozen=True)
 class Late:
-    """What landed in a retired generation and is not in the one that took over.
+    """The commits of a retired generation that are missing in its successor.
 
-    :param replay: transactions to bring over, oldest first.
-    :param computed: commits whose rows were computed from the retired generation: in another one they would
-        mean something else.
+    :param replay: transactions to replay, oldest first.
+    :param computed: commits whose rows were computed from the retired generation and are not valid in another
+        one.
     """
 
     replay: tuple[int, ...] = ()
@@ -190,11 +190,11 @@ def _checked_offset(table: KeyedTable) -> str:
     if table.sequence_by:
         no_place = raising(
             "AR-309",
-            f"a row that came during a full refresh has NULL in {table.sequence_by}: ",
+            f"a row committed during a full refresh has NULL in {table.sequence_by}: ",
             f"replace(to_json(struct({quote_all(table.key)})), '|', '/')",
             table.name.identifier,
-            "sequence_by orders the changes of a key, and NULL has no place in an order",
-            "give such rows a value, or run the full refresh when no run with the old config is at work",
+            "sequence_by orders the changes of a key, and NULL cannot be ordered",
+            "give these rows a value, or run the full refresh when no run with the old config is active",
         )
         branches.insert(0, f"WHEN {quote(table.sequence_by)} IS NULL THEN {no_place}")
     return f"CASE {' '.join(branches)} ELSE 0L END" if branches else "0L"

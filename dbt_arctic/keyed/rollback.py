@@ -1,4 +1,4 @@
-"""Going back to an earlier state as SQL text: an append that turns the rows of now into those of then."""
+"""SQL for a rollback: an append that turns the current rows into those of an earlier state."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ def _checked_offset(table: KeyedTable) -> str:
 
 
 def required_checks(table: KeyedTable) -> tuple[Check, ...]:
-    """An old row lacks what was added since, and the base may by now not take NULL there."""
+    """An old row has NULL in columns that were added later, which the base may have declared NOT NULL by
+    now."""
     return tuple(
         Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required
     )
 
 
 def rows_and_deletes(table: KeyedTable, rows: str, deletes: str) -> str:
-    """A model's SQL that makes a table with a sequence anew, with what it remembers of deletes."""
+    """SQL that rebuilds a table with ``sequence_by``, including its tombstones."""
     columns = quote_all((*table.column_names, ACTION))
     return (
         f"SELECT {quote_all(table.column_names)}, 'U' AS {quote(ACTION)}\nFROM (\n{rows}\n)\n"

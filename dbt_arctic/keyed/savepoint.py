@@ -1,7 +1,8 @@
-"""Savepoints as names and SQL text: a tag of one name on base and change, which expiry leaves alone.
+"""Savepoints: their names and SQL. A savepoint is a tag of the same name on base and change table, which
+expiry keeps.
 
-The commits before a tag do expire, and one of them may be what says which versions upstream the rows were
-computed from. Then a property of the change table says it instead, by the number of the tag's snapshot.
+Commits before a tag do expire, and one of them may record the consumed upstream versions. In that case a
+property of the change table records them, by the id of the tag's snapshot.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _PREFIX = "savepoint_"
 _CONSUMED_AT = "arctic.consumed-at."
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
 RESERVED = frozenset({"current", "now"})
-"""Words that stand for a version themselves."""
+"""Reserved words that refer to a version."""
 
 
 def tag_of(savepoint: str) -> str:
@@ -27,8 +28,8 @@ def tag_of(savepoint: str) -> str:
     """
     if not _NAME.fullmatch(savepoint) or savepoint.lower() in RESERVED:
         raise ConfigError(
-            f"{savepoint!r} cannot be the name of a savepoint",
-            why="it is a letter, then letters, digits, _ and -, so that it is never taken for a version",
+            f"{savepoint!r} is not a valid name for a savepoint",
+            why="a name is a letter, then letters, digits, _ and -, so that it differs from a version",
             fix="choose another name, for instance before-migration",
         )
     return _PREFIX + savepoint

@@ -1,6 +1,7 @@
-"""What a query's columns are against a table's, and what the table becomes: the same rule at every depth.
+"""Compares a query's columns with a table's and computes the evolved columns, with the same rules at every
+depth.
 
-A field inside a struct is compared as a column is: added, removed, widened, or of a type that does not fit.
+A struct field is compared like a column: added, removed, widened, or of an incompatible type.
 """
 
 from __future__ import annotations

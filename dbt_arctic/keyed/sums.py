@@ -1,4 +1,4 @@
-"""Stored sums, counts and extremes, and what is added to them, as SQL text: a batch of changes."""
+"""SQL for aggregate maintenance: a batch that adds changes to stored sums, counts, MIN and MAX values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _IS_CHANGE = quote("_arctic_is_change")
 _IS_IMAGE = quote("_arctic_is_image")
 _IS_ASKED = quote("_arctic_is_asked")
 _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
-EXTREME_LEFT = "the least or greatest value of a group has left it: the others have to be asked"
+EXTREME_LEFT = "the MIN or MAX value of a group was deleted, so the group must be recomputed"
 """The error of a statement that stored values do not suffice for."""
-BELOW_ZERO = "a count of rows fell below zero: the stored sums are not those of the rows that were read"
+BELOW_ZERO = "a row count became negative: the stored sums do not match the rows that were read"
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def _total(name: str) -> str:
 
 @dataclass(frozen=True)
 class _End:
-    """A least or greatest value of a group.
+    """A MIN or MAX value of a group.
 
     :param which: ``min`` or ``max``. :param rows: the column that counts rows.
     :param other: the column of the other end, and :param counter: that of the number of values; or nothing.

@@ -20,9 +20,9 @@ PROTOCOL = 3
 
 _PROTOCOL_OF_ARRIVAL_ORDER = 1
 _PROTOCOL_OF_SEQUENCES = 2
-"""A program that does not know sequences would read a late older row as the newest."""
+"""A program without support for sequences would read a late older row as the newest one."""
 _PROTOCOL_OF_HIDDEN_COLUMNS = 3
-"""A program that does not know hidden columns would write rows without their values."""
+"""A program without support for hidden columns would write rows without their values."""
 
 ACTION = "_action"
 OFFSET = "_offset"
@@ -88,7 +88,7 @@ class KeyedTable:
     owner: str = ""
     previous: Generation | None = None
     root: str = ""
-    """What the side tables are named after, where it is not the view's name: the view was renamed."""
+    """The name after which the side tables are named, if it differs because the view was renamed."""
     required: tuple[str, ...] = ()
     """The columns that the base declares NOT NULL. The change table does not: a delete has a key only."""
     tombstone_retention_s: int = DEFAULT_TOMBSTONE_RETENTION_S
@@ -170,7 +170,8 @@ class KeyedTable:
         return properties
 
     def side_properties(self) -> dict[str, str]:
-        """What the base says of its generation, so that a view that was lost can be made again."""
+        """The properties with which the base describes its generation, so that a lost view can be
+        restored."""
         alone = replace(self, previous=None)
         return {_SIDE_PROTOCOL: str(alone.protocol), **self._description()}
 
@@ -262,9 +263,9 @@ def from_sides(
         )
     except (KeyError, ValueError, TypeError) as error:
         raise DamagedKeyedTable(
-            f"the base table of generation {number} of {name} does not say what its key is",
+            f"the base table of generation {number} of {name} has no valid key property",
             where=name.dotted,
-            why=f"an older dbt-arctic made it, or its properties were changed ({error!r})",
+            why=f"it was created by an older dbt-arctic, or its properties were changed ({error!r})",
             fix=f"rebuild the table: dbt run --full-refresh --select {name.identifier}",
         ) from error
 
@@ -285,7 +286,7 @@ def _retention(properties: Mapping[str, str]) -> int:
 def _refuse_newer(name: Name, protocol: int) -> None:
     if protocol > PROTOCOL:
         raise NewerProtocol(
-            f"{name} has storage protocol {protocol}; this dbt-arctic knows up to {PROTOCOL}",
+            f"{name} has storage protocol {protocol}; this dbt-arctic supports up to {PROTOCOL}",
             where=name.dotted,
             fix="upgrade dbt-arctic: pip install --upgrade dbt-arctic",
         )

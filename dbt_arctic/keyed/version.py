@@ -13,10 +13,11 @@ PROPERTY_CONSUMED = "arctic.consumed"
 """In a snapshot's summary: the version of each upstream that the data was computed from."""
 
 FINGERPRINT = "arctic.plan"
-"""Among the consumed versions of a commit: the query that its rows are the result of."""
+"""Among the consumed versions of a commit: the query whose result its rows are."""
 
 ASKED_AT = "arctic.time"
-"""Among the consumed versions of a commit: the time of which its rows are the result, where that matters."""
+"""Among the consumed versions of a commit: the time at which the query was evaluated, if the result depends
+on it."""
 
 _TOKEN = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
@@ -34,7 +35,7 @@ class Version:
 
     @property
     def token(self) -> str:
-        """What a person passes around: ``<generation>.<change snapshot>.<base snapshot>``."""
+        """The version as text: ``<generation>.<change snapshot>.<base snapshot>``."""
         return f"{self.generation}.{self.change_snapshot}.{self.base_snapshot}"
 
     @classmethod
@@ -44,7 +45,7 @@ class Version:
             raise ConfigError(
                 f"{token!r} is not a version of a keyed table",
                 where=where,
-                why="a version reads <generation>.<change snapshot>.<base snapshot>",
+                why="a version has the form <generation>.<change snapshot>.<base snapshot>",
                 fix="take it from {{ table_version(ref('...')) }}",
             )
         return cls(int(match.group(1)), int(match.group(2)), int(match.group(3)))

@@ -1,4 +1,4 @@
-"""Which types a column may get in place of its own, without a row being written anew."""
+"""Type promotion: which wider types a column can get without rewriting its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes to a keyed table as SQL text: a batch collapsed to one row a key, and its one commit."""
+"""SQL for writes to a keyed table: a batch reduced to one row per key, and its commit."""
 
 from __future__ import annotations
 
@@ -61,25 +61,26 @@ class Batch:
 
     @property
     def _produced(self) -> frozenset[str]:
-        """What the SQL produces, in lower case: Spark's names do not mind case."""
+        """The columns that the SQL returns, in lower case, because Spark's names are case-insensitive."""
         return frozenset(column.lower() for column in self.model_columns)
 
     def check(self) -> None:
         """Check the batch before any statement runs.
 
-        :raises KeyColumnMissing: / :raises ConfigError: before anything runs.
+        :raises KeyColumnMissing: the SQL does not return a key column.
+        :raises ConfigError: another setting refers to a missing column, or a column name is reserved.
         """
         missing = [column for column in self.key if column not in self.model_columns]
         if missing:
             raise KeyColumnMissing(
-                f"unique_key names {', '.join(missing)}, which the model does not produce",
+                f"unique_key contains {', '.join(missing)}, which the model does not return",
                 where=self.model,
                 why=f"its columns are: {', '.join(self.model_columns)}",
                 fix="select the key columns under these names, or correct unique_key",
             )
         if self.sequence_by is not None and self.sequence_by.lower() not in self._produced:
             raise ConfigError(
-                f"sequence_by names {self.sequence_by}, which the model does not produce",
+                f"sequence_by is {self.sequence_by}, which the model does not return",
                 where=self.model,
                 why=f"its columns are: {', '.join(self.model_columns)}",
                 fix="select the column under that name, or correct sequence_by",
@@ -91,7 +92,7 @@ class Batch:
         ]
         if reserved:
             raise ConfigError(
-                f"the model produces {', '.join(reserved)}, a name that keyed tables use themselves",
+                f"the model returns {', '.join(reserved)}, which is a reserved name of keyed tables",
                 where=self.model,
                 fix="give the column another name with AS",
             )
@@ -182,10 +183,10 @@ FROM (
     def _duplicate(self) -> str:
         error = raising(
             "AR-304",
-            "several rows of one batch have the key ",
+            "several rows of a batch have the same key: ",
             self._shown_key,
             self.model,
-            "nothing says which of them is the latest",
+            "it is unknown which of them is the latest",
             "make unique_key unique in the model, or, unless it is automatic, "
             "set deduplicate_by to the column that orders them",
         )
@@ -204,7 +205,7 @@ FROM (
             row,
             self.model,
             "a key must identify the row that an update or delete is meant for",
-            "filter such rows out in the model, or give them a key with coalesce()",
+            "filter these rows out in the model, or give them a key with coalesce()",
         )
         duplicate = "" if as_stored else f"WHEN {_ROWS} > 1 THEN {self._duplicate()}"
         action = self._action()
@@ -212,7 +213,8 @@ FROM (
         broken = "".join(
             f"\n    {branch}" for branch in when_broken(self.checks, self.key, self.model, only_if)
         )
-        # What is no change has no place among them; and files tell how many of their rows that is.
+        # A before-image is not a change and has no offset; file statistics then give the number of
+        # before-images.
         no_change = f"WHEN {quote(ACTION)} = '-U' THEN CAST(NULL AS BIGINT) " if self.images else ""
         no_place = ""
         if self.sequence_by:
@@ -221,8 +223,8 @@ FROM (
                 f"a row has NULL in {self.sequence_by}: ",
                 row,
                 self.model,
-                "sequence_by orders the changes of a key, and NULL has no place in an order",
-                "filter such rows out in the model, or give them a value with coalesce()",
+                "sequence_by orders the changes of a key, and NULL cannot be ordered",
+                "filter these rows out in the model, or give them a value with coalesce()",
             )
             no_place = f"WHEN {quote(self.sequence_by)} IS NULL THEN CAST({null_sequence} AS BIGINT) "
         return (
@@ -269,17 +271,17 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     Where ``batch.is_checked_as_stored``, duplicates are still to be looked for.
     """
     columns, layout = quote_all(batch.columns), table.layout
-    # The check sits in the filter here, because the base has no column that it could be stored in. With the
-    # number of a task in it, Spark asks it of these rows; it would move it down to the tables, and ask it of
-    # rows that a join or a group leaves out.
+    # The check is in a filter here, because the base has no column that could store it. The task number makes
+    # it nondeterministic, so Spark does not push it below a join or an aggregate, where it would check other
+    # rows.
     rows = (
         f"SELECT {columns}\nFROM (\n{batch.collapsed(0, as_stored=batch.is_checked_as_stored)}\n)\n"
         f"WHERE {quote(OFFSET)} = least(spark_partition_id(), 0) AND {quote(ACTION)} = 'U'"
     )
     options = {"distribution-mode": "hash"}
     if bucket := _own_buckets(table):
-        # Iceberg would sort by the bucket and then by the key. A task has few buckets and a file for each
-        # anyway, and to sort by one column is what Spark does best. A large bucket is split between tasks.
+        # Iceberg would sort by bucket and then by key. A task has few buckets and a file for each of them
+        # anyway, and Spark sorts faster by a single column. A large bucket is split between tasks.
         options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
         rows = (
             f"SELECT {columns}\nFROM (\nSELECT /*+ REBALANCE({_BUCKET}) */ *\nFROM (\n"

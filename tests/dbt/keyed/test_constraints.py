@@ -48,10 +48,10 @@ def test_a_keyed_table_stores_no_row_that_breaks_a_constraint(shop: Shop) -> Non
     before = shop.log("orders")
     shop.source("raw_orders", f"SELECT * FROM VALUES (3, 'c', false, 1), (4, null, false, 1) {COLUMNS}")
     message = shop.fail("run")
-    assert 'AR-307 a row breaks the constraint not_null on name: {"id":4}' in message
+    assert 'AR-307 a row violates the constraint not_null on name: {"id":4}' in message
     shop.source("raw_orders", f"SELECT * FROM VALUES (3, 'much too long', false, 1) {COLUMNS}")
     message = shop.fail("run", "--full-refresh")
-    assert 'AR-307 a row breaks the constraint short_name: {"id":3}' in message
+    assert 'AR-307 a row violates the constraint short_name: {"id":3}' in message
     assert shop.log("orders") == before
 
     # A delete has only a key, and a row that another one supersedes is not stored.
@@ -104,7 +104,7 @@ def test_a_plain_table_keeps_its_rows_when_one_breaks_a_constraint(shop: Shop) -
     rows = "(1, 'A', false, 2), (2, cast(null as string), false, 2)"
     shop.source("raw_orders", f"SELECT * FROM VALUES {rows} {COLUMNS}")
     message = shop.fail("run")
-    assert message.count("AR-307 a row breaks the constraint not_null on name") == len(models)
+    assert message.count("AR-307 a row violates the constraint not_null on name") == len(models)
     assert {name: shop.rows(name) for name in models} == {name: [(1, "a", False, 1)] for name in models}
 
 

@@ -129,16 +129,17 @@ def filled(checks: list[tuple[str, str, str]], columns: list[str], select: str) 
     """The statement that fills a base table whose key is `id`, each check as condition, title and text."""
     listed = ", ".join(f"`{column}`" for column in columns)
     row = "replace(left(to_json(struct(`id`)), 300), '|', '/')"
-    where = "|my_model|the model\\'s contract is checked by each write; nothing was written"
+    where = "|my_model|every write checks the model\\'s contract; nothing was written"
     broken = " ".join(
-        f"WHEN {condition} THEN raise_error(concat('AR-307|a row breaks the constraint {title}: ', {row}, "
-        f"'{where}|correct or filter such rows in the model, or change the constraint: {escaped(text)}'))"
+        f"WHEN {condition} THEN raise_error(concat('AR-307|a row violates the constraint {title}: ', {row}, "
+        f"'{where}|correct these rows or filter them out in the model, or change the constraint: "
+        f"{escaped(text)}'))"
         for condition, title, text in checks
     )
     null_key = (
         "concat('AR-303|a row has NULL in its key: ', to_json(struct(`id`)), '|my_model|a key must identify "
-        "the row that an update or delete is meant for|filter such rows out in the model, or give them a key "
-        "with coalesce()')"
+        "the row that an update or delete is meant for|filter these rows out in the model, or give them a "
+        "key with coalesce()')"
     )
     depends_on = "-- depends_on: <foreign_key_model_identifier> " if "color" in columns else ""
     statement = f"""

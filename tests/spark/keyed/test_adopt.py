@@ -131,7 +131,7 @@ def test_what_cannot_be_adopted_is_told_before_anything_changes(shop: Any, schem
     with pytest.raises(KeyColumnMissing, match="no column price"):
         plan_adoption(context, name, ["id", "price"])
     sql(f"ALTER TABLE {name.sql} ADD COLUMN _txn BIGINT")
-    with pytest.raises(ConfigError, match="keyed tables use themselves"):
+    with pytest.raises(ConfigError, match="reserved name of keyed tables"):
         plan_adoption(context, name, ["id"])
     sql(f"CREATE VIEW {name.sibling('v').sql} AS SELECT 1 AS id")
     with pytest.raises(ConfigError, match="is a view"):

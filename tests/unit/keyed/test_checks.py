@@ -29,7 +29,7 @@ def test_the_parts_of_an_error_stay_apart() -> None:
     (branch,) = when_broken([POSITIVE], ["id"], "m")
     what, where, why, fix = branch.split("AR-307|")[1].replace("'|', '/'", "").split("|", 3)
     assert "constraint a/b: " in what
-    assert (where, why.split(";")[0]) == ("m", "the model\\'s contract is checked by each write")
+    assert (where, why.split(";")[0]) == ("m", "every write checks the model\\'s contract")
     assert fix.endswith("check a > 0 || b'))")
 
 
