@@ -1,11 +1,11 @@
 {#
-  The pieces of a model that says itself which of its keys a change upstream touches, and recomputes
-  these: see dws_part_supply. Where the strategy `auto` can work that out, nothing of it is needed.
+  Macros for a model that computes the keys that upstream changes affect, and recomputes these keys: see
+  dws_part_supply. Models with the strategy `auto` do not need them.
 
-  The first run, and a full refresh, compute everything.
+  The first run and full refreshes compute everything.
 #}
 
-{# The rows that changed upstream since this model's last commit; the whole upstream in a rebuild. #}
+{# The upstream changes since this model's last commit. In a rebuild: the whole upstream. #}
 {% macro changed(relation, images='after') %}
     {%- if var('rebuild') -%}
         {{ relation }}
@@ -14,7 +14,7 @@
     {%- endif -%}
 {% endmacro %}
 
-{# What was computed is upserted; what was touched and is no more is deleted. `key` comes first in `current`. #}
+{# Upserts the rows of `current` and deletes the other keys of `touched`. `key` comes first in `current`. #}
 {% macro upserts_and_deletes(current, key) -%}
     {%- if is_incremental() -%}
 SELECT

@@ -1,4 +1,4 @@
--- the hundred customers who kept the most of what they bought
+-- the hundred customers with the highest amount of goods that they bought and did not return
 SELECT
     sales.customer_key,
     customer.c_name AS customer_name,

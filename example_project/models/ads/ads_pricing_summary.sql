@@ -1,6 +1,6 @@
 {{ config(materialized='table') }}
 
--- TPC-H Q1. Averages are one division of exact sums, so that every engine gets the same number.
+-- TPC-H Q1. Each average is one division of exact sums, so that every engine computes the same number.
 SELECT
     return_flag,
     line_status,

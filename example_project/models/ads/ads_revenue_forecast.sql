@@ -1,4 +1,4 @@
--- TPC-H Q6: what revenue would be gained if some discounts were not given
+-- TPC-H Q6: the additional revenue if some discounts had not been given
 SELECT COALESCE(SUM(gross_price * discount), 0) AS revenue
 FROM {{ ref('dwd_order_lines') }}
 WHERE ship_date >= DATE '{{ var("q6_first_day") }}'

@@ -1,4 +1,4 @@
--- TPC-H Q12: do the cheaper ways of shipping make urgent orders late?
+-- TPC-H Q12: do cheaper shipping modes delay urgent orders?
 SELECT
     ship_mode,
     SUM(CASE WHEN order_priority IN ('1-URGENT', '2-HIGH') THEN 1 ELSE 0 END) AS high_line_count,

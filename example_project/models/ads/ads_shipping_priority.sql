@@ -1,4 +1,4 @@
--- TPC-H Q3, with the order's key as the last sort column: ten rows, always the same ten
+-- TPC-H Q3, with the order key as the last sort column, so that the ten rows are always the same
 SELECT
     order_key,
     SUM(net_price) AS revenue,
