@@ -53,11 +53,9 @@ class Upstreams:
                 return Lag(upstream, lost=error.what)
         table_id, commits, is_keyed = self._known[upstream]
         if table_id != last.table_id:
-            return Lag(upstream, lost="it was rebuilt since" if table_id else "it is gone")
+            return Lag(upstream, lost="it was rebuilt since then" if table_id else "it no longer exists")
         if is_keyed != is_token(last.version):
-            return Lag(
-                upstream, lost="it has become a keyed table since" if is_keyed else "it is not keyed now"
-            )
+            return Lag(upstream, lost="it has become a keyed table" if is_keyed else "it is no longer keyed")
         wanted = Version.parse(last.version).change_snapshot if is_keyed else int(last.version)
         oldest: int | None = None
         for commit in commits:

@@ -130,7 +130,7 @@ def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> 
     """
     if (kind == "merge") == (status.table is not None):
         raise ConfigError(
-            f"{status.name} has {'a' if status.table else 'no'} key: {kind} is not for it",
+            f"{status.name} has {'a' if status.table else 'no'} key, so {kind} does not apply",
             where=status.name.dotted,
             fix="minor, major, full and trim are for keyed tables, merge is for others",
         )
@@ -189,13 +189,13 @@ def _plan_changes(
     is_slow = pending.rows and status.pending_amplification >= trigger.read_amplification
     # In a small table the files that are opened weigh most, and none of it matters.
     if not why and is_slow and major.value >= _WORTH_IT:
-        why = f"for what is pending, a read costs {status.pending_amplification:.1f} times as much"
+        why = f"pending changes make a read {status.pending_amplification:.1f} times as expensive"
     if why:
         return replace(major, why=why)
     places = _places(table, buckets or ())
     why = _why_minor(status, trigger, places)
     if any(bucket.is_old and bucket.change.files for bucket in buckets or ()) and not status.change_buckets:
-        why = "changes lie in buckets of another number, and joins shuffle"
+        why = "changes have a different number of buckets, and joins shuffle"
     if why:
         kept = places if status.change.live_rows else 0
         size = round(status.change.size_bytes * (1 - status.change.delete_ratio))
@@ -220,7 +220,7 @@ def _why_minor(status: TableStatus, trigger: Trigger, places: int) -> str:
         return f"{status.change.files} change files in {places} bucket{'s' * (places > 1)}"
     # What was trimmed out of files with several commits is hidden there, not gone.
     if status.change.delete_files and status.change.delete_ratio >= _HIDDEN_OF_CHANGES:
-        return f"{status.change.delete_ratio:.0%} of the stored changes are hidden"
+        return f"{status.change.delete_ratio:.0%} of the stored changes are deleted"
     return ""
 
 
@@ -253,7 +253,7 @@ def _plan_full(
     needing = [bucket for bucket in buckets if _why_full(bucket, trigger)]
     slow = [bucket for bucket in buckets if _why_full(bucket, trigger) or _is_slow(bucket, trigger)]
     if len(slow) > len(needing):
-        why = f"a read of its files costs {max(map(_amplification, slow)):.1f} times as much"
+        why = f"its files make a read {max(map(_amplification, slow)):.1f} times as expensive"
         planned = _full_of(status, table, slow, why, settings)
         if planned.value >= _WORTH_IT:
             return [planned]
@@ -301,17 +301,22 @@ def _plan_rebucket(
     why = ""
     if wanted != now:
         verb = "grow" if wanted > now else "shrink"
-        each = f"{shown_bytes(size / now)} a bucket, {shown_bytes(settings.target_bucket_bytes)} is aimed for"
-        reason = each if settings.buckets is None else "as the model says"
+        each = (
+            f"{shown_bytes(size / now)} per bucket, the target is {shown_bytes(settings.target_bucket_bytes)}"
+        )
+        reason = each if settings.buckets is None else "set by the model"
         why = f"{verb} from {now} to {wanted} buckets: {reason}; joins shuffle while changes are moved"
     elif status.change_buckets:
-        why = f"its changes lie in {status.change_buckets} buckets, its base in {now}, and joins shuffle"
+        why = f"its changes have {status.change_buckets} buckets, its base {now}, and joins shuffle"
     elif status.cut_off:
-        why = f"the change of its number of buckets to {now} was cut off, and joins shuffle"
+        why = f"the change of its number of buckets to {now} was interrupted, and joins shuffle"
     elif any(bucket.is_old and bucket.base.files for bucket in buckets or ()):
-        why = f"not all files lie in {now} buckets yet, and reads and joins shuffle"
+        why = f"some files are not in {now} buckets yet, and reads and joins shuffle"
     elif status.unmarked:
-        why, seconds = "its bucket markers are gone, and joins shuffle until they are made again", STATEMENT_S
+        why, seconds = (
+            "its bucket markers are missing, and joins shuffle until they are restored",
+            STATEMENT_S,
+        )
     if not why:
         return None
     return replace(_made("full", status, why, seconds, 0.0, settings), to_buckets=wanted)
@@ -320,7 +325,7 @@ def _plan_rebucket(
 def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
     base = bucket.base
     if base.rows and base.delete_ratio >= trigger.deleted:
-        return f"{base.delete_ratio:.0%} of the stored rows are hidden"
+        return f"{base.delete_ratio:.0%} of the stored rows are deleted"
     if bucket.small_files >= trigger.files:
         return f"{bucket.small_files} small files in a bucket"
     return ""
@@ -347,7 +352,7 @@ def _plan_plain(
     why = (
         f"{extra} files more than its rows need"
         if extra >= trigger.files
-        else f"{status.base.delete_ratio:.0%} of the stored rows are hidden"
+        else f"{status.base.delete_ratio:.0%} of the stored rows are deleted"
     )
     seconds = status.base.size_bytes / READ_BYTES_PER_S + status.base.size_bytes / WRITE_BYTES_PER_S
     gain = extra * OPEN_COST_BYTES + status.base.size_bytes * status.base.delete_ratio

@@ -27,7 +27,7 @@ PLACES_AT_ONCE = 64
 
 REWRITTEN = "rewritten"
 NOTHING = "nothing to do"
-OVERTAKEN = "others were faster"
+OVERTAKEN = "another process was faster"
 
 
 @dataclass(frozen=True)

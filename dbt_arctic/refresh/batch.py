@@ -28,16 +28,16 @@ def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) ->
     twice = next((name for name in names if times[name.lower()] > 1), None)
     if twice is not None:
         raise ConfigError(
-            f"the model has {times[twice.lower()]} columns with the name {twice}",
+            f"the model has {times[twice.lower()]} columns named {twice}",
             where=config.model,
             why=f"its columns are: {', '.join(names)}",
-            fix="give each column a name of its own, or select one of them",
+            fix="give each column a unique name, or select only one of them",
         )
     if config.is_automatic and ACTION in times:
         raise ConfigError(
-            f"the model has a column {ACTION}, which an automatic model has no use for",
+            f"the model has a column {ACTION}, which an automatic model cannot use",
             where=config.model,
-            why="its table is the result of its SQL, row for row: no row of it says what becomes of another",
+            why="its table is the result of its SQL; its rows are not changes",
             fix="say in WHERE which rows there are, and leave the column out or give it another name",
         )
 
@@ -89,10 +89,10 @@ def require_storable(
 def not_storable(model: str, found: Sequence[Mismatch]) -> SchemaChanged:
     """The error for values that a table would not store as they are. Nothing was written."""
     return SchemaChanged(
-        "the table cannot store what the model produces as it is",
+        "the table cannot store the model's values without loss",
         where=model,
         why="; ".join(mismatch.describe() for mismatch in found),
-        fix="cast the column in the model to the type of the table, or rebuild the table: "
+        fix="cast the column in the model to the table's type, or rebuild the table: "
         f"dbt run --full-refresh --select {model}",
     )
 
@@ -131,7 +131,7 @@ def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Co
     names = {column.name.lower() for column in columns}
     if config.sequence_by and config.sequence_by.lower() not in names:
         raise ConfigError(
-            f"sequence_by names {config.sequence_by}, which the model does not produce",
+            f"sequence_by is {config.sequence_by}, which the model does not return",
             where=config.model,
             why=f"its columns are: {', '.join(column.name for column in columns)}",
             fix="select the column under that name, or correct sequence_by",
@@ -139,7 +139,7 @@ def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Co
     missing = [key for key in config.unique_key if key.lower() not in names]
     if missing:
         raise KeyColumnMissing(
-            f"unique_key names {', '.join(missing)}, which the model does not produce",
+            f"unique_key contains {', '.join(missing)}, which the model does not return",
             where=config.model,
             why=f"its columns are: {', '.join(column.name for column in columns)}",
             fix="select the key columns under these names, or correct unique_key",
@@ -156,9 +156,9 @@ def require_same_columns(model: str, table: Sequence[Column], produced: Sequence
     gone = [column.name for column in table if column.name.lower() not in names]
     if gone:
         raise SchemaChanged(
-            f"the model no longer produces {', '.join(gone)}",
+            f"the model no longer returns {', '.join(gone)}",
             where=model,
-            why="on_schema_change is 'ignore', and a run writes all columns of the table",
+            why="on_schema_change is 'ignore', but a run writes all columns of the table",
             fix="set on_schema_change to 'append_new_columns' (keeps the column, NULL from now on) or "
             f"'sync_all_columns' (drops it), or run: dbt run --full-refresh --select {model}",
         )

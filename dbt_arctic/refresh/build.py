@@ -205,7 +205,7 @@ def _create_base(
         raise ConcurrentRun(
             f"another run is building generation {table.generation.number} of {table.name}",
             where=config.model,
-            why=f"{table.base} came into being a moment ago",
+            why=f"{table.base} has just been created",
             fix="wait for the other run to end, then run again if this one is still needed",
         ) from error
 
@@ -216,8 +216,8 @@ def _require_one_commit(context: Context, table: KeyedTable, where: str) -> None
         raise CommitStateUnknown(
             f"the rows of generation {table.generation.number} of {table.name} were committed twice",
             where=where,
-            why="somebody on the way to the catalog had no answer and sent the commit again",
-            fix="run again; what is shown was not touched",
+            why="a component between Spark and the catalog got no answer and repeated the commit",
+            fix="run again; the current table was not changed",
         )
 
 

@@ -58,8 +58,8 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
         raise UnknownRelation(
             f"{source} does not exist, so it cannot be cloned",
             where=model,
-            why="the state that --state names speaks of it",
-            fix="build it where that state was made, or choose what to clone with --select",
+            why="the state given by --state contains it",
+            fix="build it in that environment, or choose the models to clone with --select",
         )
     if view is not None and not is_keyed(view.properties) and not is_clone(view.properties):
         return ""
@@ -131,9 +131,9 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
     state = catalog.load_table(source.schema, source.identifier)
     if state is None:
         raise UnknownRelation(
-            f"{source} is gone, of which {clone} is a clone",
+            f"{source}, the source of the clone {clone}, no longer exists",
             where=model,
-            why="a clone owns no rows until its first write",
+            why="a clone has no rows of its own until its first write",
             fix=f"build it: dbt run --full-refresh --select {clone.identifier}",
         )
     columns = quote_all(column.name for column in state.columns)
@@ -149,8 +149,8 @@ def reject_other_upstreams(rows: ClonedRows, strange: Sequence[Name], model: str
     """
     if strange:
         raise ConfigError(
-            f"what changed in {', '.join(sorted(name.dotted for name in strange))} since {rows.source} was "
-            "computed cannot be told",
+            f"the changes in {', '.join(sorted(name.dotted for name in strange))} since {rows.source} was "
+            "computed are unknown",
             where=model,
             why=f"the model is a clone of {rows.source}, which was not computed from there",
             fix=f"build it from all rows: dbt run --full-refresh --select {model}; "

@@ -131,7 +131,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
         raise ConfigError(
             f"{only_plain[0]} has no effect on a keyed table",
             where=model,
-            why="it narrows a MERGE or DELETE; an upsert appends, and reads nothing of the table",
+            why="it restricts a MERGE or DELETE; an upsert only appends and does not read the table",
             fix="remove it, or use incremental_strategy='merge' on a plain table",
         )
     partial = [name for name in PARTIAL_SETTINGS if config.get(name)]
@@ -139,7 +139,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
         raise ConfigError(
             f"{partial[0]} has no effect with the strategy {strategy!r}",
             where=model,
-            why="it replaces rows, and so writes all of their columns",
+            why="it replaces rows and writes all of their columns",
             fix="remove it, or use incremental_strategy='upsert'",
         )
     determined = [name for name in NOT_AUTOMATIC if config.get(name)]
@@ -147,22 +147,22 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
         raise ConfigError(
             f"{determined[0]} has no effect with the strategy 'auto'",
             where=model,
-            why="the table is the result of the model's SQL, row for row",
-            fix="say it in the SQL, or use incremental_strategy='upsert'",
+            why="the table is exactly the result of the model's SQL",
+            fix="express it in the SQL, or use incremental_strategy='upsert'",
         )
     only_auto = [name for name in ONLY_AUTOMATIC if config.get(name)]
     if strategy != "auto" and only_auto:
         raise ConfigError(
             f"{only_auto[0]} has no effect with the strategy {strategy!r}",
             where=model,
-            why="it says how an automatic model is refreshed",
+            why="it configures the refresh of automatic models",
             fix="remove it, or use incremental_strategy='auto'",
         )
     if config.get("overwrite") and strategy != "insert_overwrite":
         raise ConfigError(
             f"overwrite has no effect with the strategy {strategy!r}",
             where=model,
-            why="it says what a batch of the strategy 'insert_overwrite' replaces",
+            why="it sets what a batch of the strategy 'insert_overwrite' replaces",
             fix="remove it, or use incremental_strategy='insert_overwrite' with a unique_key",
         )
     only_keyed = [name for name in ONLY_KEYED if config.get(name)]
@@ -170,7 +170,7 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
         raise ConfigError(
             f"{only_keyed[0]} has no effect with the strategy {strategy!r}",
             where=model,
-            why="it belongs to keyed tables",
+            why="it applies only to keyed tables",
             fix="remove it, or use incremental_strategy='upsert' with a unique_key",
         )
     return str(strategy)
@@ -211,7 +211,9 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         )
     bucket_by = config.get("bucket_by")
     if bucket_by is not None and not isinstance(bucket_by, str):
-        raise ConfigError(f"bucket_by is {bucket_by!r}", where=model, fix="name one column of unique_key")
+        raise ConfigError(
+            f"bucket_by is {bucket_by!r}", where=model, fix="set it to one column of unique_key"
+        )
     delete_when = config.get("delete_when")
     if delete_when is not None and not isinstance(delete_when, str):
         raise ConfigError(
@@ -221,20 +223,22 @@ def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
         )
     sequence_by = config.get("sequence_by")
     if sequence_by is not None and not isinstance(sequence_by, str):
-        raise ConfigError(f"sequence_by is {sequence_by!r}", where=model, fix="name one column of the model")
+        raise ConfigError(
+            f"sequence_by is {sequence_by!r}", where=model, fix="set it to one column of the model"
+        )
     strategy = choose_strategy(model, config)
     if sequence_by and strategy in ("microbatch", "insert_overwrite"):
         raise ConfigError(
-            f"sequence_by does not go together with the strategy {strategy!r}",
+            f"sequence_by cannot be used with the strategy {strategy!r}",
             where=model,
-            why="a batch replaces what is there, however new that is",
+            why="a batch replaces existing rows, even newer ones",
             fix="remove one of the two",
         )
     if config.get("tombstone_retention") is not None and not sequence_by:
         raise ConfigError(
             "tombstone_retention has no effect without sequence_by",
             where=model,
-            why="in the order of arrival no row comes late",
+            why="without sequence_by there are no late rows",
             fix="remove it, or set sequence_by",
         )
     properties = config.get("tblproperties") or {}
@@ -287,7 +291,7 @@ def _partial_columns(model: str, config: Mapping[str, Any]) -> tuple[tuple[str, 
         raise ConfigError(
             "both merge_update_columns and merge_exclude_columns are set",
             where=model,
-            why="each of them says which columns change",
+            why="each of them sets which columns change",
             fix="remove one of the two",
         )
     return updated, excluded
@@ -302,7 +306,7 @@ def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
         )
     if chosen == "partitions" and not config.get("partition_by"):
         raise ConfigError(
-            "overwrite is 'partitions', and the model has none",
+            "overwrite is 'partitions', but the model has none",
             where=model,
             fix="set partition_by, or overwrite='table'",
         )
@@ -324,8 +328,8 @@ def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str])
             raise ConfigError(
                 f"{name!r} is not a setting; did you mean {meant[0]!r}?",
                 where=model,
-                why="an unknown setting would be ignored without a word",
-                fix=f"write {meant[0]}, or put a setting of your own under meta",
+                why="an unknown setting would be ignored silently",
+                fix=f"write {meant[0]}, or move your own settings to meta",
             )
 
 
@@ -340,10 +344,10 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
     wrong = [item for item in values if not isinstance(item, str) or not item.strip()]
     if wrong:
         raise ConfigError(
-            f"{setting} holds {wrong[0]!r}", where=model, fix="name a column, or a list of columns"
+            f"{setting} holds {wrong[0]!r}", where=model, fix="give a column or a list of columns"
         )
     if len({value.lower() for value in values}) != len(values):
-        raise ConfigError(f"{setting} names a column twice", where=model, fix="name each column once")
+        raise ConfigError(f"{setting} contains a column twice", where=model, fix="name each column once")
     return tuple(values)
 
 

@@ -98,9 +98,9 @@ def bind(context: Context, table: KeyedTable, parsed: ParsedModification) -> Mod
         missing = [column for column in table.key if column not in clause.values]
         if clause.action == "insert" and missing:
             raise ConfigError(
-                f"an insert gives {', '.join(missing)} no value",
+                f"an insert has no value for {', '.join(missing)}",
                 where=table.name.dotted,
-                why="it is a part of the key",
+                why="it is part of the key",
                 fix="add it to the columns of the insert",
             )
     bound = Modification(parsed.prefix, alias, clauses, parsed.source, parsed.source_alias, parsed.on)
@@ -124,7 +124,7 @@ def _as_stored(context: Context, table: KeyedTable, modification: Modification, 
     found = unstorable(given.items(), types.items(), fill=False)
     if found:
         raise SchemaChanged(
-            "the table cannot store what the statement gives as it is",
+            "the table cannot store the statement's values without loss",
             where=table.name.dotted,
             why="; ".join(mismatch.describe() for mismatch in found),
             fix="cast the value to the type of the column",
@@ -142,8 +142,8 @@ def _load(context: Context, name: Name) -> KeyedTable:
         raise UnknownRelation(
             f"{name} is a plain table",
             where=name.dotted,
-            why="it is not stored as base and changes, so Spark changes it itself",
-            fix="run the statement on Spark, for instance as a hook of a model",
+            why="it has no change table, so Spark can modify it directly",
+            fix="run the statement in Spark, for instance as a hook of a model",
         )
     return table or load_keyed(context.catalog, name)
 
@@ -173,10 +173,10 @@ def _counts(context: Context, table: KeyedTable, written: Written) -> dict[int, 
     commit = find_transaction(load_change(context.catalog, table).history(), written.attempt.txn)
     if commit is None:
         raise DamagedKeyedTable(
-            f"the commit {written.attempt.txn} of {table.change} is gone",
+            f"the commit {written.attempt.txn} of {table.change} no longer exists",
             where=table.name.dotted,
-            why="it was just made, and somebody has rolled the change table back by hand since",
-            fix=f"look at it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
+            why="the change table was rolled back manually right after the commit",
+            fix=f"check it: dbt-arctic verify {table.name.schema}.{table.name.identifier}",
         )
     found = context.query(count_rows(table, commit.snapshot_id, written.attempt.txn))
     return {int(what): int(count) for what, count in found}
@@ -194,7 +194,7 @@ def _everything(table: KeyedTable, clause: ParsedClause, produced: Mapping[str, 
             f"the source does not have {', '.join(missing)}",
             where=table.name.dotted,
             why=f"{clause.action.upper()} * takes every column of the table from the source, by name",
-            fix="name the columns instead of *, or select them in the source",
+            fix="list the columns instead of *, or select them in the source",
         )
     return {column: produced[column.lower()] for column in names}
 
@@ -208,7 +208,7 @@ def _values(table: KeyedTable, values: Values, qualifiers: list[tuple[str, ...]]
             raise ConfigError(
                 f"{'.'.join(parts)} is not a column of {table.name}",
                 where=table.name.dotted,
-                why="a part of a column cannot be assigned by itself",
+                why="a nested field cannot be assigned on its own",
                 fix="assign the whole column, for instance with named_struct()",
             )
         (column,) = match_columns(parts[-1:], names)

@@ -46,7 +46,7 @@ class Interval:
         types = {name.lower(): (name, type_) for name, type_ in columns}
         if self.event_time.lower() not in types:
             raise ConfigError(
-                f"event_time names {self.event_time}, which the model does not produce",
+                f"event_time is {self.event_time}, which the model does not return",
                 where=model,
                 why=f"its columns are: {', '.join(name for name, _ in columns)}",
                 fix="select the column under that name, or correct event_time in the model's config",
@@ -54,17 +54,17 @@ class Interval:
         name, type_ = types[self.event_time.lower()]
         if type_ not in _LITERALS:
             raise ConfigError(
-                f"event_time names {name}, which is of type {type_}",
+                f"event_time is {name}, which is of type {type_}",
                 where=model,
                 why="a batch is an interval of time",
                 fix=f"cast it to one of: {', '.join(_LITERALS)}",
             )
         if type_ == "date" and any(at.time() != time() for at in (self.start, self.end)):
             raise ConfigError(
-                f"event_time names {name}, which is a date, and the batch is of hours",
+                f"event_time is {name}, which is a date, but the batches are hours",
                 where=model,
-                why="of the batches of a day, the last would replace what the others have written",
-                fix="set batch_size to 'day' or longer, or make it a timestamp",
+                why="the last batch of a day would replace the rows of the others",
+                fix="set batch_size to 'day' or longer, or make the column a timestamp",
             )
         written = _LITERALS[type_]
         return f"{quote(name)} >= {written(self.start)} AND {quote(name)} < {written(self.end)}"
@@ -91,8 +91,8 @@ def batch_interval(model: Mapping[str, Any]) -> Interval | None:
         raise ConfigError(
             "a microbatch model was run without a batch",
             where=model["name"],
-            why="dbt makes batches in dbt run, dbt build and dbt retry only",
-            fix="use one of them",
+            why="dbt creates batches only in dbt run, dbt build and dbt retry",
+            fix="use one of these commands",
         )
     return Interval.of(model["config"]["event_time"], batch["event_time_start"], batch["event_time_end"])
 
@@ -116,7 +116,7 @@ def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence
     if zone in _UTC_ZONES:
         return
     raise ConfigError(
-        f"event_time names {event_time}, a column without a time zone, and the session's is {zone}",
+        f"event_time is {event_time}, a column without a time zone, and the session's time zone is {zone}",
         where=model,
         why=f"a batch is an interval in UTC: {', '.join(filtered)} would be filtered by UTC, the model's own "
         f"rows by the time in {zone}, and rows between the two would be in no batch",
@@ -132,9 +132,9 @@ def refuse_pull(model: Mapping[str, Any]) -> None:
     """
     if model["config"].get("incremental_strategy") == "microbatch":
         raise ConfigError(
-            "incremental_pull() does not go together with the strategy 'microbatch'",
+            "incremental_pull() cannot be used with the strategy 'microbatch'",
             where=model["name"],
-            why="each batch reads an interval of event time, and not what has changed since the last commit",
+            why="a batch reads an interval of event time and not the changes since the last commit",
             fix="use ref(), or another strategy",
         )
 

@@ -35,9 +35,9 @@ def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
         return _of_change_table(load_change(catalog, keyed))
     if catalog.load_view(name.schema, name.identifier) is not None:
         raise UnknownRelation(
-            f"{name} is a view, which has no time of its own",
+            f"{name} is a view, which has no commit time",
             where=name.dotted,
-            why="what it shows changes with the tables that it reads",
+            why="its rows change with the tables that it reads",
             fix="set loaded_at_field or loaded_at_query for this source",
         )
     raise UnknownRelation(

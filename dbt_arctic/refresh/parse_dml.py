@@ -135,7 +135,9 @@ def _parse_when(text: _Text, start: int, end: int) -> ParsedClause:
     condition = None
     if after < then:
         if text.word(after) != "AND":
-            raise text.misunderstood(start, end, "after MATCHED comes THEN, or AND and a condition")
+            raise text.misunderstood(
+                start, end, "MATCHED must be followed by THEN, or by AND and a condition"
+            )
         condition = text.between(after + 1, then)
     action = text.word(then + 1)
     if kind == "not matched":
@@ -147,7 +149,7 @@ def _parse_when(text: _Text, start: int, end: int) -> ParsedClause:
     if action == "UPDATE" and text.word(then + 2) == "SET":
         is_star = text.between(then + 3, end) == "*"
         if is_star and kind == "not matched by source":
-            raise text.misunderstood(start, end, "a row that the source lacks has no values there")
+            raise text.misunderstood(start, end, "a row that is not in the source has no source values")
         return ParsedClause(kind, "update", condition, None if is_star else text.assignments(then + 3, end))
     raise text.misunderstood(start, end, "after THEN comes UPDATE SET ... or DELETE")
 
@@ -160,7 +162,7 @@ class _Text:
         try:
             self._tokens: list[Token] = list(Spark().tokenize(sql))
         except SqlglotError as error:
-            raise ConfigError("the statement cannot be read", where=self.shown, why=str(error)) from error
+            raise ConfigError("the statement cannot be parsed", where=self.shown, why=str(error)) from error
         while self._tokens and self._tokens[-1].token_type is TokenType.SEMICOLON:
             self._tokens.pop()
         self.end = len(self._tokens)
@@ -232,7 +234,7 @@ class _Text:
             if at >= self.end or self._tokens[at].token_type is not TokenType.DOT:
                 return tuple(parts), at
             at += 1
-        raise self.misunderstood(0, self.end, "the name of a table is missing")
+        raise self.misunderstood(0, self.end, "the table name is missing")
 
     def alias(self, start: int, end: int) -> str | None:
         """What stands between a table's name and the next clause."""
@@ -241,7 +243,7 @@ class _Text:
         if start == end:
             return None
         if end - start > 1:
-            raise self.misunderstood(start, end, "after the table's name comes at most an alias")
+            raise self.misunderstood(start, end, "only an alias may follow the table name")
         return self._tokens[start].text
 
     def source_alias(self, start: int, end: int) -> str:
@@ -263,7 +265,7 @@ class _Text:
         for first, last in self._listed(start, end):
             parts, equals = self.name(first)
             if equals + 1 >= last or self._tokens[equals].token_type is not TokenType.EQ:
-                raise self.misunderstood(first, last, "an assignment is column = value")
+                raise self.misunderstood(first, last, "an assignment must have the form column = value")
             found.append((parts, self._value(equals + 1, last)))
         return tuple(found)
 
@@ -282,7 +284,7 @@ class _Text:
 
     def _value(self, start: int, end: int) -> str:
         if end - start == 1 and self.word(start) == "DEFAULT":
-            raise self.misunderstood(start, end, "a column has no default value; write NULL")
+            raise self.misunderstood(start, end, "columns have no default values; write NULL")
         return self.between(start, end)
 
     def _listed(self, start: int, end: int) -> list[tuple[int, int]]:
@@ -297,13 +299,13 @@ class _Text:
         ]
         spans = list(zip([start, *(at + 1 for at in borders)], [*borders, end], strict=True))
         if any(first >= last for first, last in spans):
-            raise self.misunderstood(start, end, "a part of a list is empty")
+            raise self.misunderstood(start, end, "an item of a list is empty")
         return spans
 
     def misunderstood(self, start: int, end: int, why: str) -> ConfigError:
         shown = " ".join(self.between(max(start, 0), min(end, self.end)).split()) or self.shown
         return ConfigError(
-            "the statement is not understood",
+            "the statement is not supported",
             where=shown[:200],
             why=why,
             fix=_HOW_TO,

@@ -22,7 +22,7 @@ def updated_columns(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tup
     unknown = [name for name in named if name not in table.column_names]
     if unknown:
         raise ConfigError(
-            f"{setting} names {unknown[0]}, which is no column of {table.name}",
+            f"{setting} contains {unknown[0]}, which is not a column of {table.name}",
             where=config.model,
             why=f"its columns are: {', '.join(table.column_names)}",
             fix=f"correct {setting}",
@@ -46,11 +46,11 @@ def with_kept_columns(
     kept = tuple(column for column in table.columns if column.name.lower() not in names)
     if kept and config.on_schema_change == "sync_all_columns":
         raise SchemaChanged(
-            f"the model does not produce {', '.join(column.name for column in kept)}",
+            f"the model does not return {', '.join(column.name for column in kept)}",
             where=config.model,
-            why="on_schema_change is 'sync_all_columns', which drops a column that the model lacks, and "
-            "merge_update_columns or merge_exclude_columns, by which the model may lack it",
-            fix="set on_schema_change to 'append_new_columns', or produce the column",
+            why="on_schema_change is 'sync_all_columns', which drops a missing column, but "
+            "merge_update_columns or merge_exclude_columns allows the model to leave it out",
+            fix="set on_schema_change to 'append_new_columns', or select the column",
         )
     return (*produced, *kept)
 
@@ -62,8 +62,8 @@ def _require_produced(
     missing = [name for name in updated if name.lower() not in names]
     if missing:
         raise ConfigError(
-            f"the model does not produce {', '.join(missing)}",
+            f"the model does not return {', '.join(missing)}",
             where=config.model,
-            why=f"by {setting}, rows that are there change in it; its columns are: {', '.join(produced)}",
-            fix="select the column, or name in merge_update_columns what the model produces",
+            why=f"{setting} lets existing rows change in it; the model's columns are: {', '.join(produced)}",
+            fix="select the column, or list only the model's columns in merge_update_columns",
         )

@@ -74,15 +74,15 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
             raise UnknownRelation(
                 f"{write.target} is gone",
                 where=write.target.dotted,
-                why="it was dropped while this run was at work",
+                why="it was dropped during this run",
                 fix=f"build it again: dbt run --full-refresh --select {write.target.identifier}",
             )
         if write.consumed and consumed_versions(state.history()) != dict(write.expected):
             raise ConcurrentRun(
                 f"another run of the model committed to {write.target} first",
                 where=write.target.identifier,
-                why="the changes that this run computed from were consumed meanwhile",
-                fix="nothing was written; run the model again to take up what is left",
+                why="it has already consumed the changes from which this run was computed",
+                fix="nothing was written; run the model again to process the remaining changes",
             )
         drop_stale_branches(context, write.target, state, None)
         with staged(context, write.target, state.current_snapshot_id, write.branch):
@@ -90,9 +90,9 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
             if publish(context, write.target, write.branch, None, state.current_snapshot_id):
                 return Outcome("OK", _total(rows), text)
     raise ConcurrentRun(
-        f"other commits to {write.target} got in between {ATTEMPTS} times",
+        f"the commit to {write.target} conflicted with other commits {ATTEMPTS} times",
         where=write.target.identifier,
-        fix="run the model again when fewer writers are at work",
+        fix="run the model again when fewer writers are active",
     )
 
 

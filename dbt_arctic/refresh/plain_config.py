@@ -64,7 +64,7 @@ def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainCo
         raise ConfigError(
             f"{idle[0]} has no effect on the strategy {strategy!r}",
             where=model,
-            why=f"only {' and '.join(_USED_BY[idle[0]])} read it",
+            why=f"only {' and '.join(_USED_BY[idle[0]])} use it",
             fix="remove it, or choose another incremental_strategy",
         )
     return PlainConfig(
@@ -90,7 +90,7 @@ def check_named_columns(config: PlainConfig, columns: Sequence[str]) -> None:
         meant = difflib.get_close_matches(named.lower(), known, n=1)
         kind = KeyColumnMissing if setting == "unique_key" else ConfigError
         raise kind(
-            f"{setting} names {named}, which the model does not produce",
+            f"{setting} contains {named}, which the model does not return",
             where=config.model,
             why=f"its columns are: {', '.join(columns)}",
             fix=f"did you mean {known[meant[0]]}?" if meant else f"select the column, or correct {setting}",
@@ -109,7 +109,7 @@ def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
     wanted, there = set(same_fields(config.partition_by)), set(same_fields(tuple(stored)))
     if wanted == there:
         return ""
-    described = f"the table is partitioned by {_shown(there)}, and partition_by is {_shown(wanted)}"
+    described = f"the table is partitioned by {_shown(there)}, but partition_by is {_shown(wanted)}"
     if config.strategy == "insert_overwrite":
         raise ConfigError(
             described,

@@ -74,7 +74,7 @@ def plan_pull(
         raise UnknownRelation(
             f"cannot pull from {upstream}",
             where=model,
-            why="it is a view: a view has no versions" if exists else "it does not exist",
+            why="it is a view, and views have no versions" if exists else "it does not exist",
             fix="pull from the tables that it reads, or use ref() alone"
             if exists
             else f"build it first: dbt run --select {upstream.identifier}",
@@ -183,9 +183,9 @@ def _log(history: list[Snapshot], before: Version, table: KeyedTable, model: str
     log = log_range(history, before.change_snapshot)
     if log is None:
         raise VersionUnavailable(
-            f"the changes of {table.name} since the version {before} are gone",
+            f"the changes of {table.name} since version {before} are no longer available",
             where=model,
-            why="the snapshots were expired, or the table was rolled back, since this model last read it",
+            why="snapshots have expired, or the table was rolled back, since this model last read it",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     return log
@@ -210,13 +210,13 @@ def retired_state(
         raise VersionUnavailable(
             f"the generation of {table.name} that this model last read is gone",
             where=model,
-            why=f"{error.what}; it was dropped by hand, or a key was erased",
+            why=f"{error.what}; it was dropped manually, or a key was erased",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         ) from error
     if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot].keys():
         # What identified a row then does not now: a gone row could not be told from a changed one.
         raise VersionUnavailable(
-            f"{table.name} was rebuilt with another key",
+            f"{table.name} was rebuilt with a different key",
             where=model,
             why=f"it was {', '.join(retired.key)} when this model last read it, now {', '.join(table.key)}",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
@@ -225,9 +225,9 @@ def retired_state(
         table, {name: then.type for name, then in known[before.base_snapshot].items()}
     ):
         raise VersionUnavailable(
-            f"{table.name} was rebuilt with another type of its key",
+            f"{table.name} was rebuilt with a different key type",
             where=model,
-            why=f"two values of {column} that differed when this model last read them may be equal now",
+            why=f"two different values of {column} that this model has read may be equal now",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     return read.merge_on_read(retired, before, known)
@@ -239,9 +239,9 @@ def _before_adoption(
     """The rows of a plain table as a model last read them, which is by now the base of a keyed one."""
     if last.table_id != base.location or int(last.version) not in {s.snapshot_id for s in base.snapshots}:
         raise VersionUnavailable(
-            f"{table.name} is not the table that this model last read, or that version is gone",
+            f"{table.name} is not the table that this model last read, or that version has expired",
             where=model,
-            why="it was a plain table then, and was built anew as a keyed one; or its snapshots were expired",
+            why="it was a plain table and was rebuilt as a keyed one; or its snapshots have expired",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     at = int(last.version)
@@ -297,9 +297,9 @@ def _pull_plain(
         return Pull(upstream, sql, consumed, True, images, (stage, staging))
     if before not in {snapshot.snapshot_id for snapshot in state.snapshots}:
         raise VersionUnavailable(
-            f"the snapshot {before} of {upstream} is gone",
+            f"the snapshot {before} of {upstream} no longer exists",
             where=model,
-            why="it was expired since this model last read the table",
+            why="it has expired since this model last read the table",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     present = catalog.columns_at(upstream.schema, upstream.identifier, before)
@@ -311,8 +311,8 @@ def _pull_plain(
         raise ConfigError(
             f"{upstream} was updated or rewritten since this model last read it, and its rows have no key",
             where=model,
-            why="without a key, an updated row cannot be told from a new one",
-            fix="name the key: incremental_pull(..., unique_key='...')",
+            why="without a key, updated rows and new rows cannot be distinguished",
+            fix="give the key: incremental_pull(..., unique_key='...')",
         )
     sql = read.difference(state_before, state_now, key, types, images)
     return Pull(upstream, sql, consumed, True, images)
@@ -349,18 +349,18 @@ def plan_changes(
     for version in (start, end):
         if version.generation != table.generation.number:
             raise VersionUnavailable(
-                f"the version {version} is not of generation {table.generation.number} of {name}",
+                f"version {version} does not belong to generation {table.generation.number} of {name}",
                 where=where,
-                why="changes are told within one generation: a full refresh starts the next",
+                why="changes are available only within one generation; a full refresh starts the next one",
                 fix="compare the two states with merge_on_read(..., version=...) instead",
             )
     log = log_range(change.history(end.change_snapshot), start.change_snapshot)
     if log is None:
         raise VersionUnavailable(
-            f"the changes of {name} from {start} to {end} are not on record",
+            f"the changes of {name} from {start} to {end} are not available",
             where=where,
-            why="the first version is not older than the second, or its snapshots were expired",
-            fix="take versions with {{ table_version(ref('...')) }}, the older one first",
+            why="the first version is not older than the second, or its snapshots have expired",
+            fix="get versions with {{ table_version(ref('...')) }}, and give the older one first",
         )
     snapshots = (start.change_snapshot, end.change_snapshot, *log.readable_at)
     known = {
@@ -379,10 +379,10 @@ def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, 
     if at.generation != table.generation.number:
         if table.previous is None or table.previous.number != at.generation:
             raise VersionUnavailable(
-                f"generation {at.generation} of {name} is gone",
+                f"generation {at.generation} of {name} no longer exists",
                 where=where,
-                why=f"the current one is {table.generation.number}; a full refresh keeps one before it",
-                fix="take a newer version with {{ table_version(ref('...')) }}",
+                why=f"the current one is {table.generation.number}; a full refresh keeps the previous one",
+                fix="get a newer version with {{ table_version(ref('...')) }}",
             )
         table = _as_generation(catalog, table, table.previous)
     known = columns_of(catalog, table, at)

@@ -189,9 +189,9 @@ def require_same_fields(
     there = {} if state is None else {column.name: column for column in state.columns}
     if not all(_has_fields_of(there.get(column.name), column) for column in written):
         raise ConcurrentRun(
-            f"another run made new columns of {table.name} again while this one wrote to them",
+            f"another run dropped and added columns of {table.name} again while this run wrote to them",
             where=config.model,
-            why="it began with the same change of the model's columns; they are NULL in the rows of this run",
+            why="both started with the same change of columns; these are NULL in the rows of this run",
             fix="run the model again",
         )
 
@@ -219,7 +219,7 @@ def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, changes: Sequ
     needed = [one.label for one in changes if one.kind == "removed" and ".".join(one.path) in used]
     if needed:
         raise SchemaChanged(
-            f"the model no longer produces {', '.join(needed)}",
+            f"the model no longer returns {', '.join(needed)}",
             where=config.model,
             why="the table is keyed, partitioned or sorted by it",
             fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
@@ -229,6 +229,6 @@ def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, changes: Sequ
         raise SchemaChanged(
             f"fields inside {inside[0].path[0]} changed: {inside[0].label}",
             where=config.model,
-            why="the table is keyed, partitioned or sorted by the column: its values would be other ones",
+            why="the table is keyed, partitioned or sorted by the column, and its values would change",
             fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
         )

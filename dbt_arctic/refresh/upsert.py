@@ -156,9 +156,9 @@ def _prepare(
     check_unchanged_config(config, table)
     if table.hidden:
         raise ConfigError(
-            f"{table.name} was built as an automatic model, and keeps sums that its SQL does not name",
+            f"{table.name} was built as an automatic model and has hidden columns for sums",
             where=config.model,
-            why="incremental_strategy was 'auto'; another strategy would write rows without them",
+            why="incremental_strategy was 'auto'; another strategy would not fill these columns",
             fix=f"rebuild the table: dbt run --full-refresh --select {config.model}",
         )
     schema = context.query_schema(sql)

@@ -164,9 +164,9 @@ def write_unless(
                 return Written(rows, sql, attempt)
             previous = attempt
     raise ConcurrentRun(
-        f"other commits to {table.name} got in between {ATTEMPTS} times",
+        f"the commit to {table.name} conflicted with other commits {ATTEMPTS} times",
         where=purpose.where,
-        fix=f"{purpose.again} when fewer writers are at work; nothing was changed",
+        fix=f"{purpose.again} when fewer writers are active; nothing was changed",
     )
 
 
@@ -186,7 +186,7 @@ def branch_head(context: Context, table: KeyedTable, branch: str) -> int:
     snapshot = None if state is None else state.branches.get(branch)
     if snapshot is None:
         raise DamagedKeyedTable(
-            f"the branch {branch} of {table.change} is gone",
+            f"the branch {branch} of {table.change} no longer exists",
             where=table.name.dotted,
             why="it was dropped while rows were being written to it",
             fix="write them again; nothing was published",
@@ -210,12 +210,12 @@ def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) ->
     build = find_build(context, table.name, table)
     if build is not None and build.finished:
         raise ConcurrentRun(
-            f"{table.name} is being replaced by a full refresh at this very moment",
+            f"a full refresh is replacing {table.name} right now",
             where=purpose.where,
-            why=f"{build.lease.told} shows generation {build.number}, which may lack what was written here; "
-            "or it fails over it, and this is in the table",
-            fix=f"when that run has ended, look at dbt-arctic history {table.name.identifier}; "
-            f"{purpose.again} if this commit is not there",
+            why=f"{build.lease.told} is publishing generation {build.number}, which may lack this commit; "
+            "or that run fails, and the table contains it",
+            fix=f"after that run has ended, check dbt-arctic history {table.name.identifier}; "
+            f"{purpose.again} if this commit is missing",
         )
 
 
@@ -225,15 +225,15 @@ def _require_generation(
     shown = load_keyed(context.catalog, table.name)
     if shown.generation == table.generation and same_columns and not reads_alike(shown, table):
         raise ConcurrentRun(
-            f"{table.name} got other columns meanwhile",
+            f"the columns of {table.name} changed in the meantime",
             where=purpose.where,
-            why="rows computed without them would lose what another run has just written to them",
+            why="rows computed without them would overwrite values that another run has just written",
             fix=f"{purpose.again}; nothing was changed",
         )
     if shown.generation != table.generation:
         raise ConcurrentRun(
-            f"{table.name} got another generation meanwhile",
+            f"{table.name} got a new generation in the meantime",
             where=purpose.where,
-            why="a full refresh or an undo of one replaced it; its rows and consumed versions are shown now",
-            fix=f"{purpose.again} if it is still wanted",
+            why="a full refresh, or the undo of one, replaced its rows and consumed versions",
+            fix=f"{purpose.again} if it is still needed",
         )

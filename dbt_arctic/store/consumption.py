@@ -30,10 +30,10 @@ def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed
     found = consumed_versions(history)
     if not found and history and history[-1].parent_id is not None:
         raise VersionUnavailable(
-            f"what {model} has read of its upstreams is not on record any more",
+            f"the upstream versions that {model} has read are no longer recorded",
             where=model,
-            why="snapshots of its table were expired, with the commits that told of it, by other means than "
-            "dbt-arctic expire; or it has never pulled, and its log does not reach back to its beginning",
+            why="the snapshots that recorded them were expired by another tool than dbt-arctic expire; "
+            "or the model has never pulled, and its log is incomplete",
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         )
     return found
@@ -107,6 +107,6 @@ class Consumption:
             raise ConcurrentRun(
                 f"another run of the model committed to {name} first",
                 where=model,
-                why="the changes that this run computed from were consumed meanwhile",
-                fix="nothing was written; run the model again to take up what is left",
+                why="it has already consumed the changes from which this run was computed",
+                fix="nothing was written; run the model again to process the remaining changes",
             )

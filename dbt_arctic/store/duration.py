@@ -26,8 +26,8 @@ def parse_duration(model: str, setting: str, value: Any, default_s: int) -> int:
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise ConfigError(
-            f"{setting} is {value!r}, which is no length of time",
+            f"{setting} is {value!r}, which is not a duration",
             where=model,
-            fix=f"write for instance {setting}='7 days' (seconds, minutes, hours, days, weeks)",
+            fix=f"for example {setting}='7 days' (seconds, minutes, hours, days, weeks)",
         )
     return int(found.group(1)) * _SECONDS[found.group(2).lower()]

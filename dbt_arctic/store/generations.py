@@ -54,11 +54,11 @@ def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: N
     side = side_name(made_as, role, number)
     state = catalog.load_table(side.schema, side.identifier)
     if state is None:
-        raise gone(name, number, f"{side} does not exist; a full refresh keeps one generation before it")
+        raise gone(name, number, f"{side} does not exist; a full refresh keeps only the previous generation")
     if state.properties.get(PROPERTY_OF) != made_as.dotted or PROPERTY_ID not in state.properties:
-        raise gone(name, number, f"{side} was not made by dbt-arctic")
+        raise gone(name, number, f"{side} was not created by dbt-arctic")
     if state.current_snapshot_id is None:
-        raise gone(name, number, f"{side} has no commit: the build was cut off")
+        raise gone(name, number, f"{side} has no commit, because the build was interrupted")
     return state
 
 

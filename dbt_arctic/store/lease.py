@@ -168,7 +168,7 @@ def refuse_beside_build(context: Context, table: KeyedTable, what: str, where: s
     """
     build = find_build(context, table.name, table)
     if build is not None:
-        raise under_way(f"{what} while {table.name} is being built anew", build, where)
+        raise under_way(f"{what} while {table.name} is being rebuilt", build, where)
 
 
 def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
@@ -176,7 +176,7 @@ def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
         what,
         where=where,
         why=f"generation {build.number} is being built by {build.lease.told}; nothing was changed",
-        fix="run again when that has ended; if the process hangs, end it, and the next run goes on at once",
+        fix="run again when that has ended; if the process hangs, end it, and the next run continues at once",
     )
 
 

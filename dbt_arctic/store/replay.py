@@ -101,7 +101,7 @@ def carry_over(
             return None  # dropped since: whoever did that waited until it was nobody's
         log = _log(state, retired.since)
         if log is None:
-            raise _cannot(retired, table, where, "it was rolled back by hand since")
+            raise _cannot(retired, table, where, "it was rolled back manually since then")
         target = load_change(context.catalog, table)
         late = find_late(_since(state, retired.since), target.history())
         if retired.only is not None:
@@ -111,9 +111,9 @@ def carry_over(
         if not late.replay:
             return None
         if {name.lower() for name in retired.table.key} != {name.lower() for name in table.key}:
-            raise _cannot(retired, table, where, "the key changed, and a delete is known by its key alone")
+            raise _cannot(retired, table, where, "the key changed, and a delete has only a key")
         if column := other_key_type(table, {column.name: column.type for column in state.columns}):
-            what = f"the type of {column} changed: two of its keys may be one now"
+            what = f"the type of {column} changed, and two old keys may now be equal"
             raise _cannot(retired, table, where, what)
         stored = [column for column in state.columns if column.name not in SYSTEM_COLUMNS]
         written = ((column.name, column.type) for column in stored)
@@ -124,10 +124,10 @@ def carry_over(
                 _refuse_computed(context, retired, table, where)
             return txn
     raise ConcurrentRun(
-        f"other commits to {table.name} got in between {ATTEMPTS} times",
+        f"the commit to {table.name} conflicted with other commits {ATTEMPTS} times",
         where=where,
-        why=f"what landed in {retired.table.change} since a full refresh began is to be replayed",
-        fix="run again when fewer writers are at work: the next run replays it",
+        why=f"commits to {retired.table.change} since the start of a full refresh must be replayed",
+        fix="run again when fewer writers are active; the next run replays them",
     )
 
 
@@ -314,26 +314,26 @@ def _own(catalog: TableReader, table: KeyedTable) -> TableState | None:
 
 def _computed(retired: Retired, table: KeyedTable, late: Late, where: str) -> ConcurrentRun:
     return ConcurrentRun(
-        f"{table.name} was changed in a way that a full refresh cannot carry over",
+        f"{table.name} has commits that a full refresh cannot carry over",
         where=where,
-        why=f"since it began, {len(late.computed)} commits to {retired.table.change} were computed from the "
-        "rows there (a batch, a rollback, an UPDATE): their rows would mean something else in a new table",
+        why=f"since its start, {len(late.computed)} commits to {retired.table.change} were computed from the "
+        "old rows (a batch, a rollback, an UPDATE), so they are not valid in the new table",
         fix="nothing was replaced; run the full refresh again",
     )
 
 
 def _cannot(retired: Retired, table: KeyedTable, where: str, why: str) -> ConcurrentRun:
     if retired.target_head is None:
-        fix = "nothing was replaced; run the full refresh again when no other run is at work on the table"
+        fix = "nothing was replaced; run the full refresh again when no other run writes to the table"
     else:
         # Until a person decides, no later run may go on as if these rows had never been.
         fix = (
-            f"the rows are still in {retired.table.change}. Compute them anew: dbt run --full-refresh "
-            f"--select {table.name.identifier}; or go back to where they are: dbt-arctic restore "
+            f"the rows are still in {retired.table.change}. Recompute them: dbt run --full-refresh "
+            f"--select {table.name.identifier}; or return to that generation: dbt-arctic restore "
             f"{table.name.schema}.{table.name.identifier} --previous"
         )
     return ConcurrentRun(
-        f"what landed in {retired.table.change} during a full refresh cannot be carried over",
+        f"commits to {retired.table.change} during a full refresh cannot be carried over",
         where=where,
         why=why,
         fix=fix,
@@ -344,6 +344,6 @@ def _gone(table: KeyedTable, where: str) -> ConcurrentRun:
     return ConcurrentRun(
         f"{table.name} was rebuilt more than once, or dropped, while this run wrote to it",
         where=where,
-        why=f"the rows were written to {table.change}, which no view shows any more",
+        why=f"the rows were written to {table.change}, which no view uses any more",
         fix="run again",
     )

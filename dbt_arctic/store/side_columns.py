@@ -97,7 +97,7 @@ def changed_by_another(model: str, table: KeyedTable) -> ConcurrentRun:
     return ConcurrentRun(
         f"another run changed the columns of {table.name}",
         where=model,
-        why="it was at work at the same moment",
+        why="it ran at the same time",
         fix="nothing was written by this run; run the model again",
     )
 
@@ -107,7 +107,7 @@ def changing_columns(name: Name, where: str, again: str) -> ConcurrentRun:
     return ConcurrentRun(
         f"another run is changing the columns of {name}",
         where=where,
-        why="until it is done, base and change table have other fields than the view; if it was cut "
-        "off, the next run of the model puts that right",
+        why="until it is done, the fields of base and change table differ from the view's; if it was "
+        "interrupted, the next run of the model completes it",
         fix=f"run the model, dbt run --select {name.identifier}; then {again}. Nothing was written",
     )

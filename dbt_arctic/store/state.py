@@ -62,14 +62,14 @@ def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id
         raise DamagedKeyedTable(
             f"{side} {problem}",
             where=table.name.dotted,
-            why="a keyed table needs its base and its change table; one was dropped or emptied by hand",
+            why="a keyed table needs its base and change table; one was dropped or emptied manually",
             fix=f"rebuild it: dbt run --full-refresh --select {table.name.identifier}",
         )
     if state.properties.get(PROPERTY_ID) != expected_id:
         raise DamagedKeyedTable(
-            f"{side} is not the table that {table.name} was built with",
+            f"{side} is not the table with which {table.name} was built",
             where=table.name.dotted,
-            why="it was dropped and created again by hand",
+            why="it was dropped and created again manually",
             fix=f"rebuild it: dbt run --full-refresh --select {table.name.identifier}",
         )
     return state
@@ -99,8 +99,8 @@ def consistent_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[TableSta
     raise DamagedKeyedTable(
         f"no consistent version of {table.name} could be read",
         where=table.name.dotted,
-        why=f"its base table changed {_ATTEMPTS} times while it was looked at",
-        fix="run again when fewer compactions run at once",
+        why=f"its base table changed {_ATTEMPTS} times while it was read",
+        fix="run again when fewer compactions are active",
     )
 
 
@@ -119,8 +119,8 @@ def pinned_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[KeyedTable, 
     raise DamagedKeyedTable(
         f"no consistent version of {table.name} could be read",
         where=table.name.dotted,
-        why=f"its columns or its generation changed {_ATTEMPTS} times while it was looked at",
-        fix="run again when fewer writers are at work",
+        why=f"its columns or its generation changed {_ATTEMPTS} times while it was read",
+        fix="run again when fewer writers are active",
     )
 
 

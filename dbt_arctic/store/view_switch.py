@@ -102,7 +102,7 @@ def show(
     after = look(context, table.name)
     if after.generation != table.generation:
         # They looked before this switch, and put it back once they see it; or they followed it rightfully.
-        raise _overtaken(table, where, "another generation was shown right after this one")
+        raise _overtaken(table, where, "another generation was published right after this one")
     others = {
         number: generation
         for number, generation in after.shown.items()
@@ -199,7 +199,9 @@ def require_unmoved(context: Context, table: KeyedTable, before: Seen, where: st
     found = look(context, table.name)
     if found.generation != before.generation:
         shown = f"generation {found.generation.number}" if found.generation else "nothing"
-        raise _overtaken(table, where, f"{table.name} shows {shown} by now, which was shown after this began")
+        raise _overtaken(
+            table, where, f"{table.name} now uses {shown}, which was published after this run started"
+        )
     return found
 
 
@@ -245,7 +247,9 @@ def _give_way(
         _publish(context, theirs, comment, named, "")
         if mine is not None:
             carry_over(context, mine, theirs, where)
-    raise _overtaken(table, where, f"generation {other.number} was shown a moment before, and is shown again")
+    raise _overtaken(
+        table, where, f"generation {other.number} was published just before and is current again"
+    )
 
 
 def _seen(view: ViewState | None) -> Seen:
@@ -299,15 +303,15 @@ def _altered(table: KeyedTable, where: str) -> ConcurrentRun:
     return ConcurrentRun(
         f"another run changed the columns of {table.name}",
         where=where,
-        why="it was at work at the same moment",
-        fix="its columns are shown, and those that this run wanted to show are not; run again",
+        why="it ran at the same time",
+        fix="the view has that run's columns and not this run's; run again",
     )
 
 
 def _overtaken(table: KeyedTable, where: str, why: str) -> ConcurrentRun:
     return ConcurrentRun(
-        f"another run was faster to replace {table.name}",
+        f"another run was faster and replaced {table.name}",
         where=where,
         why=why,
-        fix="nothing was replaced by this run; run again if it is still wanted",
+        fix="this run replaced nothing; run again if it is still needed",
     )

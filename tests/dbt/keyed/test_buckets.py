@@ -15,7 +15,7 @@ def test_another_number_is_what_the_next_compaction_makes(shop: Shop) -> None:
     shop.dbt("run")
     (planned,) = type_in.json("compact", "orders", "--kind", "full", "--plan")
     assert (planned["kind"], planned["scope"]) == ("full", "all, into 4 buckets")
-    reason = "grow from 2 to 4 buckets: as the model says; joins shuffle while changes are moved"
+    reason = "grow from 2 to 4 buckets: set by the model; joins shuffle while changes are moved"
     assert planned["why"] == reason
     assert reason in [due["why"] for due in type_in.json("status", "orders")[0]["due"]]
     assert "2 buckets into 4, joins in place again after" in type_in("compact", "orders")

@@ -146,7 +146,7 @@ def test_a_predicate_narrows_what_is_replaced_and_never_widens_it(places: Shop) 
 MISTAKES = {
     "unique_key": (
         "incremental_strategy='merge', unique_key='idd'",
-        ["AR-302", "unique_key names idd", "did you mean id"],
+        ["AR-302", "unique_key contains idd", "did you mean id"],
     ),
     "exclude": (
         "incremental_strategy='merge', unique_key='id', merge_exclude_columns=['m']",

@@ -132,7 +132,7 @@ def test_a_local_event_time_over_a_source_that_is_filtered_by_utc_is_refused(bat
     models(local=True)
     assert len(batches.refusals("run", *FOUR_DAYS)) == 2
     told = (batches.folder / "logs" / "dbt.log").read_text(encoding="utf-8")
-    why = "a column without a time zone, and the session's is America/New_York"
+    why = "a column without a time zone, and the session's time zone is America/New_York"
     for cast in casts:
         assert f"{why}\n    where: m_{cast}\n" in told
     models(local=False)

@@ -95,7 +95,7 @@ class TestUniqueKeyOfKeyedTables(BaseIncrementalUniqueKey):
         assert_first_build_fails("not_found_unique_key_list", "AR-302", "thisisnotacolumn")
 
     def test__duplicated_unary_unique_key_list(self, project: Any) -> None:
-        assert_first_build_fails("duplicated_unary_unique_key_list", "AR-301", "names a column twice")
+        assert_first_build_fails("duplicated_unary_unique_key_list", "AR-301", "contains a column twice")
 
 
 class TestKeysThatAreNotUnique(SubBaseIncrementalUniqueKey):

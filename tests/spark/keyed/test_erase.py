@@ -222,7 +222,7 @@ def test_beside_others_nothing_else_is_lost_and_the_key_does_not_come_back(
     # What was trimmed before the consumer saw it cannot be told any more; all else can.
     assert [len(consumers) for consumers in (done.going_on, done.to_rebuild)] == ([0, 1] if trims else [1, 0])
     if trims:
-        with pytest.raises(VersionUnavailable, match="are gone"):
+        with pytest.raises(VersionUnavailable, match="are no longer available"):
             consumer.run()
     else:
         consumer.run()

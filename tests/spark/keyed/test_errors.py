@@ -60,7 +60,7 @@ BAD_BATCHES: dict[str, tuple[str, type[ArcticError], list[str]]] = {
     "a column twice": (
         "SELECT CAST(1 AS BIGINT) AS id, 1 AS amount, 2 AS Amount",
         ConfigError,
-        ["2 columns with the name amount", "orders", "id, amount, Amount"],
+        ["2 columns named amount", "orders", "id, amount, Amount"],
     ),
     "no key column": ("SELECT 1 AS amount", KeyColumnMissing, ["id", "orders", "unique_key"]),
     "a column gone": ("SELECT CAST(1 AS BIGINT) AS id", SchemaChanged, ["amount", "--full-refresh"]),

@@ -72,7 +72,7 @@ def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
     late = during(shop.session(), lambda: new.build(NEW))
     with pytest.raises(ArcticError, match=why):
         orders.on(late).upsert(LATE)
-    told = rf"(?s)what landed in .*orders__change_1 .*{why}.*--full-refresh.*restore .*orders --previous"
+    told = rf"(?s)commits to .*orders__change_1 .*{why}.*--full-refresh.*restore .*orders --previous"
     for _ in range(2):
         with pytest.raises(ConcurrentRun, match=told):
             new.upsert([{"id": 8, "amount": 8}])

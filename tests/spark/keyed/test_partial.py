@@ -211,11 +211,11 @@ def test_a_column_that_would_be_lost_in_silence_is_an_error(orders: Any) -> None
     row = [{"id": 1, "amount": 1}]
     with pytest.raises(SchemaChanged, match="note"):
         narrow.upsert(row)
-    with pytest.raises(ConfigError, match="does not produce note"):
+    with pytest.raises(ConfigError, match="does not return note"):
         narrow.configured(merge_update_columns=["amount", "note"]).upsert(row)
-    with pytest.raises(ConfigError, match="does not produce note"):
+    with pytest.raises(ConfigError, match="does not return note"):
         narrow.configured(merge_exclude_columns=["amount"]).upsert(row)
-    with pytest.raises(ConfigError, match="no column"):
+    with pytest.raises(ConfigError, match="not a column"):
         narrow.configured(merge_update_columns=["amuont"]).upsert(row)
     with pytest.raises(SchemaChanged, match="sync_all_columns"):
         narrow.configured(merge_update_columns=["amount"], on_schema_change="sync_all_columns").upsert(row)

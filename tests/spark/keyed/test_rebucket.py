@@ -181,7 +181,7 @@ def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_o
         assert (len(findings(table)), measured(table).unmarked) == (1, True)
         (due,) = plan_table(measured(table), None, settings)
         assert due == replace(asked_for("full", measured(table), settings), why=due.why)
-        assert due.why == "its bucket markers are gone, and joins shuffle until they are made again"
+        assert due.why == "its bucket markers are missing, and joins shuffle until they are restored"
         base = table.commits()[1]
         assert run_operation(shop.main.context, due).outcome == REWRITTEN
         assert (findings(table), measured(table).unmarked, table.commits()[1]) == ([], False, base)
@@ -198,7 +198,7 @@ def test_it_is_what_a_full_compaction_does_where_it_is_wanted(shop: Any) -> None
     rows = orders.rows()
     planned = asked_for("full", measured(orders), CompactionSettings(buckets=4))
     assert (planned.to_buckets, planned.scope) == (4, "all, into 4 buckets")
-    assert planned.why == "grow from 2 to 4 buckets: as the model says; joins shuffle while changes are moved"
+    assert planned.why == "grow from 2 to 4 buckets: set by the model; joins shuffle while changes are moved"
     done = run_operation(shop.main.context, planned)
     assert done.outcome == REWRITTEN
     assert "2 buckets into 4" in done.detail

@@ -133,7 +133,7 @@ def test_what_orders_a_table_is_part_of_it(shop: Any, orders: Any) -> None:
         with pytest.raises(ConfigError, match="sequence_by changed from seq") as caught:
             orders.configured(**other).upsert([row(1, 2, 20)])
         assert "set sequence_by back to seq, or rebuild the table: dbt run --full-" in str(caught.value)
-    with pytest.raises(ConfigError, match="sequence_by names missing"):
+    with pytest.raises(ConfigError, match="sequence_by is missing"):
         orders.configured(sequence_by="missing").build([row(1, 2, 20)])
     orders.configured(tombstone_retention="2 days").upsert([row(1, 2, 20)])
     table = load_keyed(orders.session.catalog, orders.name)

@@ -410,7 +410,7 @@ def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itse
     assert session.statements.steps[-2:] == ["drop_side_table", "drop_side_table"]
 
     def too_late() -> None:
-        with pytest.raises(ConcurrentRun, match="at this very moment"):
+        with pytest.raises(ConcurrentRun, match="right now"):
             roll_back(shop.main.context, orders.name, first)
 
     orders.upsert([{"id": 1, "amount": 10}])

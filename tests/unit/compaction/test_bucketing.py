@@ -72,12 +72,13 @@ def test_it_is_due_with_its_reason_and_goes_before_other_rewrites() -> None:
     assert due == asked_for("full", outgrown, DEFAULT)
     assert (due.kind, due.to_buckets, due.scope) == ("full", 32, "all, into 32 buckets")
     assert due.why == (
-        "grow from 8 to 32 buckets: 2 GB a bucket, 512 MB is aimed for; joins shuffle while changes are moved"
+        "grow from 8 to 32 buckets: 2 GB per bucket, the target is 512 MB; "
+        "joins shuffle while changes are moved"
     )
     assert plan_table(outgrown, None, CompactionSettings(trigger=None)) == []
     assert asked_for("full", status(8, GB), DEFAULT).to_buckets == 0
     (due,) = plan_table(status(512, 12 * GB), None, DEFAULT)
-    assert due.why.startswith("shrink from 512 to 32 buckets: 24 MB a bucket, ")
+    assert due.why.startswith("shrink from 512 to 32 buckets: 24 MB per bucket, ")
 
 
 def half_way(made: Orders, base: list[int], change: list[int], **state: object) -> list[Operation]:
@@ -97,15 +98,15 @@ def test_what_was_cut_off_goes_on(orders: Orders) -> None:
     (due,) = half_way(orders, [0, 1], [1])
     assert (due.kind, due.to_buckets) == ("full", 2)
     (due,) = half_way(orders, [1], [1], change_buckets=8)
-    assert (due.to_buckets, due.why) == (2, "its changes lie in 8 buckets, its base in 2, and joins shuffle")
+    assert (due.to_buckets, due.why) == (2, "its changes have 8 buckets, its base 2, and joins shuffle")
     (due,) = half_way(orders, [1], [1], cut_off=True)
     assert (due.to_buckets, due.why) == (
         2,
-        "the change of its number of buckets to 2 was cut off, and joins shuffle",
+        "the change of its number of buckets to 2 was interrupted, and joins shuffle",
     )
     # A writer that began before it is a little late: the next minor takes its file along.
     (due,) = half_way(orders, [1], [0, 1])
-    assert (due.kind, due.why) == ("minor", "changes lie in buckets of another number, and joins shuffle")
+    assert (due.kind, due.why) == ("minor", "changes have a different number of buckets, and joins shuffle")
 
 
 def test_buckets_of_another_number_are_no_place_to_rewrite() -> None:

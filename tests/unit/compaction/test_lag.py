@@ -73,9 +73,9 @@ def test_what_an_erasure_has_taken_out_of_the_log_is_told_by_what_it_carries_on(
 @pytest.mark.parametrize(
     ("table_id", "version", "lost"),
     [
-        ("change-0", "1.1.1", "it was rebuilt since"),
+        ("change-0", "1.1.1", "it was rebuilt since then"),
         ("change-1", "1.99.1", "the version that was read last has expired"),
-        ("change-1", "7", "it has become a keyed table since"),
+        ("change-1", "7", "it has become a keyed table"),
     ],
 )
 def test_what_is_lost_is_told(orders: Orders, table_id: str, version: str, lost: str) -> None:
@@ -95,7 +95,7 @@ def test_a_plain_upstream_is_told_by_its_snapshots(orders: Orders) -> None:
     assert behind("1") == Lag(EVENTS, NOW - 40 * MINUTE)
     assert behind("2") == Lag(EVENTS, None)
     assert behind("0") == Lag(EVENTS, NOW - 60 * MINUTE), "it was read when it had no rows"
-    assert lags(Catalog(orders), lake__shop__events=Consumed("/", "1"))[0].lost == "it is gone"
+    assert lags(Catalog(orders), lake__shop__events=Consumed("/", "1"))[0].lost == "it no longer exists"
 
 
 def test_what_an_automatic_model_was_computed_by_is_no_upstream(orders: Orders) -> None:

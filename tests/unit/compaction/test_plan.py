@@ -153,7 +153,7 @@ def test_change_files_are_counted_by_partition_too(orders: Orders) -> None:
 def test_reads_that_would_soon_pay_for_it_are_a_reason(orders: Orders) -> None:
     orders.upsert(60, rows=20, size=300 * MB)
     (due,) = plan_table(orders.status, None, DEFAULT)
-    assert (due.kind, due.why) == ("major", "for what is pending, a read costs 12.8 times as much")
+    assert (due.kind, due.why) == ("major", "pending changes make a read 12.8 times as expensive")
 
 
 def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: Orders) -> None:
@@ -174,7 +174,7 @@ def test_what_is_merged_and_not_trimmed_yet_is_no_reason_to_merge_again(orders: 
 def test_a_base_of_many_small_files_is_no_reason_to_let_more_be_pending(orders: Orders) -> None:
     orders.upsert(30, rows=50, files=80, size=MB)
     before = plan_table(orders.status, None, DEFAULT)
-    assert [one.why for one in before] == ["for what is pending, a read costs 1.8 times as much"]
+    assert [one.why for one in before] == ["pending changes make a read 1.8 times as expensive"]
     orders.base.commit(20, rows=100, files=72, size=MB)
     assert plan_table(orders.status, None, CompactionSettings(Trigger(files=99)))[0].why == before[0].why
 
@@ -204,7 +204,7 @@ def test_only_the_buckets_that_need_it_are_rewritten(orders: Orders) -> None:
     orders.merge(60, hidden=200)
     assert needs_buckets(orders.status, DEFAULT.trigger)
     (due,) = plan_table(orders.status, [bucket(0, deleted=200, delete_files=1), bucket(1)], DEFAULT)
-    assert (due.kind, due.buckets, due.why) == ("full", (0,), "40% of the stored rows are hidden")
+    assert (due.kind, due.buckets, due.why) == ("full", (0,), "40% of the stored rows are deleted")
     (due,) = plan_table(orders.status, [bucket(0, files=21), bucket(1, files=30)], DEFAULT)
     assert (due.buckets, due.why) == ((), "20 small files in a bucket")
 
@@ -217,7 +217,7 @@ def test_small_files_that_reads_would_soon_pay_for_are_a_reason(orders: Orders) 
     orders.base.commit(60, rows=100, files=40, size=MB)
     assert needs_buckets(orders.status, many)
     (due,) = plan_table(orders.status, [slow] * 8, DEFAULT)
-    assert (due.kind, due.why) == ("full", "a read of its files costs 3.7 times as much")
+    assert (due.kind, due.why) == ("full", "its files make a read 3.7 times as expensive")
     assert plan_table(orders.status, [slow] * 2 + [tidy] * 6, DEFAULT) == [], "two are not worth it"
     large = bucket(0, files=8, delete_files=1, size_bytes=500 * MB)
     assert plan_table(orders.status, [large] * 8, DEFAULT) == [], "its files are opened, and then read"

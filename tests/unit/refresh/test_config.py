@@ -195,5 +195,5 @@ def test_an_automatic_model_has_no_column_of_actions() -> None:
 
 
 def test_a_key_names_no_column_twice_in_other_letters() -> None:
-    with pytest.raises(ConfigError, match="names a column twice"):
+    with pytest.raises(ConfigError, match="contains a column twice"):
         parse_config("m", {"unique_key": ["id", "ID"]})

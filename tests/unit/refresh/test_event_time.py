@@ -41,7 +41,7 @@ def test_a_column_that_holds_no_time_is_refused(columns: list[tuple[str, str]], 
 def test_days_have_no_hours() -> None:
     hour = Interval.of("at", "2020-01-01T23:00:00Z", "2020-01-02T00:00:00Z")
     assert hour.condition("m", [("at", "timestamp")])
-    with pytest.raises(ConfigError, match="is a date, and the batch is of hours"):
+    with pytest.raises(ConfigError, match="is a date, but the batches are hours"):
         hour.condition("m", [("at", "date")])
 
 

@@ -114,9 +114,9 @@ def test_a_source_is_known_by_its_alias_or_its_name(source: str, alias: str) -> 
             "MERGE INTO t USING s ON true WHEN NOT MATCHED THEN INSERT (a) VALUES (1, 2)",
             ["1 columns", "2 values"],
         ),
-        ("MERGE INTO t USING s ON true WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", ["lacks"]),
+        ("MERGE INTO t USING s ON true WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", ["not in the source"]),
         ("MERGE INTO t USING s ON true WHEN MAYBE THEN DELETE", ["WHEN [NOT] MATCHED"]),
-        ("UPDATE t SET a = 'open", ["cannot be read"]),
+        ("UPDATE t SET a = 'open", ["cannot be parsed"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
