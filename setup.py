@@ -36,6 +36,13 @@ REPORT = [
     "vl-convert-python>=1.9,<2",
 ]
 
+# pyiceberg's clients of catalogs that only some users have.
+CATALOGS = {
+    "postgres": ["psycopg[binary]>=3.2,<4"],
+    "hive": ["pyiceberg[hive]"],
+    "glue": ["pyiceberg[glue]"],
+}
+
 DEVELOPMENT = [
     *REPORT,
     "build>=1.3",
@@ -86,7 +93,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.10,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"dev": DEVELOPMENT, "report": REPORT},
+    extras_require={"dev": DEVELOPMENT, "report": REPORT, **CATALOGS},
     packages=[
         *find_packages(include=["dbt_arctic", "dbt_arctic.*"], exclude=["dbt_arctic._entry"]),
         "dbt.adapters.arctic",

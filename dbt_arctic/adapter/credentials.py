@@ -14,6 +14,8 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_arctic.adapter import other_schema
+from dbt_arctic.catalog.translate import catalog_kind, names_a_kind
+from dbt_arctic.engine.catalog_settings import read_definition
 from dbt_arctic.engine.connect_settings import (
     DEFAULT_PORT,
     DEFAULT_TIMEOUT_S,
@@ -71,6 +73,17 @@ class ArcticCredentials(Credentials):
     connect_timeout: int = DEFAULT_TIMEOUT_S
 
     _ALIASES: ClassVar[dict[str, str]] = {"catalog": "database"}
+
+    @classmethod
+    def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:
+        """The settings by the names of this class's fields; ``catalog`` may be a name or a definition."""
+        settings: dict[str, Any] = super().translate_aliases(kwargs, recurse)
+        if not isinstance(settings.get("database"), dict):
+            return settings
+        try:
+            return _with_definition(settings)
+        except ProfileError as error:
+            raise DbtRuntimeError(str(error)) from error
 
     def __post_init__(self) -> None:
         place = other_schema.current()
@@ -201,10 +214,36 @@ class ArcticCredentials(Credentials):
         return _texts(self.catalog_properties)
 
     def resolved_warehouse(self, project_root: str | None = None) -> str:
+        properties = self.iceberg_properties
+        if names_a_kind(properties) and catalog_kind(properties) == "rest":
+            # The server's name of a warehouse, or nothing: it may have one only.
+            return self.warehouse or ""
         warehouse = self.warehouse or DEFAULT_WAREHOUSE
         if "://" in warehouse or warehouse.startswith("file:"):
             return warehouse
         return str(Path(project_root or os.getcwd(), os.path.expanduser(warehouse)).resolve())
+
+
+def _with_definition(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the name, the warehouse and the properties that ``catalog: {..}`` stands for."""
+    given = settings["database"]
+    definition = read_definition(given)
+    if settings.get("method") == "connect" and given["type"] == "sqlite":
+        raise ProfileError(
+            "catalog has the type 'sqlite' with method: connect.",
+            where="profiles.yml, catalog: type",
+            why="Its file would be on the server's machine.",
+            fix="Use the catalog that the server is set up with: write its name, catalog: lake.",
+        )
+    if definition.warehouse is not None and settings.get("warehouse") is not None:
+        raise ProfileError(
+            "warehouse is given twice.",
+            where="profiles.yml, warehouse and catalog: warehouse",
+            fix="Remove one of them.",
+        )
+    properties = {**definition.properties, **(settings.get("catalog_properties") or {})}
+    found = {**settings, "database": definition.name, "catalog_properties": properties}
+    return found if definition.warehouse is None else {**found, "warehouse": definition.warehouse}
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 _CLASSES = {
     "org.apache.iceberg.rest.RESTCatalog": "rest",
@@ -25,10 +25,12 @@ _RENAMED = {
 _OF_SPARK_ONLY = frozenset({"type", "catalog-impl", "io-impl", "cache-enabled", "default-namespace"})
 # JDBC's name of a database: SQLAlchemy's name of it, and the Python module that it needs.
 _DRIVERS = {
-    "postgresql": ("postgresql+psycopg2", "psycopg2"),
-    "mysql": ("mysql+pymysql", "pymysql"),
-    "mariadb": ("mysql+pymysql", "pymysql"),
+    "postgresql": (("postgresql+psycopg", "psycopg"), ("postgresql+psycopg2", "psycopg2")),
+    "mysql": (("mysql+pymysql", "pymysql"),),
+    "mariadb": (("mysql+pymysql", "pymysql"),),
 }
+# Parameters that JDBC's driver and libpq call the same.
+_OF_POSTGRES = ("sslmode", "sslrootcert")
 
 
 def names_a_kind(properties: Mapping[str, str]) -> bool:
@@ -99,12 +101,14 @@ def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
     parameters are the driver's own: one may name another schema, so what has any is read by SQL.
     """
     database, _, rest = properties.get("uri", "").removeprefix("jdbc:").partition(":")
-    dialect, module = _DRIVERS.get(database, ("", ""))
-    if not dialect or "?" in rest or find_spec("sqlalchemy") is None or find_spec(module) is None:
+    dialects = [dialect for dialect, module in _DRIVERS.get(database, ()) if find_spec(module)]
+    if not dialects or "?" in rest or find_spec("sqlalchemy") is None:
         return None
     user, password = properties.get("jdbc.user"), properties.get("jdbc.password", "")
     login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
-    uri = f"{dialect}://{login}{rest.removeprefix('//')}"
+    named = {name: properties.get(f"jdbc.{name}") for name in _OF_POSTGRES}
+    parameters = urlencode({name: value for name, value in named.items() if value})
+    uri = f"{dialects[0]}://{login}{rest.removeprefix('//')}" + (f"?{parameters}" if parameters else "")
     # A reader makes no tables.
     return {**_common(properties), "type": "sql", "uri": uri, "init_catalog_tables": "false"}
 

@@ -21,6 +21,9 @@ ICEBERG_RUNTIMES: Mapping[str, str] = {
 """Spark's minor version to the Iceberg runtime that was tested with it."""
 
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
+POSTGRES_DRIVER = "org.postgresql:postgresql:42.7.14"
+AWS_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle"
+"""Of the runtime's version. It brings S3 and Glue."""
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SQLITE_BUSY_TIMEOUT_MS = 5_000
@@ -200,8 +203,21 @@ def packages(settings: SparkSettings) -> tuple[str, ...]:
             why=f"dbt-arctic was tested with pyspark {', '.join(sorted(ICEBERG_RUNTIMES))}.",
             fix=f"pip install 'pyspark=={max(ICEBERG_RUNTIMES)}.*', or list `packages` in the profile.",
         )
-    uses_sqlite = catalog_conf(settings).get("uri", "").startswith("jdbc:sqlite:")
-    return (runtime, SQLITE_DRIVER) if uses_sqlite else (runtime,)
+    return (runtime, *_drivers(catalog_conf(settings), version=runtime.rpartition(":")[2]))
+
+
+def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
+    """The jars beside Iceberg's runtime that a catalog with these properties needs."""
+    uri = catalog.get("uri", "")
+    found = []
+    if uri.startswith("jdbc:sqlite:"):
+        found.append(SQLITE_DRIVER)
+    if uri.startswith("jdbc:postgresql:"):
+        found.append(POSTGRES_DRIVER)
+    named = f"{catalog.get('type', '')} {catalog.get('catalog-impl', '')} {catalog.get('io-impl', '')}"
+    if "glue" in named or ".aws." in named or any(name.startswith("s3.") for name in catalog):
+        found.append(f"{AWS_BUNDLE}:{version}")
+    return tuple(found)
 
 
 def local_cores(master: str) -> int | None:

@@ -1,0 +1,258 @@
+"""A catalog described in plain words in the profile, as the properties that Iceberg's clients read.
+
+Spark and pyiceberg are both given what is made here (``catalog/translate.py`` renames for pyiceberg), so
+they open the same catalog. Pure functions; only files that hold a secret are read.
+
+Source of the names: https://iceberg.apache.org/docs/latest/configuration and the pages of each catalog.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from dbt_arctic.errors import ProfileError
+
+DEFAULT_NAME = "lake"
+S3_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+JDBC_CATALOG = "org.apache.iceberg.jdbc.JdbcCatalog"
+
+_COMMON = ("name", "type", "warehouse", "s3")
+_S3 = {
+    "endpoint": "s3.endpoint",
+    "region": "client.region",
+    "path_style": "s3.path-style-access",
+    "access_key_id": "s3.access-key-id",
+    "secret_access_key": "s3.secret-access-key",
+    "session_token": "s3.session-token",
+}
+_AUTH = ("oauth2", "basic", "sigv4", "none")
+
+
+@dataclass(frozen=True)
+class CatalogDefinition:
+    """What ``catalog:`` of a profile says.
+
+    :param name: Spark's name of the catalog, which dbt calls the database.
+    :param warehouse: where tables live: a folder or a URI, or the server's name of a warehouse; ``None`` for
+        the default.
+    :param properties: Iceberg's catalog properties, without the prefix. Empty for the embedded catalog.
+    """
+
+    name: str
+    warehouse: str | None
+    properties: Mapping[str, str] = field(repr=False)
+
+
+def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> CatalogDefinition:
+    """The definition that the mapping ``catalog:`` of a profile holds.
+
+    :param environ: where PostgreSQL's own variables (``PGUSER``, ``PGPASSWORD``) are looked up.
+    :raises ProfileError: an unknown type or key, a missing key, or a file of a secret that cannot be read.
+    """
+    kind = given.get("type")
+    read = _TYPES.get(str(kind))
+    if read is None:
+        raise ProfileError(
+            "catalog has no type." if kind is None else f"catalog has the type {kind!r}.",
+            where="profiles.yml, catalog: type",
+            why=f"dbt-arctic knows: {', '.join(_TYPES)}.",
+            fix="Choose one of them, or describe any other Iceberg catalog with catalog_properties.",
+        )
+    options = _Options({key: value for key, value in given.items() if value is not None}, str(kind), environ)
+    properties = read(options)
+    warehouse = options.text("warehouse")
+    if kind != "sqlite":
+        properties |= _store(options, warehouse)
+    elif "s3" in options.given:
+        raise options.wrong("s3", "The embedded catalog keeps its tables in a folder of this machine.")
+    return CatalogDefinition(options.text("name") or DEFAULT_NAME, warehouse, properties)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The keys of a definition, each read by its name."""
+
+    given: Mapping[str, Any]
+    kind: str
+    environ: Mapping[str, str]
+
+    def only(self, *known: str) -> None:
+        """Raise for a key that has no meaning for this type."""
+        for key in self.given:
+            if key not in (*_COMMON, *known):
+                raise self.wrong(key, f"type: {self.kind} has no setting of this name.", (*_COMMON, *known))
+
+    def text(self, key: str) -> str | None:
+        value = self.given.get(key)
+        if isinstance(value, (dict, list)):
+            raise self.wrong(key, "It takes one value.")
+        if isinstance(value, bool):
+            return str(value).lower()
+        return None if value is None else str(value)
+
+    def required(self, key: str, example: str) -> str:
+        value = self.text(key)
+        if not value:
+            raise ProfileError(
+                f"catalog has no {key}.",
+                where=f"profiles.yml, catalog: {key}",
+                why=f"type: {self.kind} needs it.",
+                fix=f"Write for instance {key}: {example}",
+            )
+        return value
+
+    def secret(self, key: str) -> str | None:
+        """The value itself, or the content of the file that ``<key>_file`` names."""
+        named = self.text(f"{key}_file")
+        if named is None:
+            return self.text(key)
+        if key in self.given:
+            raise self.wrong(f"{key}_file", f"{key} is given as well.")
+        try:
+            return Path(named).expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProfileError(
+                f"The file of the catalog's {key} cannot be read.",
+                where=f"profiles.yml, catalog: {key}_file: {named}",
+                why=str(error),
+                fix="Correct the path, or the file's permissions.",
+            ) from error
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        value = self.given.get(key, {})
+        if not isinstance(value, dict):
+            raise self.wrong(key, "It takes settings of its own, one a line.")
+        return value
+
+    def wrong(self, key: str, why: str, known: Sequence[str] = ()) -> ProfileError:
+        near = get_close_matches(key, known, 1)
+        listed = f"The settings are: {', '.join(sorted(known))}." if known else "Remove it."
+        return ProfileError(
+            f"catalog has the setting {key!r}.",
+            where=f"profiles.yml, catalog: {key}",
+            why=why,
+            fix=f"Did you mean {near[0]}? {listed}" if near else listed,
+        )
+
+
+def _sqlite(options: _Options) -> dict[str, str]:
+    options.only("uri")
+    uri = options.text("uri")
+    if uri is None:
+        return {}
+    file = uri.removeprefix("jdbc:").removeprefix("sqlite:")
+    if file == uri:
+        raise options.wrong("uri", "type: sqlite takes the file as sqlite:////folder/catalog.db.")
+    file = file.removeprefix("///")
+    # Without a type: the embedded catalog, with its file in another place.
+    return {"uri": f"jdbc:sqlite:{file}"}
+
+
+def _postgres(options: _Options) -> dict[str, str]:
+    options.only("uri", "user", "password", "password_file", "sslmode", "sslrootcert")
+    uri = options.required("uri", "postgresql://db.example.org:5432/lake")
+    parts = urlsplit(uri.removeprefix("jdbc:"))
+    if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or not parts.path.strip("/"):
+        raise options.wrong("uri", "It has to be the address of a database: postgresql://host:port/name.")
+    if parts.query:
+        raise options.wrong("uri", "Its parameters are settings of their own: user, password, sslmode.")
+    user = options.text("user") or unquote(parts.username or "") or options.environ.get("PGUSER")
+    password = (
+        options.secret("password") or unquote(parts.password or "") or options.environ.get("PGPASSWORD")
+    )
+    address = parts.netloc.rpartition("@")[2]
+    # Without a password both drivers look into ~/.pgpass.
+    given = {
+        "jdbc.user": user,
+        "jdbc.password": password,
+        "jdbc.sslmode": options.text("sslmode"),
+        "jdbc.sslrootcert": options.text("sslrootcert"),
+    }
+    return {
+        "catalog-impl": JDBC_CATALOG,
+        "uri": f"jdbc:postgresql://{address}{parts.path}",
+        "jdbc.schema-version": "V1",  # V0 has no views
+        **{key: value for key, value in given.items() if value},
+    }
+
+
+def _rest(options: _Options) -> dict[str, str]:
+    options.only(
+        *(
+            "uri",
+            "auth",
+            "credential",
+            "credential_file",
+            "token",
+            "token_file",
+            "scope",
+            "oauth2_server_uri",
+        ),
+        *("user", "password", "password_file", "region", "signing_name", "headers"),
+    )
+    properties = {"type": "rest", "uri": options.required("uri", "https://catalog.example.org")}
+    auth = options.text("auth")
+    if auth is not None and auth not in _AUTH:
+        raise options.wrong("auth", f"auth is one of: {', '.join(_AUTH)}.")
+    given = {
+        "rest.auth.type": auth,
+        "credential": options.secret("credential"),
+        "token": options.secret("token"),
+        "scope": options.text("scope"),
+        "oauth2-server-uri": options.text("oauth2_server_uri"),
+        "rest.auth.basic.username": options.text("user"),
+        "rest.auth.basic.password": options.secret("password"),
+        "rest.signing-region": options.text("region"),
+        "rest.signing-name": options.text("signing_name"),
+        **{f"header.{name}": str(value) for name, value in options.mapping("headers").items()},
+    }
+    return properties | {key: value for key, value in given.items() if value}
+
+
+def _hive(options: _Options) -> dict[str, str]:
+    options.only("uri")
+    return {"type": "hive", "uri": options.required("uri", "thrift://metastore.example.org:9083")}
+
+
+def _glue(options: _Options) -> dict[str, str]:
+    options.only("region", "catalog_id", "endpoint")
+    given = {
+        "client.region": options.text("region"),
+        "glue.id": options.text("catalog_id"),
+        "glue.endpoint": options.text("endpoint"),
+    }
+    options.required("warehouse", "s3://bucket/warehouse")
+    return {"type": "glue"} | {key: value for key, value in given.items() if value}
+
+
+def _store(options: _Options, warehouse: str | None) -> dict[str, str]:
+    """The properties of the object store. Credentials that are not given come from AWS's default chain."""
+    given = options.mapping("s3")
+    store = _Options(given, f"{options.kind}, s3", options.environ)
+    known = (*_S3, "secret_access_key_file")
+    for key in given:
+        if key not in known:
+            raise store.wrong(key, "s3 has no setting of this name.", known)
+    read = {
+        name: store.secret(key) if key == "secret_access_key" else store.text(key)
+        for key, name in _S3.items()
+    }
+    on_s3 = bool(given) or options.kind == "glue" or (warehouse or "").startswith(("s3://", "s3a://"))
+    # A REST catalog's own default reads the scheme of each file.
+    io = {"io-impl": S3_FILE_IO} if on_s3 and options.kind != "rest" else {}
+    return io | {name: value for name, value in read.items() if value}
+
+
+_TYPES: Mapping[str, Callable[[_Options], dict[str, str]]] = {
+    "sqlite": _sqlite,
+    "postgres": _postgres,
+    "rest": _rest,
+    "hive": _hive,
+    "glue": _glue,
+}
