@@ -55,8 +55,8 @@ def told(advice: Advice, model: Mapping[str, Any]) -> str:
     reason, path = advice.reason, model["original_file_path"]
     at = f"line {reason.line} of {path}" if reason.line else path
     at = f"{reason.place}, which {path} reads" if reason.view else at
-    what = "can never be refreshed incrementally" if advice.always else "is at times refreshed in full"
-    fix = f". To change that: {reason.fix}" if reason.fix else ""
+    what = "can never be refreshed incrementally" if advice.always else "is sometimes refreshed in full"
+    fix = f". To avoid this: {reason.fix}" if reason.fix else ""
     return f"{model['name']} {what}: {reason.what} ({reason.code}, {at}){fix}."
 
 

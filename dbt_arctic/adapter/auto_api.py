@@ -78,7 +78,7 @@ class AutoApi(ModelApi):
                 raise ConfigError(
                     "incremental_pull() in a model with the strategy 'auto'",
                     where=model["name"],
-                    why="the strategy works out itself what has changed",
+                    why="the strategy determines the changes itself",
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
             settings = settings_of_meaning(self.config.credentials, model["config"])

@@ -34,9 +34,9 @@ class CheckInvocations:
             self._switched = [node["unique_id"] for node in nodes]
             if not self._switched:
                 raise ConfigError(
-                    f"no model is selected by {' '.join(switch)}",
+                    f"{' '.join(switch)} selects no model",
                     where="--automatic",
-                    why="these models are to be made automatic for the check",
+                    why="it selects the models that the check treats as automatic",
                     fix=f"correct the selection; to try it: dbt ls --select {' '.join(switch)}",
                 )
 
@@ -87,8 +87,8 @@ class CheckInvocations:
             raise ConfigError(
                 f"dbt {command} failed on the copy",
                 where=str(self._target.project_root),
-                why=str(outcome.exception or "dbt has said why"),
-                fix="--keep leaves the copy for a look",
+                why=str(outcome.exception or "see dbt's output above"),
+                fix="use --keep to inspect the copy",
             )
         return outcome
 

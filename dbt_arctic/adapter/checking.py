@@ -185,7 +185,8 @@ def _refuse_nothing_to_compare(
     raise ConfigError(
         f"no automatic model is selected by {selected}" if selected else "no model is automatic",
         where=str(target.project_root),
-        why="a check compares automatic models with their whole query, and would compare nothing" + cannot,
+        why="a check compares automatic models with their full query, and there is nothing to compare"
+        + cannot,
         fix="set incremental_strategy='auto' and a unique_key in the config of an incremental model, let "
         "--automatic MODEL treat models as such for the check, or see which ones are: "
         f"dbt ls --select {AUTOMATIC}",

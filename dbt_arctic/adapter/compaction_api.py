@@ -63,7 +63,7 @@ class CompactionApi(ModelApi):
             for name in names:
                 done = trim_when_due(context, name, settings)
                 if done is not None and done.outcome == FAILED:
-                    _logger.warning(f"{name} was written, and could not be trimmed: {done.detail}")
+                    _logger.warning(f"{name} was written but could not be trimmed: {done.detail}")
 
     @available.parse(lambda *a, **k: [])
     def compact_due(
@@ -77,7 +77,7 @@ class CompactionApi(ModelApi):
         with as_dbt_errors():
             settings = _settings(self.config.credentials.database, models)
             if shed or not settings:
-                return ["compaction: left out, shed is set"] if shed else []
+                return ["compaction: skipped, shed is set"] if shed else []
             settings |= {
                 state.name: replace(one, buckets=None)
                 for name, one in settings.items()
@@ -97,7 +97,7 @@ class CompactionApi(ModelApi):
             )
             for seen in found:
                 if seen.status is None:
-                    _logger.warning(f"compaction: {seen.name} is left out. {seen.problem}: dbt-arctic verify")
+                    _logger.warning(f"compaction: {seen.name} is skipped. {seen.problem}: dbt-arctic verify")
             own = Name(self.config.credentials.database, self.config.credentials.schema, "any")
             experience = experience_of(self.catalog, own, _logger.warning)
             due = experience.applied([operation for seen in found for operation in seen.due])

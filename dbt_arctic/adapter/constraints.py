@@ -76,10 +76,10 @@ def read_contract(model: Mapping[str, Any], key: Sequence[str] = ()) -> Contract
             elif constraint.type == ConstraintType.primary_key:
                 raise ConfigError(
                     f"the primary key of the contract is {', '.join(constraint.columns)}, "
-                    f"and unique_key is {', '.join(key)}",
+                    f"but unique_key is {', '.join(key)}",
                     where=name,
-                    why="a keyed table has one key, which is both",
-                    fix="name the same columns in both",
+                    why="a keyed table has a single key",
+                    fix="use the same columns in both",
                 )
             else:
                 ignored.append(constraint)
@@ -159,7 +159,7 @@ def _check(model: str, constraint: ModelLevelConstraint) -> Check:
         raise ConfigError(
             "a check constraint has no expression",
             where=model,
-            fix="give it one, for instance: expression: amount >= 0",
+            fix="add one, for instance: expression: amount >= 0",
         )
     on = f" on {', '.join(constraint.columns)}" if constraint.columns else ""
     title = constraint.name or f"check{on}"
@@ -172,7 +172,7 @@ def _refuse_expression(model: str, constraint: ModelLevelConstraint) -> None:
         raise ConfigError(
             f"the not_null constraint on {', '.join(constraint.columns)} has an expression",
             where=model,
-            why="nothing can follow NOT NULL in Spark",
+            why="Spark's NOT NULL has no expression",
             fix="remove the expression, or use a check constraint",
         )
 
@@ -181,7 +181,7 @@ def _existing(model: str, constraint: ModelLevelConstraint, columns: Sequence[st
     unknown = [name for name in constraint.columns if name.lower() not in {c.lower() for c in columns}]
     if unknown or not constraint.columns:
         raise ConfigError(
-            f"a {constraint.type.value} constraint names {', '.join(unknown) or 'no column'}",
+            f"a {constraint.type.value} constraint refers to {', '.join(unknown) or 'no column'}",
             where=model,
             why=f"the contract's columns are: {', '.join(columns)}",
             fix="correct the constraint's columns",

@@ -107,16 +107,16 @@ class ArcticCredentials(Credentials):
             raise ProfileError(
                 "warehouse is empty",
                 where="profiles.yml, warehouse",
-                fix="name a folder for the tables, for instance warehouse: ./lake",
+                fix="set a folder for the tables, for instance warehouse: ./lake",
             )
         for setting in ("spark_conf", "catalog_properties"):
             nested = [key for key, value in getattr(self, setting).items() if isinstance(value, (dict, list))]
             if nested:
                 raise ProfileError(
-                    f"{setting} holds a nested value under {nested[0]!r}",
+                    f"{setting} has a nested value under {nested[0]!r}",
                     where=f"profiles.yml, {setting}",
-                    why="settings are flat: one dotted name, one value",
-                    fix=f"write the whole name, for instance {nested[0]}.something: value",
+                    why="each setting is a dotted name with a single value",
+                    fix=f"write the full name, for instance {nested[0]}.something: value",
                 )
 
     def _check_settings_of_the_method(self) -> None:
@@ -127,7 +127,7 @@ class ArcticCredentials(Credentials):
         if found:
             other = next(method for method in METHODS if method != self.method)
             raise ProfileError(
-                f"{found[0]} has no meaning with method: {self.method}",
+                f"{found[0]} has no effect with method: {self.method}",
                 where=f"profiles.yml, {found[0]}",
                 why=f"it belongs to method: {other}",
                 fix=f"remove it, or write method: {other}",
@@ -137,7 +137,7 @@ class ArcticCredentials(Credentials):
                 "host is missing",
                 where="profiles.yml, host",
                 why="method: connect needs the address of a Spark Connect server",
-                fix="write for instance host: sc://spark.example.com:15002",
+                fix="for example host: sc://spark.example.com:15002",
             )
         if self.host is not None:
             parsed_host(self.host)

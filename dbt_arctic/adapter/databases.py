@@ -27,10 +27,10 @@ def refuse_model(model: Mapping[str, Any], ours: str) -> None:
     """
     if not is_of(model.get("database"), ours):
         raise ConfigError(
-            f"{model['name']} is of the catalog {model['database']}",
+            f"{model['name']} has the catalog {model['database']}",
             where=str(model.get("original_file_path") or model["name"]),
-            why=f"the profile opens the catalog {ours}, and what another one has cannot be looked up",
-            fix="remove the config database, or use a target whose catalog it is",
+            why=f"the profile's catalog is {ours}, and the metadata of other catalogs cannot be read",
+            fix="remove the config database, or use a target with that catalog",
         )
 
 
@@ -42,10 +42,10 @@ def refuse_reserved_name(model: Mapping[str, Any]) -> None:
     root = side_root(str(model.get("alias") or model["name"]))
     if root is not None:
         raise ConfigError(
-            f"{model['alias']} is the name of a part of the keyed table {root}",
+            f"{model['alias']} is reserved for a side table of the keyed table {root}",
             where=str(model.get("original_file_path") or model["name"]),
-            why="names that end in __base_ or __change_ and a number are those of base and change tables: "
-            "the model would be written over one",
+            why="names that end in __base_ or __change_ and a number belong to base and change tables, "
+            "and the model could overwrite one",
             fix="give the model another name or alias",
         )
 
@@ -59,6 +59,6 @@ def refuse_reading(name: Name, ours: str) -> None:
         raise ConfigError(
             f"{name} is in another catalog than the profile's, {ours}",
             where=name.dotted,
-            why="its versions cannot be looked up: a table of the same name here would be taken for it",
+            why="its versions cannot be read; a table of the same name in this catalog would be used instead",
             fix="read it with ref() or source() in plain SQL, or copy it here first",
         )

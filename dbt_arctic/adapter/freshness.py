@@ -52,10 +52,10 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         name = Name(source.database or ours, source.schema or "", source.identifier or "")
         if not is_of(name.catalog, ours):
             raise ConfigError(
-                f"the age of {name} cannot be told from metadata",
+                f"the age of {name} cannot be determined from metadata",
                 where=name.dotted,
                 why=f"it is in another catalog than the profile's, {ours}",
-                fix="name a column with the time of its rows: loaded_at_field",
+                fix="set loaded_at_field to a column with the time of its rows",
             )
         at_ms = last_modified_ms(self.catalog, name)
         at = None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, timezone.utc)

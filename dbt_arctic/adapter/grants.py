@@ -17,8 +17,8 @@ def refuse_grants(model: Mapping[str, Any]) -> None:
     asked = [str(privilege) for privilege, grantees in grants.items() if grantees]
     if asked:
         raise ConfigError(
-            f"grants asks for {', '.join(asked)}, and Spark has no GRANT for Iceberg tables",
+            f"grants contains {', '.join(asked)}, but Spark has no GRANT for Iceberg tables",
             where=str(model["name"]),
-            why="access is ruled by the catalog's server or the storage, which SQL does not reach",
-            fix="remove grants, for instance by target, and set privileges in the catalog or the storage",
+            why="the catalog's server or the storage controls access, not SQL",
+            fix="remove grants, at least for this target, and set privileges in the catalog or the storage",
         )

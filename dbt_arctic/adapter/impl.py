@@ -192,9 +192,9 @@ class ArcticAdapter(
             raise ConfigError(
                 f"the function {model['name']} cannot be created",
                 where=model["name"],
-                why="an Iceberg catalog holds no functions, and with Iceberg's extensions "
-                "Spark 4.1 creates none from SQL",
-                fix="make it a macro: its SQL then is part of each model that uses it",
+                why="an Iceberg catalog has no functions, and with Iceberg's extensions "
+                "Spark 4.1 cannot create functions from SQL",
+                fix="make it a macro, whose SQL becomes part of each model that uses it",
             )
 
     # Seeds

@@ -76,9 +76,9 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
             wanted = "keyed" if writes_keyed(model["name"], model["config"]) else "table"
             if kind in ("table", "keyed") and kind != wanted and not full_refresh:
                 raise ConfigError(
-                    f"the model makes {_NAMES[wanted]}, and there is {_NAMES[kind]} of its name",
+                    f"the model creates {_NAMES[wanted]}, but {_NAMES[kind]} of its name exists",
                     where=model["name"],
-                    why="only the latest batches would be in the new one",
+                    why="the new one would contain only the latest batches",
                     fix=f"build it from all batches: dbt run --full-refresh --select {model['name']}",
                 )
             context, sql = self.context(), without_end(sql)

@@ -80,9 +80,9 @@ class ModelApi(KeyedApi):
         with as_dbt_errors():
             raise ConfigError(
                 f"the table is {'plain' if keyed else 'keyed'}, and the model writes to a "
-                f"{'keyed' if keyed else 'plain'} one: it would be built anew",
+                f"{'keyed' if keyed else 'plain'} one, so it would be rebuilt",
                 where=model["name"],
-                why="full_refresh is false, and a build has the rows that the model's SQL finds today",
+                why="full_refresh is false, and a rebuild has only the rows that the SQL returns now",
                 fix=f"keep its rows: dbt-arctic adopt {model['alias']} {options}; "
                 "or remove full_refresh for a run",
             )
@@ -103,10 +103,10 @@ class ModelApi(KeyedApi):
                 return
         self._warned.add(model["unique_id"])
         warning = NameInDoubleQuotes(
-            f"{', '.join(names)} in double quotes is a string to Spark: each row has this text",
+            f"Spark reads {', '.join(names)} in double quotes as a string, so each row has this text",
             where=f"{model['name']} ({model['original_file_path']})",
-            why="a name is written in backquotes, or without quotes",
-            fix=f"write `{names[0]}`; where the text is meant, '{names[0]}'; or set "
+            why="names are written in backticks or without quotes",
+            fix=f"write `{names[0]}` for the name, or '{names[0]}' for the string; or set "
             f"{DOUBLE_QUOTED}: 'true' under spark_conf in the profile",
         )
         warn_or_error(JinjaLogWarning(msg=str(warning)))

@@ -62,12 +62,12 @@ class Operator:
         credentials = self._target.credentials
         parts = text.split(".")
         if len(parts) > 3 or not all(parts):
-            raise ConfigError(f"{text!r} is not the name of a table", fix="write orders, or schema.orders")
+            raise ConfigError(f"{text!r} is not a valid table name", fix="write orders, or schema.orders")
         if len(parts) == 3 and parts[0] != credentials.database:
             raise ConfigError(
                 f"{text!r} is not in the catalog {credentials.database}",
                 where=f"profiles.yml, target {self._target.name}",
-                fix="name another target: --target NAME",
+                fix="choose another target: --target NAME",
             )
         schema = parts[-2] if len(parts) > 1 else credentials.schema
         return Name(credentials.database, schema, parts[-1])

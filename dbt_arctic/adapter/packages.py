@@ -48,8 +48,8 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
                 raise ConfigError(
                     f"relations of the catalog {database} cannot be listed",
                     where=f"the pattern {schema_pattern}.{table_pattern}",
-                    why=f"the profile opens the catalog {ours} and no other",
-                    fix="name the relations with source(), or list them from a target of that catalog",
+                    why=f"the profile's catalog is {ours}, and no other can be listed",
+                    fix="refer to the relations with source(), or list them with a target of that catalog",
                 )
         schema_matches, matches, excluded = map(like, (schema_pattern, table_pattern, exclude))
         found = [

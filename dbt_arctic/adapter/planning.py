@@ -55,7 +55,7 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
     compiled = _compile(target, select)
     if select and not compiled:
         raise ConfigError(
-            f"{' '.join(select)}: no model of the project is called or selected so",
+            f"{' '.join(select)} selects no model of the project",
             where=str(target.project_root),
             fix="dbt ls --resource-type model lists all models; SELECT is as in dbt",
         )
@@ -107,7 +107,7 @@ def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[typ
         raise ConfigError(
             "the project could not be compiled",
             where=str(target.project_root),
-            why=str(outcome.exception or "dbt has said why"),
+            why=str(outcome.exception or "see dbt's output above"),
             fix="dbt compile",
         )
     results = getattr(outcome.result, "results", [])

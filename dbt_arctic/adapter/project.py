@@ -46,7 +46,7 @@ def load_target(
             "There is no dbt project here.",
             where=str(root),
             why="dbt_project.yml was not found in this folder or one above it",
-            fix="change into the project's folder, or name it: --project-dir path/to/project",
+            fix="change to the project's folder, or use --project-dir path/to/project",
         )
     folder = Path(profiles_dir or default_profiles_dir())
     set_from_args(argparse.Namespace(PROJECT_DIR=str(root), PROFILES_DIR=str(folder)), None)
@@ -58,13 +58,13 @@ def load_target(
             "The project's profile cannot be read.",
             where=str(folder / "profiles.yml"),
             why=str(error).strip(),
-            fix="dbt debug tells more",
+            fix="run dbt debug for details",
         ) from error
     if not isinstance(profile.credentials, ArcticCredentials):
         raise ProfileError(
             f"The target {profile.target_name!r} is of type {profile.credentials.type!r}.",
             where=str(folder / "profiles.yml"),
-            fix="name a target of type arctic: --target NAME",
+            fix="choose a target of type arctic: --target NAME",
         )
     return Target(root, profile.target_name, profile.credentials, _artifacts(root, profile), folder)
 

@@ -75,9 +75,9 @@ class ModelPulls:
         """
         if self.expected(model):
             raise ConcurrentRun(
-                "the table is gone that the model was compiled to bring up to date",
+                "the table for which the model was compiled no longer exists",
                 where=where,
-                why="it was dropped or renamed meanwhile; built of changes, it would lack all other rows",
+                why="it was dropped or renamed meanwhile; a table built from changes would be incomplete",
                 fix=f"nothing was written; run the model again: dbt run --select {where}",
             )
 
@@ -102,9 +102,9 @@ class ModelPulls:
             raise ConfigError(
                 f"the model pulls from {first} for the first time, and no longer from {', '.join(left)}",
                 where=where,
-                why=f"rows that came from there, and are not in {first}, would stay for good",
+                why=f"rows from there that are not in {first} would stay in the table",
                 fix=f"build it from all rows: dbt run --full-refresh --select {where}; "
-                "or pull from both in one run, if both belong to the model",
+                "or pull from both in one run if the model needs both",
             )
 
     def nothing_new(self, model: str) -> bool:

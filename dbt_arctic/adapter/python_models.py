@@ -143,7 +143,7 @@ def check_config(model: str, config: Mapping[str, Any]) -> None:
         raise ConfigError(
             "a Python model cannot have the strategy 'microbatch'",
             where=model,
-            why="dbt filters by event_time what a SQL model reads, and not what a Python model reads",
+            why="dbt filters the inputs of SQL models by event_time, but not those of Python models",
             fix="write it in SQL, or filter by dbt.is_incremental with another strategy",
         )
     missing = missing_packages(model, config.get("packages") or [])
@@ -151,7 +151,7 @@ def check_config(model: str, config: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"the model needs {', '.join(missing)}",
             where=model,
-            why="packages are not installed for a model: it runs in dbt's own environment, which lacks them",
+            why="a Python model runs in dbt's environment, and its packages are not installed automatically",
             fix=f"pip install {' '.join(repr(package) for package in missing)}",
         )
 
@@ -164,7 +164,10 @@ def missing_packages(model: str, packages: Sequence[str]) -> list[str]:
             wanted = Requirement(package)
         except InvalidRequirement as error:
             raise ConfigError(
-                f"packages names {package!r}", where=model, why=str(error), fix="write 'name' or 'name==1.2'"
+                f"packages contains {package!r}",
+                where=model,
+                why=str(error),
+                fix="write 'name' or 'name==1.2'",
             ) from error
         try:
             found = importlib.metadata.version(wanted.name)
@@ -194,7 +197,7 @@ def run_code(path: str, code: str, session: Any, last_line: int) -> Any:
             "the Python model failed",
             where=f"{path}, line {_line(error, path, last_line)}",
             why=f"{type(error).__name__}: {_text(error)}",
-            fix="correct the model's code at this line, or what it is called with",
+            fix="correct the model's code at this line, or its inputs",
         ) from error
 
 
@@ -209,10 +212,10 @@ def keep_frame(path: str, session: Any, view: str, frame: Any) -> None:
         raise
     except Exception as error:
         raise PythonModelFailed(
-            "the model's DataFrame cannot be made a view",
+            "no view can be created for the model's DataFrame",
             where=path,
             why=f"{type(error).__name__}: {_text(error)}",
-            fix="return columns of types that Spark has, each with a name of its own",
+            fix="return columns of Spark types with unique names",
         ) from error
 
 

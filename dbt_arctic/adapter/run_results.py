@@ -69,7 +69,7 @@ def read_run_results(target_folder: Path) -> RunResults | None:
             "the results of the last dbt command cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            fix="delete the file: the next dbt command writes it anew",
+            fix="delete the file; the next dbt command creates it again",
         ) from error
 
 

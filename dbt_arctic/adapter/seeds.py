@@ -47,7 +47,7 @@ def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, s
     unknown = [name for name in declared if name.lower() not in by_lower]
     if unknown:
         raise ConfigError(
-            f"column_types names {', '.join(unknown)}, which the file does not have",
+            f"column_types contains {', '.join(unknown)}, which the file does not have",
             where=f"{seed}: {path.name}",
             why=f"its columns are: {', '.join(header)}",
             fix="correct the name in column_types, or remove it",
@@ -79,10 +79,10 @@ def number_type(seed: str, column: str, values: Iterable[Decimal | None]) -> str
     elif whole + scale <= _DIGITS_OF_DECIMAL:
         return f"decimal({whole + scale},{scale})"
     raise ConfigError(
-        f"no type of numbers holds every value of the column {column}",
+        f"no numeric type can store every value of the column {column}",
         where=seed,
-        why=f"they have up to {whole} digits before the point and {scale} behind it",
-        fix=f"keep it as text: column_types: {{{column}: string}}",
+        why=f"they have up to {whole} digits before and {scale} after the decimal point",
+        fix=f"use a string: column_types: {{{column}: string}}",
     )
 
 

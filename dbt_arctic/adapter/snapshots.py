@@ -49,7 +49,7 @@ def unique_rows(
     )
     error = raising(
         "AR-304",
-        "rows of the snapshot's query share a key: ",
+        "several rows of the snapshot's query have the same key: ",
         "concat_ws(', ', collect_list(replace(left(shown, 200), '|', '/')))",
         model.replace("|", "/"),
         "a snapshot follows one row of each key; nothing was written",
@@ -80,12 +80,12 @@ def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequen
     if wrong:
         meant = difflib.get_close_matches(wrong[0].lower(), known, n=1)
         raise ConfigError(
-            f"check_cols names {wrong[0]}, which is no column of the snapshot's query",
+            f"check_cols contains {wrong[0]}, which is not a column of the snapshot's query",
             where=model,
             why=f"its columns are: {', '.join(columns)}",
             fix=f"did you mean {known[meant[0]]}?"
             if meant
-            else "name a column; for an expression, select it under a name of its own and check that",
+            else "use a column; for an expression, select it under a name and use that name",
         )
     return [known[_plain(name)] for name in names]
 

@@ -206,17 +206,17 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
     if server_id != settings.server_id:
         _release(session)
         raise ServerUnreachable(
-            "Another server answers at the address of the project's own.",
+            "A different server answers at the address of the project's server.",
             where=settings.endpoint,
-            why="It does not know the id that this project's server was started with.",
+            why="It does not have the id of this project's server.",
             fix="dbt-arctic server stop, then dbt-arctic server start",
         )
     if ICEBERG_EXTENSIONS not in extensions:
         _release(session)
         raise ServerUnreachable(
-            "The Spark Connect server cannot hold Iceberg tables.",
+            "The Spark Connect server does not support Iceberg tables.",
             where=settings.endpoint,
-            why=f"Its spark.sql.extensions do not name {ICEBERG_EXTENSIONS}.",
+            why=f"Its spark.sql.extensions do not contain {ICEBERG_EXTENSIONS}.",
             fix="Start the server with that extension and with Iceberg's Spark runtime jar.",
         )
     return session

@@ -41,6 +41,6 @@ def channel_builder(settings: ConnectSettings) -> DefaultChannelBuilder:
             "tls_ca cannot be read",
             where=f"profiles.yml, tls_ca: {settings.tls_ca}",
             why=str(error),
-            fix="name a PEM file with the certificate authorities to trust",
+            fix="set it to a PEM file with the trusted certificate authorities",
         ) from error
     return _TrustingChannelBuilder(settings.url, roots, settings.token)

@@ -59,7 +59,7 @@ def connect_fault(
     if _grpc_code(error) in _REFUSED_CODES:
         return Fault(
             ServerUnreachable(
-                "The Spark Connect server refused the connection.",
+                "The Spark Connect server rejected the connection.",
                 where=endpoint,
                 why=_first_line(error),
                 fix="Check token, user_id and use_ssl in the profile.",
@@ -79,8 +79,8 @@ def _unreachable(error: Exception, endpoint: str) -> ServerUnreachable:
         "No Spark Connect server answers.",
         where=endpoint,
         why=_first_line(error),
-        fix="Check host, port and use_ssl in the profile, and that the server runs; "
-        "connect_timeout says for how many seconds it is waited for.",
+        fix="Check host, port and use_ssl in the profile, and that the server is running; "
+        "connect_timeout limits how many seconds dbt waits for it.",
     )
 
 
@@ -95,11 +95,11 @@ def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: boo
         return Fault(lost, Reaction.RETRY_ANEW if repeatable else Reaction.RAISE)
     return Fault(
         ConnectionLost(
-            "The connection to Spark was lost; whether the statement has finished is not known.",
+            "The connection to Spark was lost; it is unknown whether the statement has finished.",
             where=f"{endpoint}: {shortened(statement.sql)}",
             why=_first_line(error),
-            fix="Run the model again: a keyed table looks first whether its write has landed; "
-            "of an append to a plain table look at its newest snapshot.",
+            fix="Run the model again: a keyed table first checks whether its write was committed; "
+            "after an append to a plain table, check its newest snapshot.",
         )
     )
 

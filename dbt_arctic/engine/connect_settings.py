@@ -133,5 +133,5 @@ def _wrong_host(host: str, why: str) -> ProfileError:
         "host is not the address of a Spark Connect server",
         where=f"profiles.yml, host: {host.partition(';')[0]}",
         why=why,
-        fix="write for instance host: sc://spark.example.com:15002",
+        fix="for example host: sc://spark.example.com:15002",
     )

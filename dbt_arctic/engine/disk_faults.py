@@ -27,31 +27,31 @@ class _Trouble(NamedTuple):
 _TROUBLES = (
     _Trouble(
         re.compile(r"No space left on device|Disk quota exceeded|\[SQLITE_FULL|not enough space on the disk"),
-        "the disk, or this user's share of it, is full",
-        "make room on it",
+        "the disk is full, or this user's quota is exhausted",
+        "free some space on it",
     ),
     _Trouble(
         re.compile(r"File too large"),
-        "the file may not become that large on this disk or in this process",
-        "make room, or raise the limit (`ulimit -f`)",
+        "the file exceeds the size limit of this disk or process",
+        "free some space, or raise the limit (`ulimit -f`)",
     ),
     _Trouble(
         re.compile(r"Read-only file system"),
         "the disk is mounted read-only",
-        "mount it for writing; the system's log says whether it became so by itself",
+        "mount it for writing; check the system log for a disk error that made it read-only",
     ),
     _Trouble(
         re.compile(
             r"Permission denied|Operation not permitted|Mkdirs failed to create|AccessControlException"
             r"|AccessDeniedException|\[SQLITE_(READONLY|PERM)"
         ),
-        "this user has no right to do that, or the disk is mounted read-only",
-        "give it the right to write to the folder and to what is in it",
+        "this user has no permission to do that, or the disk is mounted read-only",
+        "give it write permission for the folder and its contents",
     ),
     _Trouble(
         re.compile(r"Input/output error|\[SQLITE_IOERR"),
-        "the disk is full, or it fails",
-        "look at its free space and at the system's log",
+        "the disk is full or damaged",
+        "check its free space and the system log",
     ),
 )
 # Others quote a statement in their messages, which may hold any of these words.

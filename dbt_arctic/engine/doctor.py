@@ -85,7 +85,7 @@ def _until_one_fails(steps: list[_Step]) -> list[Check]:
         except ArcticError as error:
             failed = "jars" if isinstance(error, DependencyError) else name
             detail = " ".join(part for part in (error.what, error.where, error.why) if part)
-            fix = error.fix or f"Look up {error.code} in the documentation."
+            fix = error.fix or f"See {error.code} in the documentation."
             return [*checks, Check(failed, False, detail, fix)]
     return checks
 
@@ -109,7 +109,7 @@ def _write_and_read(connection: Connection, table: str) -> None:
     _rows(connection, f"CREATE TABLE {table} USING iceberg AS SELECT 42 AS answer")
     read = _rows(connection, f"SELECT answer FROM {table}")
     if read != [(42,)]:
-        raise ArcticError("What was written was not read again.", where=table, why=f"Read: {read}")
+        raise ArcticError("The values read differ from the values written.", where=table, why=f"Read: {read}")
 
 
 def _rows(connection: Connection, sql: str) -> list[tuple[object, ...]]:

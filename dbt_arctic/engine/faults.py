@@ -90,10 +90,10 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
     told = statement_message(causes)
     unknown = Fault(
         CommitStateUnknown(
-            "The catalog did not say whether the commit landed.",
+            "It is unknown whether the commit succeeded.",
             where=where,
             why=told,
-            fix="Look at the table's newest snapshot before running the model again.",
+            fix="Check the table's newest snapshot before you run the model again.",
         )
     )
     if _names(causes) & {"CommitStateUnknownException"} or _first(causes, _MAYBE_LANDED) is not None:
@@ -106,7 +106,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "Other writers changed the table first, each time this statement tried to commit.",
                 where=where,
                 why=told,
-                fix="Run it again when fewer writers are at work; nothing of it was committed.",
+                fix="Run it again when fewer writers are active; nothing was committed.",
             ),
             Reaction.RETRY,
         )
@@ -116,7 +116,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             CatalogUnavailable(
                 "The catalog's file is locked.",
                 where=where,
-                why=f"Another process has held its lock all the time this statement waited: {busy}",
+                why=f"Another process held its lock while this statement waited: {busy}",
                 fix="End the process that has the catalog open for writing, then run again.",
             ),
             Reaction.RETRY_BRIEFLY,
@@ -131,7 +131,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog's file cannot be used.",
                 where=where,
                 why=damaged,
-                fix="Check that its folder is there; if the file is damaged, restore a backup.",
+                fix="Check that its folder exists; if the file is damaged, restore a backup.",
             )
         )
     sent = first_word(sql) not in _READS and not _names(causes) & _NOTHING_SENT
@@ -147,7 +147,12 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
             )
         )
     return Fault(
-        StatementError("Spark refused or failed the statement.", where=where, why=told, fix=_advice(causes))
+        StatementError(
+            "Spark rejected the statement, or the statement failed.",
+            where=where,
+            why=told,
+            fix=_advice(causes),
+        )
     )
 
 

@@ -30,7 +30,7 @@ def register_frame(session: Any, name: str, frame: Any, model: str) -> None:
         raise PythonModelFailed(
             "the model's DataFrame belongs to another Spark session",
             where=model,
-            why="the model made or looked up a session of its own",
+            why="the model created or looked up another session",
             fix="use the second argument of model(dbt, session)",
         )
     spark_frame.createOrReplaceTempView(quoted)
@@ -92,7 +92,7 @@ def take_up(session: Any, model: str) -> None:
         raise PythonModelFailed(
             "pandas-on-Spark cannot find the model's Spark session",
             where=model,
-            why="it takes the process's own Spark, which is not the one that the profile names",
+            why="it uses the Spark session of this process, which is not the one of the profile",
             fix="use pandas, or the DataFrame API of PySpark",
         )
 
@@ -113,7 +113,7 @@ def _to_spark(session: Any, frame: Any, model: str) -> Any:
             table = pa.table(frame)
         else:
             raise PythonModelFailed(
-                f"model() returned {type(frame).__name__}, which is no DataFrame",
+                f"model() returned {type(frame).__name__}, which is not a DataFrame",
                 where=model,
                 fix=f"return {_KINDS}",
             )
@@ -122,7 +122,7 @@ def _to_spark(session: Any, frame: Any, model: str) -> Any:
             "the model's DataFrame has a column that cannot be stored",
             where=model,
             why=str(error),
-            fix="give each column one name and values of one type",
+            fix="give each column a unique name and values of a single type",
         ) from error
     return session.createDataFrame(_storable(table))
 

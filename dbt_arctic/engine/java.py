@@ -95,9 +95,9 @@ def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = 
         rejected.append(f"{candidate.home} ({candidate.found_by}): {problem}")
     wanted = " or ".join(str(version) for version in SUPPORTED)
     raise JavaError(
-        f"No Java {wanted} was found, which Spark needs.",
+        f"Spark needs Java {wanted}, which was not found.",
         where="; ".join(rejected) or "java_home of the profile, JAVA_HOME, PATH and the usual folders",
-        why="Those that were found do not fit." if rejected else "There is no Java there.",
+        why="The installed versions are not supported." if rejected else "There is no Java there.",
         fix=f"{how_to_install(sys.platform)}; or set `java_home` in the profile.",
     )
 
@@ -113,12 +113,12 @@ def inspect(home: Path) -> tuple[Java | None, str]:
         return None, f"it does not run: {error}"
     parsed = parse_version(ran.stderr + ran.stdout)
     if parsed is None:
-        return None, f"it does not say its version: {(ran.stderr + ran.stdout).strip()[:200]}"
+        return None, f"its version is unknown: {(ran.stderr + ran.stdout).strip()[:200]}"
     java = Java(str(home), *parsed)
     if java.major not in SUPPORTED:
         return java, f"it is Java {java.version}"
     if not has_vector_module(home):
-        return java, f"Java {java.version} without the module jdk.incubator.vector, which Spark asks for"
+        return java, f"Java {java.version} without the module jdk.incubator.vector, which Spark needs"
     return java, ""
 
 

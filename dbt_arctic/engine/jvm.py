@@ -155,10 +155,10 @@ class SparkProcess:
                 fixed.append(f"{key}: {shown(key, old)} is running, {shown(key, new)} is wanted")
         if fixed:
             raise SparkStartError(
-                "This process already runs a Spark with other settings.",
+                "This process already runs Spark with other settings.",
                 where="; ".join(fixed),
-                why="Master, memory and jars are fixed when a Spark starts, and a process has one Spark.",
-                fix="Give both profiles the same of these settings, or run them in two processes.",
+                why="Master, memory and jars are fixed when Spark starts, and a process has one Spark.",
+                fix="Use the same values in both profiles, or run them in two processes.",
             )
         return session
 
@@ -266,7 +266,7 @@ def _adopted() -> SparkProcess | None:
         lacking.append("Iceberg's runtime jar")
     if lacking:
         raise SparkStartError(
-            "This process already runs a Spark that cannot hold Iceberg tables.",
+            "This process already runs a Spark that does not support Iceberg tables.",
             where=f"Spark application {root.sparkContext.appName}",
             why=f"It lacks {' and '.join(lacking)}.",
             fix="Stop it before dbt starts, or start it with those.",

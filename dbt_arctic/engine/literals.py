@@ -81,7 +81,7 @@ def bind(sql: str, bindings: Sequence[Any] | None) -> str:
             f"The statement has {used} placeholders but {len(bindings)} values.",
             where=sql.strip()[:200],
             why="Each `%s` outside strings and comments takes one value.",
-            fix="Pass as many values as there are placeholders.",
+            fix="Pass one value per placeholder.",
         )
     return "".join(parts)
 

@@ -121,7 +121,7 @@ def start(project: Path, settings: SparkSettings) -> Server:
             raise ServerError(
                 "The project's server runs with other settings.",
                 where=f"{project}; warehouse {running.warehouse}, process {running.pid}",
-                why="A server has the settings of the target that it was started with.",
+                why="A server keeps the settings of the target with which it was started.",
                 fix="dbt-arctic server stop, then dbt-arctic server start",
             )
         prepare_warehouse(settings)

@@ -105,9 +105,9 @@ class SparkSettings:
         uri = self.catalog_properties.get("uri", "")
         if uri and is_embedded(self) and not uri.startswith("jdbc:sqlite:"):
             raise ProfileError(
-                "catalog_properties names a catalog by its uri, and not what kind of catalog it is.",
+                "catalog_properties has a uri but no type.",
                 where="profiles.yml, catalog_properties",
-                why="Without a type the catalog is the embedded one, whose file is SQLite's.",
+                why="Without a type, the catalog is the embedded one, which is a SQLite file.",
                 fix="Add type: rest, hive, glue or jdbc.",
             )
 
@@ -121,9 +121,9 @@ def check_catalog_name(name: str) -> None:
     """Raises ``ProfileError`` where Spark could not take the name as a part of a conf key."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ProfileError(
-            f"The catalog's name {name!r} cannot be used.",
+            f"The catalog name {name!r} is not valid.",
             where="profile: catalog",
-            why="Spark takes it as a part of a conf key: letters, digits and underscores only.",
+            why="It is part of a Spark conf key, so it may have only letters, digits and underscores.",
             fix="Choose a name such as `lake`.",
         )
 
@@ -134,7 +134,7 @@ def check_spark_conf(conf: Mapping[str, str]) -> None:
         raise ProfileError(
             f"{_RAW_STRINGS} is {conf[_RAW_STRINGS]}",
             where="profile: spark_conf",
-            why="Spark would take the backslashes literally that keep quotes in comments and values apart.",
+            why="Spark would read backslashes literally, which dbt-arctic uses to escape quotes.",
             fix="Remove it. In a model, write r'...' for a string with backslashes.",
         )
 
@@ -173,8 +173,8 @@ def catalog_conf(settings: SparkSettings) -> dict[str, str]:
         raise ProfileError(
             "The embedded catalog needs a warehouse in a local folder.",
             where=f"profile: warehouse {settings.warehouse!r}",
-            why="Its SQLite file lives in the warehouse, and SQLite needs a local disk.",
-            fix="Give a folder, or name a catalog under catalog_properties (type: rest, hive, glue, jdbc).",
+            why="Its SQLite file is in the warehouse, and SQLite needs a local disk.",
+            fix="Use a folder, or configure a catalog in catalog_properties (type: rest, hive, glue, jdbc).",
         )
     location = PurePosixPath(folder.as_posix())
     return (

@@ -30,17 +30,17 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
         missing = sorted({":".join(found) for found in _NOT_FOUND.findall(log)})
         asked = ", ".join(settings.repositories) or "Maven Central"
         return DependencyError(
-            f"These jars could not be had: {', '.join(missing) or ', '.join(settings.packages or ())}.",
+            f"Jars could not be downloaded: {', '.join(missing) or ', '.join(settings.packages or ())}.",
             where=f"repositories: {asked}; full log: {log_path}",
-            why="The Maven repository does not have them or cannot be reached from here.\n" + tail,
-            fix="Check the coordinates under `packages` and the network. Behind a mirror, list it under "
+            why="The Maven repository does not have them or cannot be reached.\n" + tail,
+            fix="Check the coordinates in `packages` and the network. To use a mirror, list it in "
             "`repositories`; behind a proxy, set JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... "
-            "-Dhttps.proxyPort=...'; without a network, copy the folder .ivy2.5.2 of a machine "
+            "-Dhttps.proxyPort=...'; without a network, copy the folder .ivy2.5.2 from a machine "
             "that has run dbt-arctic once.",
         )
     if _WRONG_JAVA.search(log):
         return JavaError(
-            "Spark cannot run on this Java.",
+            "Spark does not support this Java.",
             where=java,
             why=tail,
             fix="Install Java 17 or 21, or set `java_home` in the profile.",

@@ -64,8 +64,8 @@ def prepare_warehouse(settings: SparkSettings) -> None:
                 _make_tables(file)
     except (OSError, sqlite3.Error) as error:
         raise CatalogUnavailable(
-            "The warehouse folder or the catalog's file in it cannot be made.",
+            "The warehouse folder or the catalog file in it cannot be created.",
             where=str(folder),
             why=str(error),
-            fix="Choose a folder that you may write to: `warehouse` in the profile.",
+            fix="Set `warehouse` in the profile to a folder with write permission.",
         ) from error

@@ -207,7 +207,7 @@ def test_a_write_whose_session_is_gone_is_reported_and_the_next_statement_has_a_
     table = f"lake.{schema}.t"
     rows(connection, f"CREATE TABLE {table} (a INT) USING iceberg")
     end_session(connection)
-    with pytest.raises(ConnectionLost, match="whether the statement has finished is not known"):
+    with pytest.raises(ConnectionLost, match="unknown whether the statement has finished"):
         rows(connection, f"INSERT INTO {table} VALUES (1)")
     rows(connection, f"INSERT INTO {table} VALUES (2)")
     assert rows(connection, f"SELECT a FROM {table}") == [(2,)]
@@ -235,10 +235,10 @@ def test_a_server_that_is_gone_or_refuses_is_told_apart(connect_settings: Connec
         ):
             rows(own, "SELECT 1")
     refused = dataclasses.replace(connect_settings, token="wrong")
-    with connected(refused) as own, pytest.raises(ServerUnreachable, match="refused"):
+    with connected(refused) as own, pytest.raises(ServerUnreachable, match="rejected"):
         rows(own, "SELECT 1")
     other = dataclasses.replace(connect_settings, server_id="another")
-    with connected(other) as own, pytest.raises(ServerUnreachable, match="Another server answers"):
+    with connected(other) as own, pytest.raises(ServerUnreachable, match="A different server answers"):
         rows(own, "SELECT 1")
 
 
@@ -293,5 +293,5 @@ def assert_reaches(between: Wire, settings: ConnectSettings, **changes: Any) -> 
     with connected(dataclasses.replace(settings, port=between.port, **changes)) as own:
         assert rows(own, "SELECT 1") == [(1,)]
     refused = dataclasses.replace(settings, port=between.port, token="wrong", **changes)
-    with connected(refused) as own, pytest.raises(ServerUnreachable, match="refused"):
+    with connected(refused) as own, pytest.raises(ServerUnreachable, match="rejected"):
         rows(own, "SELECT 1")

@@ -28,10 +28,10 @@ MODELS = {"diced": NEVER, "large": AT_TIMES, "dices": DICES, "shown": SHOWN, "fi
 
 NEVER_TOLD = (
     "diced can never be refreshed incrementally: rand() gives another value in each run "
-    "(random, line 6 of models/diced.sql). To change that: compute it outside the model."
+    "(random, line 6 of models/diced.sql). To avoid this: compute it outside the model."
 )
 AT_TIMES_TOLD = (
-    "large is at times refreshed in full: all rows depend on the value of an uncorrelated subquery over "
+    "large is sometimes refreshed in full: all rows depend on the value of an uncorrelated subquery over "
     "raw_orders: where that changes, everything is computed (guard, line 6 of models/large.sql)."
 )
 SHOWN_TOLD = (
@@ -82,4 +82,4 @@ def test_what_stands_in_the_way_is_told_at_compile_by_the_plan_and_at_a_build(sh
     )
     missed = CliRunner().invoke(main, ["plan", "dicde", *folders])
     assert missed.exit_code != 0
-    assert "dicde: no model of the project is called or selected so" in " ".join(missed.output.split())
+    assert "dicde selects no model of the project" in " ".join(missed.output.split())

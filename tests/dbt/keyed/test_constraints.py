@@ -75,7 +75,7 @@ def test_another_primary_key_than_the_tables_own_is_an_error(shop: Shop) -> None
     shop.file("models/orders.yml", contract("orders", name=[{"type": "primary_key"}]))
     shop.source("raw_orders", f"SELECT * FROM VALUES (1, 'a', false, 1) {COLUMNS}")
     message = shop.fail("run")
-    assert "AR-301 the primary key of the contract is name, and unique_key is id" in message
+    assert "AR-301 the primary key of the contract is name, but unique_key is id" in message
 
 
 PLAIN = """

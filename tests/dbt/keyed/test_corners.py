@@ -84,7 +84,7 @@ def test_seeds_keep_every_value_as_it_stands(shop: Shop) -> None:
 def test_a_type_for_a_column_that_a_seed_does_not_have_is_an_error(shop: Shop) -> None:
     shop.file("seeds/zips.csv", "id,zip\n1,00501\n")
     shop.file("seeds/seeds.yml", "seeds: [{name: zips, config: {column_types: {zipcode: string}}}]")
-    assert "column_types names zipcode" in shop.fail("seed")
+    assert "column_types contains zipcode" in shop.fail("seed")
 
 
 def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -> None:
@@ -96,7 +96,7 @@ def test_a_model_does_not_take_the_name_of_a_part_of_a_keyed_table(shop: Shop) -
             shop.model(name, f"{{{{ config(materialized='{form}') }}}} select 2 as id")
         told = shop.refusals("run", "--select", *parts)
         for name in parts:
-            assert f"{name} is the name of a part of the keyed table side" in told[name], form
+            assert f"{name} is reserved for a side table of the keyed table side" in told[name], form
         assert shop.rows("side") == [(1,)], form
 
 
@@ -340,7 +340,7 @@ def test_a_name_in_double_quotes_is_told_once_unless_it_is_one(shop: Shop) -> No
     shop.model("right", 'select id, "x" as kind from {{ ref(\'people\') }} where name = "name"')
     told = shop.fail("run", "--warn-error")
     assert told.count("AR-208") == 1
-    assert "NAME in double quotes is a string to Spark" in told
+    assert "Spark reads NAME in double quotes as a string" in told
     assert "models/read.sql" in told
     shop.dbt("run")
     profile = shop.folder / "profiles.yml"

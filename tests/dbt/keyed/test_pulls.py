@@ -283,7 +283,7 @@ def test_a_table_that_is_dropped_after_its_pulls_is_not_built_of_them(
             staged.sql("DROP VIEW {s}.seen")
 
     monkeypatch.setattr(staged.script, "run", beside)
-    assert "the table is gone that the model was compiled to bring up to date" in staged.fail(
+    assert "the table for which the model was compiled no longer exists" in staged.fail(
         "run", "--select", "seen"
     )
     monkeypatch.undo()

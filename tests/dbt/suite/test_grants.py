@@ -19,10 +19,10 @@ class TestInvalidGrants(BaseInvalidGrants):
             yield
 
     def grantee_does_not_exist_error(self) -> str:
-        return "AR-301 grants asks for select, and Spark has no GRANT for Iceberg tables"
+        return "AR-301 grants contains select, but Spark has no GRANT for Iceberg tables"
 
     def privilege_does_not_exist_error(self) -> str:
-        return "AR-301 grants asks for fake_privilege, and Spark has no GRANT for Iceberg tables"
+        return "AR-301 grants contains fake_privilege, but Spark has no GRANT for Iceberg tables"
 
     def test_nothing_was_built(self, project: Any) -> None:
         relation = relation_from_name(project.adapter, "my_invalid_model")

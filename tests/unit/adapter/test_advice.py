@@ -101,5 +101,5 @@ def test_a_cause_is_told_of_the_text_that_has_it(
     (found,) = advice_for(NO_CATALOG, Name("lake", "shop", "diced"), model, None)
     assert told(found, model) == (
         "diced can never be refreshed incrementally: rand() gives another value in each run "
-        f"(random, {place}). To change that: compute it outside the model."
+        f"(random, {place}). To avoid this: compute it outside the model."
     )

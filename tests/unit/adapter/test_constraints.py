@@ -52,8 +52,8 @@ def test_a_key_is_enforced_by_the_keyed_table() -> None:
     ("constraint", "told"),
     [
         ({"type": "check"}, "has no expression"),
-        ({"type": "not_null", "columns": ["gone"]}, "names gone"),
-        ({"type": "not_null"}, "names no column"),
+        ({"type": "not_null", "columns": ["gone"]}, "refers to gone"),
+        ({"type": "not_null"}, "refers to no column"),
         ({"type": "not_null", "columns": ["id"], "expression": "deferrable"}, "has an expression"),
         ({"type": "primary_key", "columns": ["b"]}, "the primary key of the contract is b"),
     ],

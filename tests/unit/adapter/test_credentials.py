@@ -49,9 +49,9 @@ def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) ->
     [
         ({"method": "connect"}, "host is missing"),
         ({"method": "connect", "host": "https://h"}, "host is not the address"),
-        ({"method": "connect", "host": "h", "driver_memory": "4g"}, "driver_memory has no meaning"),
-        ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no meaning"),
-        ({"host": "h"}, "host has no meaning with method: session"),
+        ({"method": "connect", "host": "h", "driver_memory": "4g"}, "driver_memory has no effect"),
+        ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no effect"),
+        ({"host": "h"}, "host has no effect with method: session"),
         ({"token": "t"}, "write method: connect"),
         ({"method": "thrift"}, "session, connect"),
         ({"warehouse": " "}, "warehouse is empty"),

@@ -33,7 +33,7 @@ def test_the_type_of_a_column_holds_each_of_its_numbers(values: list[str], expec
 def test_numbers_without_such_a_type_are_an_error_that_says_what_to_do(values: list[str]) -> None:
     with pytest.raises(ConfigError, match="column c") as told:
         number_type("seeds/s.csv", "c", map(Decimal, values))
-    assert told.value.fix == "keep it as text: column_types: {c: string}"
+    assert told.value.fix == "use a string: column_types: {c: string}"
 
 
 def written(folder: Path, text: str) -> Path:
@@ -49,6 +49,6 @@ def test_types_are_found_in_whatever_case_and_numbers_with_underscores_are_text(
 
 def test_a_type_for_a_column_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, "id;zip\n1;2\n")
-    with pytest.raises(ConfigError, match="column_types names zipp") as told:
+    with pytest.raises(ConfigError, match="column_types contains zipp") as told:
         column_types("s", path, ";", {"zipp": "string"})
     assert "id, zip" in told.value.why

@@ -15,14 +15,19 @@ SQLITE = Cause("org.apache.iceberg.jdbc.UncheckedSQLException", "Unknown failure
 @pytest.mark.parametrize(
     ("java_class", "message", "why", "fix"),
     [
-        ("java.io.IOException", "No space left on device", "is full", "make room"),
-        ("java.io.IOException", "Disk quota exceeded", "share of it, is full", "make room"),
-        ("java.io.IOException", "File too large", "not become that large", "ulimit"),
+        ("java.io.IOException", "No space left on device", "is full", "free some space"),
+        ("java.io.IOException", "Disk quota exceeded", "quota is exhausted", "free some space"),
+        ("java.io.IOException", "File too large", "exceeds the size limit", "ulimit"),
         ("java.io.FileNotFoundException", "/lake/a.parquet (Read-only file system)", "read-only", "mount it"),
-        ("java.io.FileNotFoundException", "/lake/a.parquet (Permission denied)", "no right", "the right"),
-        ("java.nio.file.AccessDeniedException", "/lake/a.parquet", "no right", "the right"),
-        ("java.io.IOException", "Mkdirs failed to create file:/lake/a", "no right", "the right"),
-        ("org.apache.hadoop.fs.FSError", "java.io.IOException: Input/output error", "fails", "system's log"),
+        (
+            "java.io.FileNotFoundException",
+            "/lake/a.parquet (Permission denied)",
+            "no permission",
+            "write permission",
+        ),
+        ("java.nio.file.AccessDeniedException", "/lake/a.parquet", "no permission", "write permission"),
+        ("java.io.IOException", "Mkdirs failed to create file:/lake/a", "no permission", "write permission"),
+        ("org.apache.hadoop.fs.FSError", "java.io.IOException: Input/output error", "damaged", "system log"),
     ],
 )
 def test_what_the_disk_said_is_the_reason(java_class: str, message: str, why: str, fix: str) -> None:
@@ -39,9 +44,12 @@ def test_what_the_disk_said_is_the_reason(java_class: str, message: str, why: st
     ("message", "why"),
     [
         ("[SQLITE_FULL] Insertion failed because database is full (database or disk is full)", "is full"),
-        ("[SQLITE_READONLY] Attempt to write a readonly database", "no right"),
-        ("[SQLITE_READONLY_DIRECTORY] Process does not have permission to create a journal", "no right"),
-        ("[SQLITE_IOERR_WRITE] I/O error in the VFS layer while trying to write to a file", "it fails"),
+        ("[SQLITE_READONLY] Attempt to write a readonly database", "no permission"),
+        ("[SQLITE_READONLY_DIRECTORY] Process does not have permission to create a journal", "no permission"),
+        (
+            "[SQLITE_IOERR_WRITE] I/O error in the VFS layer while trying to write to a file",
+            "full or damaged",
+        ),
     ],
 )
 def test_of_the_catalogs_file_too(message: str, why: str) -> None:
