@@ -32,6 +32,19 @@ from tests.dbt.random.oracle import Expected, days_of, expect, expect_batch, see
 from tests.dbt.random.project import CONF, Case, Model, Round, arguments_of, files_of
 from tests.dbt.random.values import comparable_type, quote
 
+_PHRASES = {
+    "is to be refused": "accepted",
+    "is refused": "refused",
+    "a traceback": "traceback",
+    "an error without a code": "no code",
+    "Spark's own error": "own error",
+    "it is there": "existence",
+    "it is not there": "existence",
+    "rows missing": "rows",
+    "columns {": "columns",
+}
+"""How a difference is described, and its kind."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -41,6 +54,13 @@ class Difference:
     round: int
     model: str
     why: str
+
+    @property
+    def kind(self) -> str:
+        """How it shows, with an error's code: what stays the same while a case is made smaller."""
+        kind = next((kind for phrase, kind in _PHRASES.items() if phrase in self.why), "the run")
+        code = re.search(r"AR-\d\d\d", self.why) if kind not in ("rows", "columns", "existence") else None
+        return f"{kind} {code[0]}" if code else kind
 
     def __str__(self) -> str:
         return f"seed {self.seed}, round {self.round}, {self.model or 'the run'}: {self.why}"

@@ -1,4 +1,4 @@
-"""From a failing case to a small one that fails for the same model."""
+"""From a failing case to a small one that fails for the same model in the same way."""
 
 from __future__ import annotations
 
@@ -22,11 +22,16 @@ def shrink(bench: Bench, case: Case, difference: Difference, tries: int = 30) ->
             if tries <= 0:
                 break
             tries -= 1
-            found = [one for one in bench.judge(smaller).differences if one.model == difference.model]
+            found = [one for one in bench.judge(smaller).differences if is_same(one, difference)]
             if found:
                 best, told, progress = smaller, found[0], True
                 break
     return best, told
+
+
+def is_same(one: Difference, other: Difference) -> bool:
+    """Whether two differences are of one model and of one kind, in whichever round."""
+    return (one.model, one.kind) == (other.model, other.kind)
 
 
 def _smaller(case: Case, model: str) -> Iterator[Case]:
@@ -40,10 +45,10 @@ def _smaller(case: Case, model: str) -> Iterator[Case]:
     for place, round_ in enumerate(case.rounds):
         for simpler in _simpler(round_, model):
             yield replace(case, rounds=(*case.rounds[:place], simpler, *case.rounds[place + 1 :]))
-    for name in sorted({one.name for round_ in case.rounds for one in round_.batches[model].columns}):
-        settings = repr(next(one.config for one in case.models if one.name == model))
-        if f"{name}'" not in settings and name not in ("part", "at"):
-            yield replace(case, rounds=tuple(_without(round_, model, name) for round_ in case.rounds))
+    for name in sorted({one.name.lower() for round_ in case.rounds for one in round_.batches[model].columns}):
+        smaller = _without_column(case, model, name)
+        if smaller is not None:
+            yield smaller
 
 
 def _only(case: Case, model: str) -> Case:
@@ -74,9 +79,30 @@ def _simpler(round_: Round, model: str) -> Iterator[Round]:
         yield replace(round_, batches={**round_.batches, model: replace(batch, rows=rows)})
 
 
+def _without_column(case: Case, model: str, name: str) -> Case | None:
+    """The case without a column of a model, and without what ``column_types`` says of it.
+
+    ``None`` where another setting names the column, or a batch has no other.
+    """
+    at = next(place for place, one in enumerate(case.models) if one.name == model)
+    config = dict(case.models[at].config)
+    types = config.pop("column_types", None) or {}
+    if name in ("part", "at") or f"{name}'" in repr(config).lower():
+        return None
+    if any(all(one.name.lower() == name for one in round_.batches[model].columns) for round_ in case.rounds):
+        return None
+    left = {column: type_ for column, type_ in types.items() if column.lower() != name}
+    if left:
+        config["column_types"] = left
+    models = list(case.models)
+    models[at] = replace(models[at], config=config)
+    rounds = tuple(_without(round_, model, name) for round_ in case.rounds)
+    return replace(case, models=tuple(models), rounds=rounds)
+
+
 def _without(round_: Round, model: str, name: str) -> Round:
     batch = round_.batches[model]
-    places = [place for place, one in enumerate(batch.columns) if one.name != name]
+    places = [place for place, one in enumerate(batch.columns) if one.name.lower() != name]
     fewer = replace(
         batch,
         columns=tuple(batch.columns[place] for place in places),

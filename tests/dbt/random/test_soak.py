@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.dbt.random import soak
 from tests.dbt.random.generate import draw_case
-from tests.dbt.random.project import Case
+from tests.dbt.random.project import Batch, Case, Column, Model, Round
 from tests.dbt.random.run import Difference, Judged
+from tests.dbt.random.shrink import shrink
 from tests.dbt.random.written import write_case
 
 
@@ -47,3 +48,41 @@ def test_a_failing_case_is_written_as_a_project_that_can_be_run(tmp_path: Path) 
     assert script.count("\ndbt ") == len(case.rounds)
     assert (tmp_path / "dbt_project.yml").is_file()
     assert (tmp_path / "rounds" / str(len(case.rounds) - 1)).is_dir()
+
+
+def test_a_case_is_made_smaller_as_long_as_it_fails_in_the_same_way() -> None:
+    """A column goes with what ``column_types`` says of it, and a case that fails otherwise is not taken."""
+
+    def judge(case: Case) -> Judged:
+        (model,) = case.models
+        columns = {one.name for one in case.rounds[0].batches["m0"].columns}
+        if {name.lower() for name in model.config.get("column_types", {})} - columns:
+            why = "seed: it is refused: AR-301 column_types names ZIP, which the file does not have"
+        elif "zip" in columns:
+            why = "seed: rows missing [('zip', '00501')], too many [('zip', '501')]; reported success OK"
+        else:
+            why = "seed: columns {'flag': 'bigint'}, expected {'flag': 'boolean'}; reported success OK"
+        return Judged(differences=[Difference(case.seed, 0, "m0", why)])
+
+    columns = (Column("id", "bigint"), Column("zip", "string"), Column("n", "smallint"))
+    seed = Model("m0", "seed", {"column_types": {"ZIP": "string", "n": "smallint"}})
+    case = Case(1, (seed,), (Round({"m0": Batch(columns, ((1, "x", 2), (2, "y", 3)))}),))
+    bench = cast(Any, SimpleNamespace(judge=judge))
+    smaller, difference = shrink(bench, case, judge(case).differences[0])
+    assert difference.kind == "rows"
+    assert [one.name for one in smaller.rounds[0].batches["m0"].columns] == ["zip"]
+    assert smaller.models[0].config == {"column_types": {"ZIP": "string"}}
+    assert smaller.rounds[0].batches["m0"].rows == ()
+
+
+def test_a_refusal_by_another_code_is_another_kind() -> None:
+    kinds = [
+        Difference(1, 0, "m0", why).kind
+        for why in (
+            "seed: it is refused: AR-301 a setting",
+            "seed: it is refused: AR-305 a type",
+            "append: the batch of 2024-03-01 is to be refused: NULL in the key",
+            "append: it is not there; reported success OK",
+        )
+    ]
+    assert kinds == ["refused AR-301", "refused AR-305", "accepted", "existence"]
