@@ -195,7 +195,7 @@ CASES = [
     ("unsupported", "SELECT id FROM b\nWHERE w COLLATE UTF8_LCASE = 'x' -- here",
      "SELECT id FROM b WHERE lower(w) = 'x'"),
     ("unsupported", "SELECT id,\n s * 2 AS t -- here\n"
-     "FROM (SELECT id, d AS s FROM a UNION ALL SELECT id, v FROM b) u",
+     "FROM (SELECT id, d AS s FROM a UNION ALL SELECT id, v * 1.5 FROM b) u",
      "SELECT id, s * 2 AS t FROM (SELECT id, d AS s FROM a UNION ALL SELECT id, CAST(v AS decimal(10,2)) "
      "FROM b) u"),
     ("unsupported", "SELECT id,\n xxhash64(*) AS h -- here\nFROM a",

@@ -19,6 +19,7 @@ from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
+from dbt_arctic.planner.frontend.common_types import with_common_types
 from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
 from dbt_arctic.planner.frontend.point_in_time import Time, with_moments
 from dbt_arctic.planner.frontend.union_types import refuse_mixed, with_typed_nulls
@@ -132,8 +133,16 @@ def understand(
             what = f"Spark gives the columns in another order: {mine}, not {name}"
             raise CannotPlan("not-resolved", what, _LIST, line_of_column(built.node, dict(built.names)[name]))
     columns = tuple(zip(shown, (made for _, made in built.names), strict=True))
-    node = with_typed_nulls(built.node, builder.types)
-    refuse_mixed(node, builder.types, wraps=wraps)
+    node = built.node
+    try:
+        node = with_typed_nulls(node, builder.types)
+        refuse_mixed(node, builder.types, wraps=wraps)
+    except CannotPlan:
+        # Casts are written only where it takes them: a column that is none looks up rows by its values.
+        node = with_typed_nulls(
+            with_common_types(built.node, builder.types, builder.identifier), builder.types
+        )
+        refuse_mixed(node, builder.types, wraps=wraps)
     node = pushed_down(with_exact_equalities(node, builder.types, wraps=wraps))
     node = without_excluded_parts(node, builder.types)
     return Query(node, columns, builder.types, is_named)

@@ -12,6 +12,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
 from dbt_arctic.planner.algebra.query import Schemas
+from dbt_arctic.planner.frontend.duplicate_names import rename_duplicates
 from dbt_arctic.planner.frontend.named_windows import with_written_windows
 from dbt_arctic.planner.frontend.parser_differences import in_parser_terms
 from dbt_arctic.planner.frontend.unsupported import refused
@@ -200,6 +201,36 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
 
     :raises CannotPlan: a name could not be resolved.
     """
+    nested: dict[str, object] = {}
+    for name, columns in schemas.items():
+        level = nested
+        *path, last = name.split(".")
+        for part in path:
+            level = level.setdefault(part, {})  # type: ignore[assignment]
+        level[last] = {column.lower(): type_ for column, type_ in columns}
+    try:
+        done = _resolved(_in_terms_of_names(tree, schemas), nested)
+    except CannotPlan:
+        # Names that two columns have are no reason where nothing names them.
+        again = _resolved(_in_terms_of_names(tree, schemas), nested, checked=False)
+        renamed = False
+        while rename_duplicates(again):
+            renamed = True
+            again = _resolved(again, nested, checked=False)
+        if not renamed:
+            raise
+        done = _resolved(again, nested)
+    for brackets in list(done.find_all(exp.Paren)):
+        # Two columns that are compared are found by being columns.
+        if isinstance(brackets.this, exp.Column) and not isinstance(brackets.parent, exp.Dot):
+            brackets.replace(brackets.this)
+    _spell_fields(done, schemas)
+    _choose_joined(done)
+    return done
+
+
+def _in_terms_of_names(tree: exp.Query, schemas: Schemas) -> exp.Query:
+    """A copy of the tree in which names mean the same to sqlglot as to Spark."""
     known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
     made = in_parser_terms(with_written_windows(tree), schemas, known)
     rename_hidden(made, known)
@@ -211,19 +242,20 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
             node.replace(called)
     for name_part in made.find_all(exp.Identifier):
         name_part.meta[_SPELLED] = name_part.name
-    nested: dict[str, object] = {}
-    for name, columns in schemas.items():
-        level = nested
-        *path, last = name.split(".")
-        for part in path:
-            level = level.setdefault(part, {})  # type: ignore[assignment]
-        level[last] = {column.lower(): type_ for column, type_ in columns}
+    return made
+
+
+def _resolved(tree: exp.Query, nested: dict[str, object], *, checked: bool = True) -> exp.Query:
+    """The tree, which changes, with stars expanded and columns qualified.
+
+    :param nested: the schemas, by the parts of names. :param checked: whether every name has to be known.
+    """
     try:
         done = qualify(
-            made,
+            tree,
             dialect=verbatim(),
             schema=nested,
-            validate_qualify_columns=True,
+            validate_qualify_columns=checked,
             quote_identifiers=True,
             isolate_tables=False,
         )
@@ -232,13 +264,8 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
         fix = "qualify columns by the aliases of their relations"
         raise CannotPlan("not-resolved", what, fix, _place(error)) from error
     assert isinstance(done, exp.Query)
-    _refuse_left_stars(done)
-    for brackets in list(done.find_all(exp.Paren)):
-        # Two columns that are compared are found by being columns.
-        if isinstance(brackets.this, exp.Column) and not isinstance(brackets.parent, exp.Dot):
-            brackets.replace(brackets.this)
-    _spell_fields(done, schemas)
-    _choose_joined(done)
+    if checked:
+        _refuse_left_stars(done)
     return done
 
 

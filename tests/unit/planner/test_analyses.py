@@ -56,6 +56,7 @@ SHAPES = {
     "auxiliary_view:split": "an aggregate below projections, filters and a limit; else there is none",
     "coercion:with_exact_equalities.change": "changes conditions and subqueries, by who has such fields",
     "columns:all_expressions": "the operators with subqueries; checked below",
+    "common_types:with_common_types.change": "the parts of a set operation; nothing else mixes types",
     "comparison_types:families_of": "the parts of a set operation, and the value of a scalar subquery",
     "determinism:_causes": "what only Filter, Limit and Window are asked",
     "excluded_parts:_constant_of": "a constant through projections; else the column may have any value",

@@ -1,0 +1,67 @@
+"""Casts in the parts of a UNION, INTERSECT or EXCEPT, where Spark makes one type of several.
+
+Rows of one part are looked for and added up by themselves. There a column has to have the type that Spark
+gives it in the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dbt_arctic.planner.algebra.operators import Node, Project, SetOperation, UnionAll, map_children
+from dbt_arctic.planner.algebra.scalars import column
+from dbt_arctic.planner.typing.coercion import types_of_columns
+from dbt_arctic.planner.typing.common_type import common_type
+
+
+def with_common_types(node: Node, types: Mapping[str, str], identifier: Callable[[str], str]) -> Node:
+    """The tree with casts in such parts, where the types of all are known.
+
+    :param types: of the columns of scans. :param identifier: makes one that is unique in the query.
+    """
+
+    def change(part: Node) -> Node:
+        part = map_children(part, change)
+        if not isinstance(part, UnionAll | SetOperation):
+            return part
+        known = [types_of_columns(one, types, certain=True) for one in part.parts]
+        wanted: dict[int, str] = {}
+        for place in range(len(part.columns)):
+            found = {of.get(one.output[place]) for of, one in zip(known, part.parts, strict=True)}
+            told = {one for one in found if one is not None}
+            made = common_type(told) if len(found) == len(told) > 1 else None
+            if made is not None:
+                wanted[place] = made
+        if not wanted:
+            return part
+        left, *others = (
+            _cast(
+                one,
+                {place: type_ for place, type_ in wanted.items() if of[one.output[place]] != type_},
+                identifier,
+            )
+            for of, one in zip(known, part.parts, strict=True)
+        )
+        if isinstance(part, UnionAll):
+            return replace(part, children=(left, *others))
+        return replace(part, left=left, right=others[0])
+
+    return change(node)
+
+
+def _cast(part: Node, wanted: Mapping[int, str], identifier: Callable[[str], str]) -> Node:
+    if not wanted:
+        return part
+    items: list[tuple[str, exp.Expression]] = []
+    for place, name in enumerate(part.output):
+        if place in wanted:
+            items.append((identifier(name), exp.cast(column(name), wanted[place], dialect="spark")))
+        else:
+            items.append((name, column(name)))
+    return Project(part, tuple(items))
+
+
+__all__ = ["with_common_types"]

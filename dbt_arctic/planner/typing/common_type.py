@@ -1,0 +1,38 @@
+"""The type of a column of a UNION whose parts have several types, where Spark only widens values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+_DAYS = frozenset(["date", "timestamp", "timestamp_ntz"])
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""How many digits a whole number has as a decimal."""
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_MOST_DIGITS = 38
+
+
+def common_type(types: Collection[str]) -> str | None:
+    """The type of the column; ``None`` where values may become others, or that is not known.
+
+    >>> common_type(["date", "timestamp"]), common_type(["date", "timestamp_ntz"])
+    ('timestamp', 'timestamp_ntz')
+    >>> common_type(["smallint", "int"]), common_type(["int", "string"])
+    ('int', None)
+    >>> common_type(["decimal(4,2)", "int"]), common_type(["decimal(38,20)", "bigint"])
+    ('decimal(12,2)', None)
+    """
+    if set(types) <= _DAYS:
+        return (
+            "timestamp" if "timestamp" in types else "timestamp_ntz" if "timestamp_ntz" in types else "date"
+        )
+    if set(types) <= _DIGITS.keys():
+        return max(types, key=_DIGITS.__getitem__)
+    whole, fraction = 0, 0
+    for one in types:
+        found = _DECIMAL.fullmatch(one)
+        if found is None and one not in _DIGITS:
+            return None
+        digits, scale = (int(found[1]), int(found[2])) if found is not None else (_DIGITS[one], 0)
+        whole, fraction = max(whole, digits - scale), max(fraction, scale)
+    return f"decimal({whole + fraction},{fraction})" if whole + fraction <= _MOST_DIGITS else None
