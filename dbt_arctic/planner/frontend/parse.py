@@ -16,6 +16,7 @@ from dbt_arctic.planner.frontend.duplicate_names import rename_duplicates
 from dbt_arctic.planner.frontend.named_windows import with_written_windows
 from dbt_arctic.planner.frontend.parser_differences import in_parser_terms
 from dbt_arctic.planner.frontend.unsupported import refused
+from dbt_arctic.planner.frontend.written_relations import with_written_relations
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.spark.aliases import rename_hidden
 from dbt_arctic.planner.spark.dialect import verbatim, with_signs, with_suffixes
@@ -231,8 +232,9 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
 
 def _in_terms_of_names(tree: exp.Query, schemas: Schemas) -> exp.Query:
     """A copy of the tree in which names mean the same to sqlglot as to Spark."""
+    tree = with_written_relations(with_written_windows(tree), schemas)
     known = named_columns(tree, (name for columns in schemas.values() for name, _ in columns))
-    made = in_parser_terms(with_written_windows(tree), schemas, known)
+    made = in_parser_terms(tree, schemas, known)
     rename_hidden(made, known)
     for node in list(made.find_all(exp.Column)):
         name = node.name.lower()

@@ -53,9 +53,10 @@ def refuse_generators(values: list[exp.Expression]) -> None:
     :raises CannotPlan: a function of a select list makes several rows of one.
     """
     for value in values:
-        name = function_name(value)
+        name = function_name(value.this if isinstance(value, exp.Aliases) else value)
         if name in GENERATORS:
-            raise refused(f"{name}() in a select list", "use LATERAL VIEW", value)
+            fix = "name what it makes with AS; beside a window function or a group, use LATERAL VIEW"
+            raise refused(f"{name}() in a select list", fix, value)
 
 
 def refuse_part(relation: exp.Expression) -> None:
