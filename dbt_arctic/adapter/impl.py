@@ -68,6 +68,7 @@ class ArcticConfig(AdapterConfig):
     overwrite: str | None = None
     auto: str | dict[str, Any] | None = None
     before_images: bool | None = None
+    sql_extensions: str | list[str] | None = None
     full_refresh_above: float | None = None
     compaction: dict[str, Any] | None = None
     submission_method: str | None = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.base.relation import BaseRelation
 
+from dbt_arctic.adapter.compiling import rewrite_when_compiled
 from dbt_arctic.adapter.databases import is_of
 from dbt_arctic.adapter.target_type import name_spark_in_packages
 from dbt_arctic.adapter.translate import as_dbt_errors
@@ -36,6 +37,7 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
         super().__init__(config, mp_context)
         serve_packages(config)
         name_spark_in_packages(config)
+        rewrite_when_compiled()
 
     @available.parse(lambda *a, **k: [])
     def relations_by_pattern(

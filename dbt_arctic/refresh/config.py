@@ -37,6 +37,7 @@ OWN_SETTINGS = (
     "full_refresh_above",
     "before_images",
     "compaction",
+    "sql_extensions",
 )
 """The settings that this adapter reads, besides dbt's own."""
 

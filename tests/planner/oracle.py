@@ -31,6 +31,7 @@ from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged, inlin
 from dbt_arctic.planner.delta.weighted_delta import NoDelta, signed
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.qualify import without_qualify
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS, Row, Schemas, Tables, literal
 
@@ -246,7 +247,7 @@ def prepare(database: Database, case: Case) -> Prepared | Verdict:
             break
     changed = before != expected
     try:
-        query = understand(case.written or case.sql, database.schemas)
+        query = understand(without_qualify(case.written or case.sql), database.schemas)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:

@@ -60,6 +60,11 @@ QUERIES = {
         f"SELECT q.x AS o1, q.y AS o2, lag(q.y) OVER (ORDER BY q.y, q.x) AS o3 FROM {FIRST} WHERE q.rn = 1",
         "o1",
     ),
+    "the first of its kind by QUALIFY": (
+        "SELECT q.x AS o1, q.y AS o2, lag(q.y) OVER (ORDER BY q.y, q.x) AS o3 FROM (SELECT * FROM a AS t1 "
+        "QUALIFY row_number() OVER (PARTITION BY t1.x ORDER BY t1.id) = 1) AS q",
+        "o1",
+    ),
     "joined with the first of its kind": (
         f"SELECT t3.k AS o1, t3.m AS o2, q.y AS o3 FROM c AS t3 JOIN {FIRST} ON q.x = t3.m WHERE q.rn < 2",
         "o1 o2",

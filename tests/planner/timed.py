@@ -12,6 +12,7 @@ import duckdb
 from dbt_arctic.planner.delta.plan import full_sql, understand
 from dbt_arctic.planner.frontend.point_in_time import DATE
 from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.qualify import without_qualify
 from tests.planner.oracle import ATTEMPTS, Database, InDuckDB, Prepared, Verdict, at_old, compare, facts_of
 from tests.planner.random_queries import Case, draw
 
@@ -84,7 +85,7 @@ def prepare_timed(database: Database, case: Case, *, same_rows: bool) -> Prepare
             break
     changed = before != expected
     try:
-        query = understand(case.sql, database.schemas, now=now, last=last)
+        query = understand(without_qualify(case.sql), database.schemas, now=now, last=last)
     except CannotPlan as error:
         return Verdict("full", error.reason.code, changed)
     if Counter(database.rows(full_sql(query, InDuckDB()))) != expected:

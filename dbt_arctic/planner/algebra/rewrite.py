@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.operators import Filter, Join, Node, SubqueryRef, map_children
+from dbt_arctic.planner.algebra.operators import (
+    Filter,
+    Join,
+    Node,
+    Project,
+    Subquery,
+    SubqueryRef,
+    map_children,
+)
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.spark.dialect import Moment
 
@@ -43,6 +52,21 @@ def _alternatives(condition: exp.Expression) -> list[exp.Expression]:
     if isinstance(condition, exp.Or):
         return [*_alternatives(condition.this), *_alternatives(condition.expression)]
     return [condition]
+
+
+def filtered(node: Node, conditions: Iterable[exp.Expression], subqueries: tuple[Subquery, ...] = ()) -> Node:
+    """A filter. A condition that is a computed column becomes what it is computed of, below the projection:
+    there it tells what rows have in common.
+    """
+    parts = list(conditions)
+    if isinstance(node, Project) and not node.subqueries:
+        values = {name: value for name, value in node.items if not isinstance(value, exp.Column)}
+        moved = [part for part in parts if isinstance(part, exp.Column) and part.name in values]
+        if moved:
+            below = tuple(one.copy() for part in moved for one in conjuncts(values[part.name]))
+            node = replace(node, child=Filter(node.child, below))
+            parts = [part for part in parts if not any(part is one for one in moved)]
+    return Filter(node, tuple(parts), subqueries) if parts else node
 
 
 def pushed_down(node: Node) -> Node:

@@ -27,7 +27,7 @@ from dbt_arctic.planner.algebra.operators import (
     Values,
 )
 from dbt_arctic.planner.algebra.query import Built, Schemas
-from dbt_arctic.planner.algebra.rewrite import conjuncts
+from dbt_arctic.planner.algebra.rewrite import conjuncts, filtered
 from dbt_arctic.planner.algebra.scalars import as_operand, column
 from dbt_arctic.planner.frontend.grouping import grouped
 from dbt_arctic.planner.frontend.scope import Cte, Scope, picked
@@ -348,7 +348,7 @@ class Builder:
         subqueries: list[Subquery] = []
         parts = tuple(self.expression(part, scope, ctes, subqueries) for part in conjuncts(condition))
         blind = {number for part in parts for number in null_blind(part)}
-        return Filter(node, parts, with_nulls(subqueries, blind))
+        return filtered(node, parts, with_nulls(subqueries, blind))
 
     # Expressions
 

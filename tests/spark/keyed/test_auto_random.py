@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from dbt_arctic.planner.spark.qualify import without_qualify
 from tests.extent import extent
 from tests.planner.oracle import Database, at_old
 from tests.planner.random_queries import Case, draw
@@ -73,8 +74,9 @@ class Lake:
         self.tables = tables
 
     def sql(self, case: Case) -> str:
+        sql = without_qualify(case.sql)
         of = {name: orders.name.sql for name, orders in self.keyed.items()} | {"c": self.plain}
-        return re.sub(r"\b([abc]) AS (t\d+|q_\d+)", lambda found: f"{of[found[1]]} AS {found[2]}", case.sql)
+        return re.sub(r"\b([abc]) AS (t\d+|q_\d+)", lambda found: f"{of[found[1]]} AS {found[2]}", sql)
 
     def _named(self, name: str) -> Any:
         return lambda row: dict(zip((column for column, _ in SCHEMAS[name]), row, strict=True))
