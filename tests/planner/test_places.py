@@ -349,3 +349,17 @@ def test_a_refusal_of_a_strict_model_says_the_place() -> None:
     with pytest.raises(ConfigError) as error:
         require_incremental(plan, strict)
     assert "(line 2 of the compiled SQL)" in str(error.value)
+
+
+@pytest.mark.parametrize("call", ["avg(b)", "sum(f)", "sum(f / 3)"])
+def test_a_sum_of_floats_shows_the_cast_that_makes_it_exact(call: str) -> None:
+    schemas = {"t": [("id", "int"), ("b", "bigint"), ("f", "double")]}
+    facts = Facts({"t": UpstreamFacts(True, ("id",))})
+
+    def planned(value: str) -> None:
+        plan_incremental(understand(f"SELECT id, {value} AS v FROM t GROUP BY id", schemas), ["id"], facts)
+
+    with pytest.raises(CannotPlan) as found:
+        planned(call)
+    written = found.value.reason.fix.removeprefix("write ").split(", with ")[0]
+    planned(written.replace("...", call.partition("(")[2][:-1]))

@@ -211,4 +211,7 @@ def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> Can
         what = (
             f"{name}() of floats, or of a type that is not known: the last digits depend on the order of rows"
         )
-    return CannotPlan("float-sum", what, "cast the argument to a decimal, or accept it", line_of(call))
+    # A BIGINT has up to 19 digits; the sum of a decimal has ten more digits than its argument.
+    exact_type = "DECIMAL(20, 0)" if sort == "big" else "DECIMAL(28, 6)"
+    fix = f"write {name}(CAST(... AS {exact_type})), with as many digits as you need; or accept it"
+    return CannotPlan("float-sum", what, fix, line_of(call))
