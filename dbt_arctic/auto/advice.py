@@ -83,7 +83,8 @@ def _facts(reading: Reading, changed: Sequence[str]) -> Facts:
 def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
     """Whether it is a query over a state that is kept for it."""
     everything = _facts(reading, list(reading.upstreams))
-    check_determined(query.node, query.types, everything, config.accept)
+    key = query.identifiers(config.unique_key)
+    check_determined(query.node, query.types, everything, config.accept, key)
     keys = {name: one.key for name, one in reading.upstreams.items()}
     return split(query, config.unique_key, keys) is not None
 

@@ -118,10 +118,47 @@ def _sets(dice: random.Random) -> _Drawn:
     return sql, 5, "o1 o2 o3"
 
 
+_NUMBERED = "row_number() OVER (PARTITION BY t1.x ORDER BY t1.y, t1.id)"
+
+
+def _ties(dice: random.Random) -> _Drawn:
+    """Windows whose order leaves no rows equal, for other reasons than that it ends with a key."""
+    call = dice.choice(["lag({})", "sum({}) FILTER (WHERE {} > 0)", "sum({})", "first_value({})"])
+    rows = "" if call.startswith("lag") else " ROWS UNBOUNDED PRECEDING"
+    over = f"{call.replace('{}', 'q.v')} OVER (PARTITION BY q.g ORDER BY q.n{{}}{rows})"
+    relation = dice.choice(
+        [
+            f"SELECT t1.id, t1.x AS g, t1.z AS v, {_NUMBERED} AS n FROM a AS t1",
+            "SELECT t1.x AS id, t1.x AS g, 'k' AS c, t1.y AS n, sum(t1.z) AS v FROM a AS t1 GROUP BY ALL",
+            "SELECT q1.x AS id, q1.y AS g, q1.d AS n, month(q1.d) AS c, count(*) AS v FROM "
+            "(SELECT t1.x, t1.y, make_date(2026, t1.z + 1, 1) AS d FROM a AS t1) AS q1 GROUP BY ALL",
+            "SELECT q1.x AS id, q1.c AS g, q1.y AS n, q1.v FROM (SELECT t1.x, t1.y, CAST(t1.z AS STRING) c, "
+            "sum(t1.id) AS v FROM a AS t1 GROUP BY ALL) AS q1 WHERE q1.c = '1'",
+            "SELECT t1.id, 1 AS g, t1.x AS v, t1.id + 0 AS n FROM a AS t1 "
+            "UNION ALL SELECT t2.id, 2, t2.v, t2.id + 0 FROM b AS t2",
+        ]
+    )
+    last = ", q.id" if "q1" in relation or "UNION" in relation else ""
+    where = f" WHERE {_condition(dice, 'q.v')}" if dice.random() < 0.3 else ""
+    sql = f"SELECT q.id AS o1, q.v AS o2, {over.format(last)} AS o3 FROM ({relation}) AS q{where}"
+    return sql, 3, "o1"
+
+
+def _end_of_order(dice: random.Random) -> _Drawn:
+    """The first, the least or the last of what the rows are ordered by, though these are tied."""
+    function = dice.choice(["min", "max", "first_value", "last_value"])
+    frame = dice.choice(["UNBOUNDED PRECEDING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"])
+    order = dice.choice(["t1.y", "t1.y DESC", "t1.y, t1.z", "t1.z DESC, t1.y"])
+    over = f"{function}(t1.y) OVER (PARTITION BY t1.x ORDER BY {order} ROWS {frame})"
+    return f"SELECT t1.id AS o1, t1.x AS o2, {over} AS o3 FROM a AS t1", 3, "o1"
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
     "chained equalities": _chain,
     "relations of one row": _scalars,
     "grouping sets of a join": _sets,
+    "windows without ties": _ties,
+    "ends of a window's order": _end_of_order,
 }
 OPERATORS = tuple(SHAPES)

@@ -190,12 +190,12 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT id, (SELECT sum(z) FROM a AS o WHERE o.x = b.aid) AS s FROM b", "float-sum", 1),
         ("SELECT id FROM b WHERE v > (SELECT avg(y) FROM a WHERE a.x = b.aid)", "float-sum", 1),
         ("SELECT id, row_number() OVER (PARTITION BY x ORDER BY y) AS n FROM a", "ties", 1),
-        ("SELECT k, row_number() OVER (ORDER BY k, m) AS n FROM c", "ties", 1),
-        ("SELECT id, first_value(y) OVER (PARTITION BY x ORDER BY y) AS n FROM a", "ties", 1),
+        ("SELECT n, row_number() OVER (ORDER BY k, m) AS r FROM c", "ties", 1),
+        ("SELECT id, first_value(d) OVER (PARTITION BY x ORDER BY y) AS n FROM a", "ties", 1),
         ("SELECT id, sum(x) OVER (ORDER BY y ROWS UNBOUNDED PRECEDING) AS n FROM a", "ties", 1),
         ("SELECT id, v FROM a JOIN (SELECT aid, lag(v) OVER (ORDER BY v) AS v FROM b) ON aid = x", "ties", 1),
-        ("SELECT a.id, row_number() OVER (ORDER BY a.id) AS n FROM a JOIN b ON aid = x", "ties", 1),
-        ("SELECT id, last_value(y) OVER (PARTITION BY x ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND "
+        ("SELECT b.id, row_number() OVER (ORDER BY a.id) AS n FROM a JOIN b ON aid = x", "ties", 1),
+        ("SELECT id, last_value(d) OVER (PARTITION BY x ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND "
          "UNBOUNDED FOLLOWING) AS n FROM a", "ties", 1),
         ("SELECT id FROM a WHERE DATE '2026-01-01' >= DATE 'today'", "time", 1),
         ("SELECT id FROM b WHERE CAST(' Yesterday UTC' AS DATE) > DATE '2026-01-01'", "time", 1),
@@ -286,6 +286,45 @@ def test_a_view_of_whatever_columns_there_are_has_those_that_spark_gave_it() -> 
 )
 def test_what_rows_determine(sql: str) -> None:
     assert planned(sql, understand(sql, SCHEMAS).columns[0][0]).affected is not None
+
+
+LAGGED = "SELECT k, m, lag(n) OVER (PARTITION BY k ORDER BY m) AS l FROM c"
+
+
+@pytest.mark.parametrize(
+    ("sql", "key", "ties"),
+    [
+        # The model's key says that no two rows are equal in the order, and is checked when they are written.
+        (LAGGED, "k m", False),
+        (f"SELECT k AS o, m + 1 AS p, l FROM ({LAGGED}) AS q", "o p", False),
+        # Not by other columns, and not of rows that are not written.
+        (LAGGED, "k l", True),
+        (f"SELECT k, m, l FROM ({LAGGED}) AS q WHERE l > 1", "k m", True),
+        (f"SELECT k, m, max(l) AS l FROM ({LAGGED}) AS q GROUP BY k, m", "k m", True),
+        # What rows are ordered by is the same in rows that are equal in it, up to an end of the partition.
+        ("SELECT id, min(y) OVER (ORDER BY y ROWS UNBOUNDED PRECEDING) AS m FROM a", "id", False),
+        ("SELECT id, first_value(y) OVER (PARTITION BY x ORDER BY d, y) AS m FROM a", "id", False),
+        ("SELECT id, lead(y) OVER (PARTITION BY x ORDER BY y) AS m FROM a", "id", True),
+        ("SELECT id, min(y) OVER (ORDER BY y ROWS 1 PRECEDING) AS m FROM a", "id", True),
+        ("SELECT id, sum(x) OVER (ORDER BY x ROWS UNBOUNDED PRECEDING) AS m FROM a", "id", True),
+        ("SELECT id, max(y) FILTER (WHERE d > 1) OVER (ORDER BY y ROWS UNBOUNDED PRECEDING) AS m FROM a",
+         "id", True),
+    ],
+)  # fmt: skip
+def test_whether_an_order_decides(sql: str, key: str, ties: bool) -> None:
+    if not ties:
+        assert planned(sql, key).affected is not None
+        return
+    with pytest.raises(CannotPlan) as error:
+        planned(sql, key)
+    assert error.value.reason.code == "ties"
+
+
+def test_advice_about_ties_names_the_part_of_a_union() -> None:
+    window = "SELECT v, id, row_number() OVER (ORDER BY id) AS n FROM ({}) AS q"
+    united = "SELECT id, x AS v FROM a UNION ALL SELECT {} FROM {}"
+    assert "part 2 of the UNION ALL" in reason(window.format(united.format("k, m", "c"))).fix
+    assert "another constant in each part" in reason(window.format(united.format("id, v", "b"))).fix
 
 
 @pytest.mark.parametrize(

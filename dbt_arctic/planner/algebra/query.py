@@ -33,3 +33,9 @@ class Query:
     columns: tuple[tuple[str, str], ...]
     types: Mapping[str, str] = field(default_factory=dict)
     is_named: bool = True
+
+    def identifiers(self, names: Sequence[str]) -> frozenset[str]:
+        """Those of some output columns; of none where a name is not one of these."""
+        known = {name.lower(): identifier for name, identifier in self.columns}
+        found = [known.get(name.lower()) for name in names]
+        return frozenset(one for one in found if one is not None) if None not in found else frozenset()

@@ -157,13 +157,13 @@ def plan_incremental(
 
     :raises CannotPlan: with the reason of a full refresh.
     """
-    check_determined(query.node, query.types, facts, accept)
     by_name = {name.lower(): identifier for name, identifier in query.columns}
     missing = [name for name in key if name.lower() not in by_name]
     if missing:
         what = f"the key column {missing[0]} is not a column of the result"
         raise CannotPlan("no-key", what, "select it, or name a column that is selected in unique_key")
     wanted = tuple(by_name[name.lower()] for name in key)
+    check_determined(query.node, query.types, facts, accept, query.identifiers(key))
     found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(guards_of(query.node, facts))
     if not found:

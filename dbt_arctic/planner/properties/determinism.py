@@ -5,20 +5,21 @@ A user may accept some of the causes; equality is then up to that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 
 from sqlglot import exp
 
 from dbt_arctic.keyed.comparison import Sort
 from dbt_arctic.planner.algebra.columns import all_expressions
-from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Window, walk
-from dbt_arctic.planner.algebra.scalars import plain
+from dbt_arctic.planner.algebra.operators import Filter, Limit, Node, Project, UnionAll, Window, walk
+from dbt_arctic.planner.algebra.scalars import columns_of, plain
 from dbt_arctic.planner.frontend.point_in_time import OF_TODAY, TIMES, is_of_today, moves
 from dbt_arctic.planner.frontend.string_literals import labels, stays_text
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.properties.facts import Facts
-from dbt_arctic.planner.properties.unique_keys import Keys, unique_keys
+from dbt_arctic.planner.properties.functional_dependencies import is_of
+from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.spark.dialect import Moment
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
@@ -50,27 +51,39 @@ _NO_KEY = (
     "numbers 1, and order by the key; or accept it"
 )
 
+_OF_UNION = (
+    "rows of two parts of the UNION ALL below may have one key: select another constant in each part, and "
+    "end the ORDER BY with it and the key; or accept it"
+)
+_ENDS = frozenset({"first", "first_value", "last", "last_value", "max", "min"})
+
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
 """Functions of the order that are the same for all rows that are equal in it."""
 
 
 def check_determined(
-    node: Node, types: Mapping[str, str], facts: Facts, accept: frozenset[str] = frozenset()
+    node: Node,
+    types: Mapping[str, str],
+    facts: Facts,
+    accept: frozenset[str] = frozenset(),
+    key: frozenset[str] = frozenset(),
 ) -> None:
     """Check that the rows that a query reads determine its result.
 
     :param types: the types of the columns of scans.
+    :param key: columns of which a row with the values of another one is refused when it is written.
 
     :raises CannotPlan: something in the query is not determined by the rows that it reads.
     """
     known: dict[str, Sort] | None = None
+    own = list(_identified_by(node, key)) if key else []
     for error in _causes(node, types, facts):
         _refuse(error, accept)
     for part in walk(node):
         if isinstance(part, Window):
-            keys = unique_keys(part.child, facts)
+            mine = next((names for one, names in own if one is part), None)
             for _, item in part.items:
-                _refuse(ties(item, part, keys), accept)
+                _refuse(ties(item, part, facts, mine), accept)
         # Also in the value of a subquery.
         for call in (call for value in all_expressions(part) for call in value.find_all(exp.Expression)):
             name = function_name(call)
@@ -78,6 +91,25 @@ def check_determined(
                 continue
             known = sorts(node, types) if known is None else known
             _refuse(float_sum(call, str(name), known), accept)
+
+
+def _identified_by(node: Node, key: frozenset[str]) -> Iterator[tuple[Window, frozenset[str]]]:
+    """The windows each of whose rows is a row of the result, with columns that follow from its key: rows that
+    are equal in these are equal in the key.
+    """
+    names = key
+    while isinstance(node, Project | Window):
+        if isinstance(node, Project):
+            items = dict(node.items)
+            values = [items[name] for name in names]
+            if not all(is_of(value, columns_of(value)) for value in values):
+                return
+            names = columns_of(*values)
+        elif names <= set(node.child.output):
+            yield node, names
+        else:
+            return
+        node = node.child
 
 
 def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
@@ -163,12 +195,16 @@ def _of_time(what: str, found: exp.Expr) -> CannotPlan:
 def first_rows_are_known(node: Limit, facts: Facts) -> bool:
     """Whether the rows that an order leaves equal are equal in all, or there are none."""
     named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
-    keys = (*unique_keys(node.child, facts), frozenset(node.child.output))
-    return any(key <= named for key in keys)
+    return named >= set(node.child.output) or is_unique(node.child, named, facts)
 
 
-def ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
-    """The order of a window leaves rows equal, and the function tells them apart."""
+def ties(
+    item: exp.Expression, node: Window, facts: Facts, own: frozenset[str] | None = None
+) -> CannotPlan | None:
+    """The order of a window leaves rows equal, and the function tells them apart.
+
+    :param own: columns that identify the rows of the window for another reason.
+    """
     assert isinstance(item, exp.Window)
     call = item.this
     while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
@@ -188,9 +224,35 @@ def ties(item: exp.Expression, node: Window, keys: Keys) -> CannotPlan | None:
     order = item.args.get("order")
     ordered = [part.this for part in order.expressions] if order is not None else []
     named = {plain(part) for part in (*node.partition, *ordered)}
-    if any(key <= named for key in keys):
+    if is_unique(node.child, named, facts, frozenset() if own is None else frozenset({own})):
         return None
-    return CannotPlan("ties", _TIES.format(f"{name}()"), _UNIQUE if keys else _NO_KEY, line_of(item))
+    if _is_of_order(item, call, name, named):
+        return None
+    return CannotPlan("ties", _TIES.format(f"{name}()"), _advice(node.child, facts), line_of(item))
+
+
+def _is_of_order(item: exp.Window, call: exp.Expression, name: str, named: Collection[str | None]) -> bool:
+    """Whether rows that are equal in the order get the same: an end of what is ordered, up to such a row."""
+    frame = item.args.get("spec")
+    arguments = list(call.iter_expressions())
+    if name not in _ENDS or not arguments or item.find(exp.Filter) is not None:
+        return False
+    if frame is not None:
+        ends = {str(frame.args.get(end) or "CURRENT ROW") for end in ("start", "end")}
+        if not ends <= {"UNBOUNDED", "CURRENT ROW"}:
+            return False
+    return plain(arguments[0]) in set(named) - {None}
+
+
+def _advice(node: Node, facts: Facts) -> str:
+    while isinstance(node, Project | Filter | Window):
+        node = node.child
+    if isinstance(node, UnionAll):
+        without = [place for place, part in enumerate(node.children, 1) if not unique_keys(part, facts)]
+        if without:
+            return _NO_KEY.replace("these rows", f"part {without[0]} of the UNION ALL below")
+        return _OF_UNION
+    return _UNIQUE if unique_keys(node, facts) else _NO_KEY
 
 
 def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:

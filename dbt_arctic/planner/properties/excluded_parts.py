@@ -31,9 +31,9 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.frontend.union_types import columns_of_several_types
+from dbt_arctic.planner.properties.constants import Constant, constant, constant_of
 
-_Constant = str | int
-_Allowed = Mapping[str, frozenset[_Constant]]
+_Allowed = Mapping[str, frozenset[Constant]]
 """Of some columns the only values that rows with a place in the result can have."""
 
 _ANY: _Allowed = {}
@@ -50,7 +50,7 @@ def without_excluded_parts(node: Node, types: Mapping[str, str]) -> Node:
 
 
 def _has_constant(node: UnionAll) -> bool:
-    return any(_constant_of(part, name) is not None for part in node.children for name in part.output)
+    return any(constant_of(part, name) is not None for part in node.children for name in part.output)
 
 
 class _Excluding:
@@ -102,8 +102,8 @@ class _Excluding:
         for child in node.children:
             names = dict(zip(node.columns, child.output, strict=True))
             known = {names[name]: values for name, values in allowed.items() if name in names}
-            constants = {name: _constant_of(child, name) for name in known}
-            if any(_contradicts(constants[name], values) for name, values in known.items()):
+            found = {name: constant_of(child, name) for name in known}
+            if any(_contradicts(found[name], values) for name, values in known.items()):
                 continue
             part = self.kept(child, known)
             if part is not None:
@@ -126,7 +126,7 @@ def _below(allowed: _Allowed, items: Mapping[str, exp.Expression]) -> _Allowed:
 
 def _and(one: _Allowed, other: _Allowed) -> _Allowed:
     return {
-        name: one[name] & other[name] if name in one and name in other else one.get(name) or other[name]
+        name: one[name] & other[name] if name in one and name in other else {**one, **other}[name]
         for name in {**one, **other}
     }
 
@@ -138,9 +138,9 @@ def _allowed_by(conditions: Iterable[exp.Expression]) -> _Allowed:
         if isinstance(bare, exp.EQ):
             sides = [bare.this.unnest(), bare.expression.unnest()]
             sides.sort(key=lambda side: not isinstance(side, exp.Column))
-            name, values = plain(sides[0]), [_constant(sides[1])]
+            name, values = plain(sides[0]), [constant(sides[1])]
         elif isinstance(bare, exp.In) and bare.expressions:
-            name, values = plain(bare.this.unnest()), [_constant(one.unnest()) for one in bare.expressions]
+            name, values = plain(bare.this.unnest()), [constant(one.unnest()) for one in bare.expressions]
         else:
             continue
         constants = frozenset(value for value in values if value is not None)
@@ -149,34 +149,9 @@ def _allowed_by(conditions: Iterable[exp.Expression]) -> _Allowed:
     return found
 
 
-def _constant(value: exp.Expr) -> _Constant | None:
-    """A text as it is written, or a whole number; ``None`` of anything else."""
-    if not isinstance(value, exp.Literal):
-        return None
-    if value.is_string:
-        return None if "\\" in value.name else value.name
-    return int(value.name) if value.name.isdigit() else None
-
-
-def _contradicts(constant: _Constant | None, values: frozenset[_Constant]) -> bool:
+def _contradicts(constant: Constant | None, values: frozenset[Constant]) -> bool:
     """Whether a constant is none of the values, which are of its kind."""
     return constant is not None and all(type(one) is type(constant) and one != constant for one in values)
-
-
-def _constant_of(node: Node, name: str) -> _Constant | None:
-    """The one value that a column has in all rows."""
-    while True:
-        if isinstance(node, Project):
-            value = dict(node.items)[name]
-        elif isinstance(node, Aggregate) and node.grouping_sets is None and name in dict(node.groups):
-            value = dict(node.groups)[name]
-        elif isinstance(node, Filter | Limit | Window) and name in node.child.output:
-            value = column(name)
-        else:
-            return None
-        if plain(value) is None:
-            return _constant(value)
-        node, name = node.child, value.name
 
 
 __all__ = ["without_excluded_parts"]

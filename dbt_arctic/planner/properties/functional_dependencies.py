@@ -28,6 +28,15 @@ from dbt_arctic.planner.algebra.scalars import columns_of, plain
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.spark.functions import function_name, kind_of
 
+_OF_TIMES = frozenset(
+    [
+        *("add_months", "date", "date_add", "date_format", "date_sub", "date_trunc", "day", "dayofmonth"),
+        *("dayofweek", "dayofyear", "hour", "last_day", "minute", "month", "quarter", "second", "to_date"),
+        *("trunc", "weekday", "weekofyear", "year"),
+    ]
+)
+_TIMES = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP)
+
 
 class Dependency(NamedTuple):
     """Rows that are equal in ``key`` are equal in ``columns`` (NULLs as values)."""
@@ -45,12 +54,13 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
         case Filter() | Window() | Limit():
             return dependencies(node.child, facts)
         case Project():
-            return _shown(dependencies(node.child, facts), dict(node.items))
+            return [*_shown(dependencies(node.child, facts), dict(node.items)), *_computed(dict(node.items))]
         case Aggregate():
             if node.grouping_sets is not None:
                 return conservative([], "a group of one set has the NULLs of another one")
             own = Dependency(frozenset(name for name, _ in node.groups), frozenset(node.output))
-            return [own, *_shown(dependencies(node.child, facts), dict(node.groups))]
+            groups = dict(node.groups)
+            return [own, *_shown(dependencies(node.child, facts), groups), *_computed(groups)]
         case Join():
             # Where rows of a side may be missing, a key of NULLs has both what NULLs have and nothing.
             kept = {"inner": (node.left, node.right), "right": (node.right,), "full": ()}
@@ -70,7 +80,7 @@ def without_dependent(columns: Mapping[str, exp.Expression], known: list[Depende
     for key, determined in known:
         if key <= {plain(value) for value in left.values()}:
             left = {
-                name: one for name, one in left.items() if plain(one) in key or not _is_of(one, determined)
+                name: one for name, one in left.items() if plain(one) in key or not is_of(one, determined)
             }
     return frozenset(left)
 
@@ -111,11 +121,31 @@ def numbered(node: Node, name: str) -> frozenset[str] | None:
             return None  # Their columns are no numbers that a window has given.
 
 
-def _is_of(value: exp.Expression, columns: frozenset[str]) -> bool:
+def is_of(value: exp.Expression, columns: frozenset[str]) -> bool:
     """Whether a value follows from columns and from nothing else."""
     names = (function_name(one) for one in value.walk())
     is_scalar = all(name is None or kind_of(name) == "scalar" for name in names)
     return is_scalar and columns_of(value) <= columns and value.find(SubqueryRef) is None
+
+
+def _computed(items: Mapping[str, exp.Expression]) -> list[Dependency]:
+    """What is computed of columns that are shown as well: the week of a day."""
+    found = []
+    for name, value in items.items():
+        shown = under(items, columns_of(value))
+        if shown and plain(value) is None and _is_of_times(value):
+            found.append(Dependency(shown, frozenset({name})))
+    return found
+
+
+def _is_of_times(value: exp.Expression) -> bool:
+    """Whether nothing is in it but days and times. Of floats two may be equal and their texts are not."""
+    return all(
+        function_name(one) in _OF_TIMES
+        or isinstance(one, exp.Column | exp.Identifier | exp.Literal | exp.DataType | exp.Paren)
+        or (isinstance(one, exp.Cast | exp.TryCast) and one.to.this in _TIMES)
+        for one in value.walk()
+    )
 
 
 def _shown(known: list[Dependency], items: Mapping[str, exp.Expression]) -> list[Dependency]:
@@ -123,7 +153,7 @@ def _shown(known: list[Dependency], items: Mapping[str, exp.Expression]) -> list
     for key, columns in known:
         named = under(items, key)
         if named is not None:
-            follow = frozenset(name for name, value in items.items() if _is_of(value, columns))
+            follow = frozenset(name for name, value in items.items() if is_of(value, columns))
             found.append(Dependency(named, follow))
     return found
 

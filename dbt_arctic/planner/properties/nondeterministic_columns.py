@@ -36,7 +36,6 @@ from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.frontend.string_literals import labels
 from dbt_arctic.planner.properties.determinism import causes_in, first_rows_are_known, float_sum, ties
 from dbt_arctic.planner.properties.facts import Facts
-from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.spark.functions import SUMS, function_name
 from dbt_arctic.planner.typing.coercion import types_of_columns
@@ -180,11 +179,10 @@ class _Following:
 
     def _of_window(self, node: Window) -> _Open:
         child = self.of(node.child)
-        keys = unique_keys(node.child, self._facts)
         why, within = dict(child.why), {}
         parts = self._worst_of(node.partition, child.why, node)
         for name, item in node.items:
-            tied = ties(item, node, keys)
+            tied = ties(item, node, self._facts)
             own = None if tied is None else tied.reason
             found = _worst((parts, self._why(item, child.why, node), own))
             if found is None:

@@ -26,14 +26,18 @@ from dbt_arctic.planner.algebra.operators import (
     walk,
 )
 from dbt_arctic.planner.algebra.scalars import equalities, plain
+from dbt_arctic.planner.properties.constants import constant_of, fixed_columns
+from dbt_arctic.planner.properties.equal_columns import equal_columns
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import (
+    Dependency,
     dependencies,
     key_of,
     numbered,
     under,
     without_dependent,
 )
+from dbt_arctic.planner.spark.functions import function_name
 
 Keys = frozenset[frozenset[str]]
 
@@ -71,7 +75,9 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
         case Filter():
             firsts = (numbered(node, name) for name in _ones(node.conditions))
             return unique_keys(node.child, facts) | {one for one in firsts if one is not None}
-        case Window() | Limit():
+        case Window():
+            return unique_keys(node.child, facts) | frozenset(_numbers(node))
+        case Limit():
             return unique_keys(node.child, facts)
         case Project():
             named = (under(dict(node.items), key) for key in unique_keys(node.child, facts))
@@ -79,16 +85,56 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
         case Aggregate():
             if node.grouping_sets is not None:
                 return _NONE
-            groups = dict(node.groups)
-            return frozenset({frozenset(groups), without_dependent(groups, dependencies(node.child, facts))})
+            # What stands in GROUP BY twice is shown once.
+            groups = {name: value for value, name in {value: name for name, value in node.groups}.items()}
+            determining = without_dependent(groups, dependencies(node.child, facts))
+            return frozenset({frozenset(groups), determining, determining - fixed_columns(node)})
         case Join():
             return _of_join(node, facts)
         case Generate():
             return conservative(_NONE, "one row of the child becomes several")
         case Restrict():
             return conservative(_NONE, "rules make it, after this has been asked")
-        case Values() | UnionAll() | SetOperation():
+        case UnionAll():
+            return _of_union(node, facts)
+        case Values() | SetOperation():
             return conservative(_NONE, "nothing is known of constants, nor of rows from several parts")
+
+
+def is_unique(node: Node, columns: Iterable[str | None], facts: Facts, own: Keys = _NONE) -> bool:
+    """Whether no two rows have the same values in some columns, and in what these determine.
+
+    :param own: sets of columns that are unique for another reason.
+    """
+    known = fixed_columns(node) | frozenset(name for name in columns if name is not None)
+    found = [*dependencies(node, facts)]
+    found += [Dependency(frozenset({one}), group) for group in equal_columns(node) for one in group]
+    before: frozenset[str] | None = None
+    while known != before:
+        before = known
+        known = known.union(*(columns for key, columns in found if key <= known))
+    return _covered(unique_keys(node, facts) | own, known)
+
+
+def _numbers(node: Window) -> Iterator[frozenset[str]]:
+    """Rows of a partition have each another number, whatever their order leaves open."""
+    partition = [plain(part) for part in node.partition]
+    for name, item in node.items:
+        if None not in partition and function_name(item.this) == "row_number":
+            yield frozenset([name, *(one for one in partition if one is not None)])
+
+
+def _of_union(node: UnionAll, facts: Facts) -> Keys:
+    """A constant that is another one in each part, with the keys of all parts."""
+    keys = [min(unique_keys(part, facts), key=len, default=None) for part in node.children]
+    for place, name in enumerate(node.columns):
+        constants = [constant_of(part, part.output[place]) for part in node.children]
+        alike = len({type(one) for one in constants}) == 1 and None not in constants
+        if alike and len(set(constants)) == len(constants) and None not in keys:
+            parts = zip(node.children, keys, strict=True)
+            places = {part.output.index(one) for part, key in parts for one in key or ()}
+            return frozenset({frozenset([name, *(node.columns[one] for one in places)])})
+    return _NONE
 
 
 def has_one_row(node: Node) -> bool:
