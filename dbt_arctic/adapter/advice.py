@@ -1,4 +1,4 @@
-"""What an automatic model's file should be told: why it cannot be refreshed incrementally, and on which line.
+"""Advice on an automatic model: why it cannot be refreshed incrementally, and the line that causes it.
 
 dbt knows a model's SQL once it is compiled, so this is said by ``dbt compile``, by ``dbt-arctic plan`` and
 when the model is built; ``dbt parse`` has nothing to look at.

@@ -41,7 +41,8 @@ class AutoApi(ModelApi):
     def connection_named(
         self, name: str, query_header_context: Any = None, should_release_connection: bool = True
     ) -> Iterator[None]:
-        """dbt compiles and runs each node in here. What is only compiled is told what stands in the way."""
+        """dbt compiles and runs each node in this context. For a node that is only compiled, the advice is
+        printed."""
         with super().connection_named(name, query_header_context, should_release_connection):
             yield
             node = query_header_context

@@ -134,7 +134,7 @@ class _Churn:
         }
         for unique_id, one in self._tables.items():
             referring = referring_to(self._operator, unique_id, self._declared, rows)
-            # Nobody refers by a table that is not there.
+            # A table that does not exist has no references.
             change(self._operator, one, seed, unique_id in self._logs, referring or ())
 
     def _said(self, unique_id: str) -> Declared:

@@ -240,7 +240,7 @@ def _identifying(
             ][:_MOST_COLUMNS]
             keys = list(_unique(operator, name, list(combinations(several, size)), rows))
             if keys:
-                # Which of them is the key nobody says, so that none is broken.
+                # It is unknown which of them is the key, so all of them are kept unique.
                 return frozenset(found | {column.name for key in keys for column in key})
     # Without any, whole rows are left alone but for coming and going.
     return frozenset(column.name for (column,) in unique) or frozenset(column.name for column in columns)

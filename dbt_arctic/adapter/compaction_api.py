@@ -54,7 +54,8 @@ class CompactionApi(ModelApi):
 
     @available.parse(lambda *a, **k: None)
     def trim_when_due(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:
-        """After a write. What fails here is told; the rows are written, and the trim stays due."""
+        """Trim after a write. A failure is only reported, because the rows are written and the trim stays
+        due."""
         with as_dbt_errors():
             settings = parse_settings(model["name"], model["config"].get("compaction"))
             context, names = self.context(), [relation.name_parts]

@@ -81,7 +81,7 @@ def _compared(
     sql = without_end(unpinned(node.compiled_code))
     now = time_of_invocation(credentials, config)
     if unsupported_setting(settings_of_meaning(credentials, config)) is not None:
-        now = None  # the run had it as it is written, at a time that nobody knows
+        now = None  # the run evaluated it at an unknown time
     reading = replace(read(operator.catalog, name, sql, {}, now=now), last=now)
     stored, whole = f"SELECT * FROM {name.sql}", sql if now is None else _at_its_time(sql, name, reading)
     differing = _count(query, differing_rows(stored, whole, columns))
@@ -89,7 +89,7 @@ def _compared(
         return Compared()
     left = left_open(reading, [column for column, _ in columns])
     if left is None:
-        # It is always refreshed in full, and nobody can tell what of it is determined.
+        # It is always refreshed in full, and it is unknown which of its columns are deterministic.
         apart = _count(query, differing_rows(whole, whole, columns))
         return Compared(open=differing, why=_why_unknown(apart)) if apart else Compared(differing)
     if left.reason is None:

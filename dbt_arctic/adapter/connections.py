@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ArcticResponse(AdapterResponse):
-    """What ``run_results.json`` tells of a statement. ``jobs``: Spark jobs that it ran, where Spark tells."""
+    """The entry of a statement in ``run_results.json``. ``jobs`` is its number of Spark jobs, if known."""
 
     jobs: int | None = 0
     statement: str = field(default="", metadata={"serialize": "omit"})
@@ -39,7 +39,7 @@ class ArcticResponse(AdapterResponse):
 
 @dataclass
 class AutoResponse(ArcticResponse):
-    """What ``run_results.json`` tells of a refresh of an automatic model.
+    """The entry of an automatic model's refresh in ``run_results.json``.
 
     :param strategy: ``incremental``, ``full`` or ``skip``; ``reason``: the code that says why.
     :param keys: how many keys were computed anew, where it was done by keys.

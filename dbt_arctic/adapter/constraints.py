@@ -1,4 +1,4 @@
-"""A model's contract as dbt hands it over, turned into what a write needs: columns, checks, warnings.
+"""Converts a model's contract from dbt to what a write needs: columns, checks, warnings.
 
 It runs no SQL. Which constraints are enforced, and by what: docs/reference/constraints.md.
 """

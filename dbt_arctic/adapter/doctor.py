@@ -1,4 +1,4 @@
-"""``dbt debug``: the engine's checks, told in dbt's way."""
+"""``dbt debug``: the engine's checks in dbt's format."""
 
 from __future__ import annotations
 

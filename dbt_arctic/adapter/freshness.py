@@ -30,7 +30,7 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
         then gets the error that belongs to each.
         """
         found: dict[BaseRelation, FreshnessResponse] = {}
-        # A catalog that is asked by SQL needs a connection; the embedded one does not, and starts no Spark.
+        # A catalog that is read by SQL needs a connection. The embedded one does not, and starts no Spark.
         with as_dbt_errors(), self.connection_named("freshness"):
             for source in sources:
                 if not is_of(source.database, self.config.credentials.database):

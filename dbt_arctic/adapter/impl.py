@@ -299,7 +299,7 @@ class ArcticAdapter(
 
     @available.parse(lambda *a, **k: None)
     def get_catalog_for_single_relation(self, relation: ArcticRelation) -> CatalogTable | None:
-        """What the catalog tells of one relation; ``None`` when there is none."""
+        """The catalog's metadata of one relation; ``None`` if it does not exist."""
         with as_dbt_errors():
             ours = is_of(relation.database, self.config.credentials.database)
             listed = visible(self.catalog.list_relations(relation.schema or "")) if ours else []

@@ -90,7 +90,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         )
 
     def _shared_rows(self) -> SharedRows | None:
-        """Of this invocation. A server may outlive it, and would keep the rows for nobody."""
+        """The row cache of this invocation; ``None`` with a server, which would keep the rows after the
+        run."""
         credentials = self.config.credentials
         if not isinstance(ArcticConnectionManager.engine(credentials), SessionEngine):
             return None
@@ -306,7 +307,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: None)
     def finish_adoption(self, relation: ArcticRelation) -> None:
-        """Show a keyed table whose adoption was cut off while nothing had its name."""
+        """Create the view of a keyed table whose adoption was interrupted after the rename."""
         with as_dbt_errors():
             finish_adoption(self.context(), relation.name_parts)
 

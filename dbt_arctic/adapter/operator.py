@@ -192,7 +192,7 @@ class Operator:
 
     @property
     def operations_kept_s(self) -> int:
-        """How long what compaction did is told of."""
+        """How long compaction operations stay in the operations table, in seconds."""
         return longest_history(
             (name.identifier, config.get("compaction")) for name, config in self.models.items()
         )

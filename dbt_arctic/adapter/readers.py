@@ -1,4 +1,4 @@
-"""Which models automatic models read, and who reads a relation, as dbt's graph tells it. Pure."""
+"""The models that automatic models read, and the readers of a relation, from dbt's graph. Pure."""
 
 from __future__ import annotations
 

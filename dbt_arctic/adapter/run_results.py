@@ -1,4 +1,4 @@
-"""What dbt's last command did, as its artifact ``run_results.json`` tells: how each model was refreshed."""
+"""Reads dbt's artifact ``run_results.json``: how the last command refreshed each model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second connection for a thread of ours that works beside a model's."""
+"""A second connection, for a thread that runs at the same time as a model's thread."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def state_name(name: Name) -> Name:
 
 
 def owner_of_state(name: Name) -> str:
-    """What tells a state from a model that happens to have such a name."""
+    """The owner recorded on an auxiliary state, which distinguishes it from a model of the same name."""
     return f"the state of {name.dotted}"
 
 

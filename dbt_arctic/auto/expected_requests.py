@@ -39,7 +39,7 @@ def expected_requests(
     last: Consumed | None,
     known: Mapping[str, tuple[Consumed | None, Upstream]],
 ) -> Foresight | None:
-    """What others will ask for of an upstream. ``None`` where nobody will, as far as is known.
+    """The rows that other models will request from an upstream; ``None`` if no request is expected.
 
     :param target: the table whose refresh asks, which is none of the others.
     :param last: the version of ``upstream`` that it consumed last: only who has consumed the same needs the

@@ -49,7 +49,7 @@ def may_be_many(catalog: CatalogReader, reading: Reading, state: Node) -> bool:
 
 
 def _values(catalog: CatalogReader, upstream: Upstream, column: str) -> int:
-    """As many whole numbers, or days, as lie between the bounds of a column; 1 where nobody tells them."""
+    """The number of integers, or days, between the bounds of a column; 1 if the bounds are unknown."""
     if dict(upstream.columns).get(column) not in _BOUNDED:
         return 1
     where = _stored_at(catalog, upstream.name)

@@ -26,7 +26,8 @@ from dbt_arctic.planner.reasons import CannotPlan, Reason, line_of, of_view
 from dbt_arctic.planner.spark.syntax import alias_columns
 
 VERSION_OF_RULES = "11"
-"""Part of each fingerprint: a change of what the planner does makes every model be computed anew once."""
+"""Part of each fingerprint. A change of the planner's rules increases it, so that every model is recomputed
+once."""
 
 _METADATA = frozenset(
     ["_row_id", "_last_updated_sequence_number", "_file", "_pos", "_spec_id", "_partition", "_deleted"]
@@ -61,7 +62,7 @@ class Reading:
 
     @property
     def time_moved(self) -> bool:
-        """Whether what the query is told of the time is not what it was told last time."""
+        """Whether the time values of the query have changed since the last refresh."""
         now, last = self.now, self.last
         if now is None or last is None or not self.calls <= KNOWN:
             return bool(self.calls)
@@ -158,7 +159,7 @@ def read(
 
 
 def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
-    """Whether a catalog tells two names apart that differ in capitals only."""
+    """Whether the catalog's names are case-sensitive."""
     first, second = (look_at(catalog, name, None) for name in (one, other))
     if isinstance(first, Upstream) and isinstance(second, Upstream):
         return first.consumed.table_id != second.consumed.table_id

@@ -37,7 +37,7 @@ OTHER_COLUMNS = Reason(
 )
 
 _WHOLE: Mapping[State, State] = {"lookup_new": "new", "lookup_old": "old"}
-"""Where nobody keeps the rows that changed keys meet, all rows are read."""
+"""All rows are read, because no auxiliary state keeps the rows that join with changed keys."""
 
 
 @dataclass(frozen=True)
@@ -325,7 +325,7 @@ def rows_of(changed: Sequence[Upstream]) -> int:
 
 
 def has_other_columns(plan: RefreshPlan) -> bool:
-    """Whether a table that is there is built anew, because it does not have the model's columns."""
+    """Whether an existing table is rebuilt because it does not have the model's columns."""
     return plan.reason is not None and plan.reason.code == OTHER_COLUMNS.code
 
 

@@ -43,7 +43,7 @@ def plan_refresh(
     until: Until = lambda name: None,
     now: Clock | None = None,
 ) -> RefreshPlan:
-    """What a refresh would do. A table with other columns than the model's is built anew.
+    """The plan of a refresh. A table whose columns differ from the model's is rebuilt.
 
     :param schema: the columns of a query, by analysis; without it, as far as the SQL tells.
     :param settings: the session's settings that change what SQL means.

@@ -8,7 +8,7 @@ from dbt_arctic.catalog.api import Snapshot, TableState
 from dbt_arctic.refresh.pull import only_appends
 
 _ROW_LINEAGE = 3
-"""The format version from which Iceberg tells the commit that last wrote a row."""
+"""The format version from which Iceberg stores the commit that last wrote a row."""
 _WRITERS = ("spark.app.id", "flink.job-id", "trino_query_id", "kafka.connect.")
 """What engines note on commits of rows that they have written: these get the number of their commit."""
 

@@ -40,9 +40,9 @@ _TRIES = 16
 """Of so many refreshes at least one tries to be incremental, or to go on from stored sums."""
 
 ASKED = "extreme"
-"""Of an incremental refresh: a group had lost its least or greatest value, so its rows had to be asked."""
+"""Of an incremental refresh: a group had lost its MIN or MAX value and had to be recomputed."""
 ASKED_AT_ONCE = "extreme-before"
-"""Of an incremental refresh: that was expected, so that the rows were asked at once."""
+"""Of an incremental refresh: this was expected, so the group was recomputed at once."""
 _SUFFICED = 4
 """Refreshes in a row for which stored extremes have sufficed: the next one takes that for granted."""
 
@@ -73,7 +73,7 @@ def note(strategy: Strategy, began_ms: int, changed: int = -1, reason: str = "")
 
 
 def timings(history: Iterable[Timed]) -> list[Took]:
-    """What a history tells, newest first.
+    """The timings in a history, newest first.
 
     :param history: of the change table, newest first.
     """

@@ -195,7 +195,7 @@ def _keyed(
         for snapshot in change.history(now.change_snapshot)
         if snapshot.summary.get(PROPERTY_TXN) in {str(txn) for txn in log.transactions}
     ]
-    # Commits that were expired told of themselves what is carried on, and no more.
+    # Of expired commits, only the properties that were carried on are known.
     imaged = len(commits) == len(log.transactions) and all(
         PROPERTY_IMAGES in commit.summary or not int(commit.summary.get("added-records", "0"))
         for commit in commits
@@ -230,7 +230,7 @@ def _logged(
     single: bool,
     images: str,
 ) -> dict[State, str]:
-    """The states that a change log tells: only keys that it names can differ.
+    """The states from a change log, between which only the keys in the log can differ.
 
     :param before: the version of the state before, and :param then: what the change table had there.
     :param images: SQL of what changed rows were there, where the log has it; empty else.
@@ -363,7 +363,7 @@ def _plain(
 
 
 def _is_erased(state: TableState, before: int) -> bool:
-    """Whether an erasure has hidden rows since a snapshot, of which no log tells."""
+    """Whether an erasure, which is not in the log, has deleted rows since a snapshot."""
     since = takewhile(lambda one: one.snapshot_id != before, state.history())
     return any(PROPERTY_ERASE in one.summary for one in since)
 

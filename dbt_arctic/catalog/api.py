@@ -69,11 +69,11 @@ class TableState:
     """What new files are partitioned by, as ``day``, ``bucket(8, id)``, ``truncate(4, sku)`` or ``days(at)``;
     ``None`` where nobody tells."""
     spec_id: int | None = None
-    """The number of the partition spec of new files; ``None`` where nobody tells."""
+    """The id of the partition spec for new files; ``None`` if unknown."""
     has_old_specs: bool = False
     """Whether files may have been partitioned in another way."""
     sort_order: tuple[str, ...] | None = None
-    """The columns that new files are sorted by; ``None`` where nobody tells."""
+    """The columns by which new files are sorted; ``None`` if unknown."""
 
     def history(self, head: int | None = None) -> list[Snapshot]:
         """The ancestors of ``head`` (default: main's), newest first, ``head`` included."""
@@ -97,16 +97,16 @@ class ViewState:
     sql: str
     comment: str = ""
     location: str = ""
-    """The folder of its metadata; empty where nobody tells."""
+    """The folder of its metadata; empty if unknown."""
     namespace: str = field(default="", compare=False)
-    """The schema that its text means where it names none; empty where nobody tells, as DESCRIBE does not."""
+    """The default schema of its query; empty if unknown, as DESCRIBE does not return it."""
     catalog: str = field(default="", compare=False)
     """The catalog that its text means where it names none; empty: its own."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One live data file of a snapshot, with the value range of one asked-for column.
+    """One live data file of a snapshot, with the value range of one requested column.
 
     :param nulls: how many of its rows have NULL there; ``None`` where nobody counted.
     """
@@ -146,7 +146,7 @@ class StoredFile:
 
 
 class TableReader(Protocol):
-    """As much of a catalog as tells of tables."""
+    """The part of a catalog's interface that reads tables."""
 
     def load_table(self, schema: str, name: str) -> TableState | None: ...
 

@@ -1,4 +1,4 @@
-"""Names in SQL, and what only the text of ``SHOW CREATE TABLE`` tells: NOT NULL columns, a view's query."""
+"""Names in SQL, and metadata available only from ``SHOW CREATE TABLE``: NOT NULL columns, a view's query."""
 
 from __future__ import annotations
 

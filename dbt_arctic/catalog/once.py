@@ -1,4 +1,4 @@
-"""A catalog as one look at it saw it: each relation is read once, however often it is asked for.
+"""A cached view of a catalog: each relation is read only once, regardless of the number of requests.
 
 For what only tells (``status``, ``report``), where hundreds of tables name each other. Whoever decides what
 to write, or waits for another to write, asks the catalog itself.
@@ -22,7 +22,7 @@ from dbt_arctic.catalog.api import (
 
 
 class Once:
-    """A ``CatalogReader`` over another one. What cannot be read is asked for again, and is an error again."""
+    """A caching ``CatalogReader``. Errors are not cached: an unreadable relation is read again each time."""
 
     def __init__(self, catalog: CatalogReader) -> None:
         self._catalog = catalog

@@ -18,7 +18,7 @@ SHRINK_BY = 8
 
 
 def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
-    """Its own number where that is right enough: to change it writes the whole table anew."""
+    """The current number of buckets if it is close enough, because a change rewrites the whole table."""
     assert status.table is not None, "a table without a key has no buckets of ours"
     layout = status.table.layout
     if not layout.buckets:

@@ -30,7 +30,7 @@ class Experience:
     records: Sequence[Record] = ()
 
     def factor(self, operation: Operation) -> float:
-        """How many times longer than estimated such operations took: the median, 1.0 where nobody knows."""
+        """The median ratio of actual to estimated duration of similar operations; 1.0 if unknown."""
         ratios = [
             (one.table_name, one.seconds / one.estimated_s)
             for one in self.records

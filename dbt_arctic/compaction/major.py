@@ -249,7 +249,7 @@ def _trim(context: Context, plan: CompactionPlan) -> int:
         # A delete goes in no statement before that of a row which lost against it, however late that came.
         trim = (*plan.forget, *plan.trim)
     for step, transactions, keep in (("trim", trim, keep_deletes), ("forget", plan.forget, False)):
-        # The oldest first: cut off in between, nothing comes out from under what was newer.
+        # The oldest first, so that an interruption never uncovers an older change of a key.
         for start in range(0, len(transactions), LISTED_AT_MOST):
             statement = compact.trim(plan.table, transactions[start : start + LISTED_AT_MOST], keep)
             try:
@@ -260,7 +260,7 @@ def _trim(context: Context, plan: CompactionPlan) -> int:
                 # Planned as a removal of whole files, which a minor compaction has put together since.
                 context.run(step, statement, plan.table)
     if plan.note is not None:
-        # Nobody's work fails for it: without the note, the next run looks once more.
+        # A failure is ignored: without the note, the next run checks again.
         with suppress(ArcticError):
             context.run(
                 "note_nothing_to_trim", compact.note_nothing_to_trim(plan.table, plan.note), plan.table

@@ -178,7 +178,7 @@ def _placed(
 
 
 def current_spec(files: Sequence[PlacedFile], spec: int | None) -> int:
-    """The partition spec of new files; where nobody tells, the newest of those that are there."""
+    """The partition spec of new files; if unknown, the newest spec of existing files."""
     return max((file.spec_id for file in files), default=0) if spec is None else spec
 
 

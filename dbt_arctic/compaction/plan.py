@@ -291,7 +291,7 @@ def _amplification(bucket: BucketMetrics) -> float:
 def _plan_rebucket(
     status: TableStatus, buckets: Sequence[BucketMetrics] | None, settings: CompactionSettings
 ) -> Operation | None:
-    """All of the table into more or fewer buckets, or the rest of it where that was cut off."""
+    """Rewrite the table into more or fewer buckets, or complete an interrupted rewrite."""
     assert status.table is not None, "a table without a key has no buckets of ours"
     now, wanted = status.table.layout.buckets, wanted_buckets(status, settings)
     if not now:
@@ -343,7 +343,7 @@ def _plan_plain(
     trigger: Trigger,
     settings: CompactionSettings,
 ) -> list[Operation]:
-    """Small files of a table without a key are put together."""
+    """Compact the small files of a plain table."""
     extra = status.base.files - status.ideal_files
     if buckets is not None:
         extra = sum(bucket.base.files - bucket.ideal_files for bucket in buckets)

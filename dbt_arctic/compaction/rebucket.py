@@ -112,7 +112,7 @@ def _partition(context: Context, made_as: KeyedTable, side: Name, load: _Load, b
     try:
         context.run("partition_anew", compact.partition_anew(side, table.layout, buckets), table)
     except (StatementError, CommitStateUnknown):
-        # Somebody else has done so, or it landed and nobody was told.
+        # Another process has done this, or the commit succeeded without an answer.
         if laid_out(made_as, load(context.catalog, made_as)).layout.buckets != buckets:
             raise
 
@@ -155,5 +155,5 @@ def _drop_markers(context: Context, table: KeyedTable) -> None:
     except StatementError as error:
         if MIXED_MEANWHILE not in str(error):
             raise
-        # Planned as a removal of whole files, which somebody has put together with others since.
+        # Planned as a removal of whole files, which another process has merged with other files since then.
         context.run("drop_markers", statement, table)

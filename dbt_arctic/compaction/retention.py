@@ -1,4 +1,5 @@
-"""How long what compaction did is told of: ``compaction: {history: '90 days'}`` of a model or the project."""
+"""How long the operations table keeps its records: ``compaction: {history: '90 days'}`` of a model or
+project."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ DEFAULT_S = 90 * 24 * 3600
 
 
 def longest_history(settings: Iterable[tuple[str, object]]) -> int:
-    """Seconds: the longest that any model asks for, since all are told of in one table.
+    """The longest retention that any model sets, in seconds, because all models share one table.
 
     >>> longest_history([("a", {"history": "1 day"}), ("b", {"history": "2 days"}), ("c", None)])
     172800
