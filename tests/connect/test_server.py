@@ -181,7 +181,7 @@ def test_another_target_is_told_that_the_server_is_not_its_own(
 ) -> None:
     write_project(server_project, warehouse, driver_memory="3g")
     shown = command(server_project, "status")
-    assert (shown.exit_code, "other settings" in shown.output) == (1, True), shown.output
+    assert (shown.exit_code, "settings that differ" in shown.output) == (1, True), shown.output
 
 
 def test_a_server_that_was_killed_is_forgotten_and_one_that_runs_is_stopped(tmp_path: Path) -> None:

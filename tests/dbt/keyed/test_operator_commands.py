@@ -107,9 +107,9 @@ def test_clean_shows_asks_and_removes(shop: Shop, type_in: Terminal) -> None:
     assert "There are no leftovers" in type_in("clean")
     shop.sql("ALTER TABLE {s}.raw_orders CREATE BRANCH arctic_1")
     assert type_in.json("clean", "--dry-run")["removals"][0]["branch"] == "arctic_1"
-    assert "Remove 1 thing?" in type_in("clean", answer="n\n", code=1)
+    assert "Remove 1 item?" in type_in("clean", answer="n\n", code=1)
     assert set(shop.state("orders", "change").branches) == {"main"}
-    assert "1 thing removed" in type_in("clean", "--schema", shop.schema, "--yes")
+    assert "1 item removed" in type_in("clean", "--schema", shop.schema, "--yes")
     assert "There are no leftovers" in type_in("clean")
     assert "there is no schema nowhere" in type_in("clean", "--schema", "nowhere", code=2)
     assert "not a duration" in type_in("clean", "--older-than", "soon", code=2)
