@@ -28,13 +28,14 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.second_connection import connection_beside
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
 from dbt_arctic.auto.auxiliary_tables import drop_lost_state
+from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
 from dbt_arctic.engine.api import ColumnInfo, Connection
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.engine.session import SessionEngine
 from dbt_arctic.engine.session_settings import tuned
-from dbt_arctic.keyed import create, read
+from dbt_arctic.keyed import read
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import Consumed
@@ -168,7 +169,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             begun = self._pulls().begun_from(model["unique_id"]) if running else None
             expected = begun if begun is not None else {} if first_run else self._consumed(target)
             context = self.context()
-            staging = target.sibling(f"{target.identifier}__pull_{context.new_txn()}") if running else None
+            staging = f"{target.identifier}__pull_{context.new_txn()}" if running else None
             cloned = clone.cloned_from(self.catalog, upstream, expected)
             pin = earlier[0].consumed if earlier else self._pinned_version(upstream)
             since = last_read(self.catalog, upstream, expected) if cloned is None else cloned[1]
@@ -190,7 +191,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             if running:
                 self._pulls().add(model["unique_id"], expected, planned, since)
                 if planned.stage is not None:
-                    context.run("stage", planned.stage[0])
+                    make_view(context, "stage", planned.stage.sql)
         return planned.sql
 
     @available.parse(lambda *a, **k: False)
@@ -334,8 +335,8 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
         """Forget the model's pulls and remove what they staged, whether it succeeded or not."""
-        for staging in self._pulls().clear():
-            self._run("drop_staging", create.drop_table(staging))
+        for drop in self._pulls().clear():
+            self._run("drop_staging", drop)
 
     def diagnose(self) -> None:
         """Check every part that a run needs; the first failure says how to fix it."""

@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from dbt_arctic.errors import ConcurrentRun, ConfigError
-from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.create import drop_table
+from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.keyed.version import Consumed, of_relations
 from dbt_arctic.refresh.pull import Pull
 
@@ -111,12 +112,13 @@ class ModelPulls:
         pulls = self._pulls.get(model, [])
         return bool(pulls) and not any(pull.changed for pull in pulls)
 
-    def clear(self) -> list[Name]:
-        """Forget everything; returns the staging tables that are no longer needed."""
-        staged = [pull.stage[1] for pulls in self._pulls.values() for pull in pulls if pull.stage is not None]
-        staged += self._staged
+    def clear(self) -> list[str]:
+        """Forget everything; returns the statements that drop what is no longer needed."""
+        stages = [pull.stage for pulls in self._pulls.values() for pull in pulls if pull.stage is not None]
+        drops = [f"DROP VIEW IF EXISTS {quote(stage.view)}" for stage in stages]
+        drops += map(drop_table, self._staged)
         self._staged.clear()
         self._pulls.clear()
         self._since.clear()
         self._expected.clear()
-        return staged
+        return drops

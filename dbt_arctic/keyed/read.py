@@ -365,13 +365,13 @@ def changes(
     return difference(before_them, after_them, table.key, table.types, images)
 
 
-def appended_rows(table: Name, after: int, to: int, into: Name) -> str:
-    """Stage the rows appended to a plain Iceberg table in a snapshot range.
+def appended_rows(table: Name, after: int, to: int, view: str) -> str:
+    """A temporary view of the rows appended to a plain Iceberg table in a snapshot range.
 
-    Only right when the range holds nothing but appends. A statement of its own: read options
-    must not share a statement with another reference to the table.
+    Only right when the range holds nothing but appends, and for a view that keeps its analysed plan: Spark
+    reads a table that it finds by name with and without options in one statement with the same ones.
     """
     return (
-        f"CREATE TABLE {into.sql}\nUSING iceberg\nAS SELECT *\nFROM {table.sql}\n"
+        f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\nSELECT *\nFROM {table.sql}\n"
         f"WITH (`start-snapshot-id`='{after}', `end-snapshot-id`='{to}')"
     )

@@ -28,6 +28,14 @@ from dbt_arctic.store.state import (
 
 
 @dataclass(frozen=True)
+class Stage:
+    """The statement that makes a temporary view, which has to keep its analysed plan, and the view's name."""
+
+    view: str
+    sql: str
+
+
+@dataclass(frozen=True)
 class Pull:
     """What a model reads of one upstream in one run.
 
@@ -35,7 +43,7 @@ class Pull:
     :param consumed: what to commit together with the data computed from it.
     :param images: ``both`` has the old row of each changed key too, as ``-U``.
     :param changed: whether the upstream has any commit that this model has not consumed.
-    :param stage: a statement to run before ``sql`` can be read, and the table that it makes.
+    :param stage: what to run before ``sql`` can be read.
     """
 
     upstream: Name
@@ -43,7 +51,7 @@ class Pull:
     consumed: Consumed
     changed: bool
     images: Images = "after"
-    stage: tuple[str, Name] | None = None
+    stage: Stage | None = None
 
 
 def plan_pull(
@@ -55,14 +63,14 @@ def plan_pull(
     key: tuple[str, ...] = (),
     images: Images = "after",
     pin: Consumed | None = None,
-    staging: Name | None = None,
+    staging: str | None = None,
 ) -> Pull:
     """Plan what a model reads of an upstream.
 
     :param last: what the model's last commit consumed; ``None`` on a first run: everything.
     :param pin: the version to read up to, where the model has read this upstream already; else now.
     :param key: identifies rows of a plain Iceberg upstream, where updates and deletes matter.
-    :param staging: where appended rows of a plain Iceberg upstream may be staged.
+    :param staging: a name for a temporary view of the appended rows of a plain Iceberg upstream.
     """
     check_images(images, model)
     table = find_keyed(catalog, upstream)
@@ -266,7 +274,7 @@ def _pull_plain(
     key: tuple[str, ...],
     images: Images,
     pin: Consumed | None,
-    staging: Name | None,
+    staging: str | None,
 ) -> Pull:
     table_id = plain_id(state)
     today = {column.name: column for column in state.columns}
@@ -293,8 +301,8 @@ def _pull_plain(
     appended = only_appends(state, before, now)
     if appended and staging is not None:
         stage = read.appended_rows(upstream, before, now, staging)
-        sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {staging.sql}", columns)
-        return Pull(upstream, sql, consumed, True, images, (stage, staging))
+        sql = read.everything(f"SELECT {quote_all(columns)}\nFROM {quote(staging)}", columns)
+        return Pull(upstream, sql, consumed, True, images, Stage(staging, stage))
     if before not in {snapshot.snapshot_id for snapshot in state.snapshots}:
         raise VersionUnavailable(
             f"the snapshot {before} of {upstream} no longer exists",

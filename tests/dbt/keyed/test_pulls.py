@@ -177,19 +177,29 @@ def test_a_plain_table_commits_the_version_with_its_merge(shop: Shop) -> None:
     assert shop.script.ran == []
 
 
-def test_new_rows_of_a_plain_source_are_pulled_once_and_the_staging_table_goes(shop: Shop) -> None:
+def test_new_rows_of_a_plain_source_are_pulled_once_beside_all_rows_and_no_table_is_made(shop: Shop) -> None:
     shop.source("raw_events", "SELECT 1L AS id, 'a' AS name")
     shop.model(
         "events",
         """{{ config(materialized='incremental', unique_key='id', buckets=2) }}
-        select id, name from {{ incremental_pull(source('raw', 'raw_events')) }}""",
+        select new.id, max(new.name) as name, count(*) as known
+        from {{ incremental_pull(source('raw', 'raw_events')) }} as new
+        join {{ source('raw', 'raw_events') }} as every on every.id <= new.id
+        group by new.id""",
     )
     shop.dbt("run")
     shop.sql("INSERT INTO {s}.raw_events VALUES (2, 'b')")
     result = shop.dbt("run").results[0]
     assert result.adapter_response["rows_affected"] == 1
-    assert shop.rows("events") == [(1, "a"), (2, "b")]
-    assert not [entry.name for entry in shop.catalog.list_relations(shop.schema) if "__pull_" in entry.name]
+    assert shop.rows("events") == [(1, "a", 1), (2, "b", 2)]
+    assert [sql.split("`")[0].split("*/")[-1].strip() for sql in shop.script.ran] == [
+        "CREATE OR REPLACE TEMPORARY VIEW",
+        "ALTER TABLE",
+        "INSERT INTO",
+        "CALL",
+        "ALTER TABLE",
+        "DROP VIEW IF EXISTS",
+    ]
 
 
 def test_updates_and_deletes_of_a_plain_source_need_a_key(shop: Shop) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import plan_model
+from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.compaction.major import CompactionResult, compact_major
 from dbt_arctic.engine.session import SessionConnection, SessionEngine
@@ -292,7 +293,7 @@ class Consumer:
         session = self.orders.session
         self.pulls = []
         for at, upstream in enumerate(self.upstreams):
-            staging = session.name(f"pull_{session.context.new_txn()}_{at}")
+            staging = f"pull_{session.context.new_txn()}_{at}"
             pull = plan_pull(
                 session.catalog,
                 upstream,
@@ -302,7 +303,7 @@ class Consumer:
                 staging=staging,
             )
             if pull.stage is not None:
-                session.statements("stage", pull.stage[0])
+                make_view(session.context, "stage", pull.stage.sql)
             self.pulls.append(pull)
         return expected, self.pulls
 

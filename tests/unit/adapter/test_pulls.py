@@ -10,13 +10,13 @@ from dbt_arctic.adapter.pulls import ModelPulls
 from dbt_arctic.errors import ConcurrentRun, ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.refresh.pull import Pull
+from dbt_arctic.refresh.pull import Pull, Stage
 
 ORDERS, RETURNS = Name("lake", "shop", "orders"), Name("lake", "shop", "returns")
 
 
 def pull(upstream: Name, version: str, changed: bool = True, staging: str | None = None) -> Pull:
-    stage = None if staging is None else ("CREATE TABLE ...", upstream.sibling(staging))
+    stage = None if staging is None else Stage(staging, "CREATE TEMPORARY VIEW ...")
     return Pull(upstream, f"SELECT {version}", Consumed("id", version), changed, stage=stage)
 
 
@@ -73,11 +73,16 @@ def test_a_run_has_nothing_to_do_only_if_it_pulls_and_nothing_changed() -> None:
     assert not pulls.nothing_new("m")
 
 
-def test_forgetting_tells_which_staging_tables_are_left() -> None:
+def test_forgetting_tells_how_to_drop_what_was_staged() -> None:
     pulls = ModelPulls()
     pulls.add("m", {}, pull(ORDERS, "1", staging="m__pull_1"))
     pulls.add("m", {}, pull(RETURNS, "1"))
-    assert pulls.clear() == [ORDERS.sibling("m__pull_1")]
+    pulls.stage(ORDERS.sibling("m__pull_2"))
+    assert pulls.clear() == [
+        "DROP VIEW IF EXISTS `m__pull_1`",
+        "DROP TABLE IF EXISTS `lake`.`shop`.`m__pull_2` PURGE",
+    ]
+    assert pulls.clear() == []
     assert pulls.consumed("m") == {}
 
 

@@ -220,7 +220,7 @@ def statements(world: World) -> dict[str, str]:
         "remembered_deletes": read.remembered_deletes(table, VERSION),
         "changes": read.changes(table, VERSION, VERSION, RANGE, "both"),
         "difference": read.difference("SELECT 1", "SELECT 2", table.key, table.types, "both"),
-        "appended_rows": read.appended_rows(table.base, 1, 2, other),
+        "appended_rows": read.appended_rows(table.base, 1, 2, other.identifier),
         "merge_changes": compact.merge_changes(table, 5, [1, 2], word[10]),
         "list_kept_rows": compact.list_kept_rows(table, 5),
         "note_nothing_to_trim": compact.note_nothing_to_trim(table, compact.NothingToTrim(5, 6)),
