@@ -31,7 +31,7 @@ METHODS = ("session", "connect")
 DEFAULT_WAREHOUSE = "./lake"
 
 _OF_CONNECT = ("host", "port", "token", "user_id", "use_ssl", "tls_ca", "connect_timeout")
-_OF_SESSION = ("master", "driver_memory", "java_home", "packages", "repositories", "use_server")
+_OF_SESSION = ("master", "driver_memory", "java_home", "packages", "repositories", "use_server", "small_data")
 
 _type: ContextVar[str] = ContextVar("credentials_type", default=ADAPTER)
 
@@ -62,6 +62,7 @@ class ArcticCredentials(Credentials):
     spark_conf: dict[str, Any] = field(default_factory=dict, repr=False)
     catalog_properties: dict[str, Any] = field(default_factory=dict, repr=False)
     use_server: bool = True
+    small_data: bool = False
     consistent_reads: bool = False
     packages_see_spark: bool = True
     host: str | None = field(default=None, repr=False)
@@ -185,6 +186,7 @@ class ArcticCredentials(Credentials):
             packages=None if self.packages is None else tuple(self.packages),
             repositories=tuple(self.repositories),
             java_home=self.java_home,
+            small_data=self.small_data,
         )
 
     def connect_settings(self) -> ConnectSettings:

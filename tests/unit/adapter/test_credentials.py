@@ -50,6 +50,7 @@ def test_what_is_no_address_is_an_error_without_what_may_be_secret(host: str) ->
         ({"method": "connect"}, "host is missing"),
         ({"method": "connect", "host": "https://h"}, "host is not the address"),
         ({"method": "connect", "host": "h", "driver_memory": "4g"}, "driver_memory has no effect"),
+        ({"method": "connect", "host": "h", "small_data": True}, "small_data has no effect"),
         ({"method": "connect", "host": "h", "repositories": ["r"]}, "repositories has no effect"),
         ({"host": "h"}, "host has no effect with method: session"),
         ({"token": "t"}, "write method: connect"),

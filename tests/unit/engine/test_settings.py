@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+from dataclasses import replace
 
 import pytest
 
-from dbt_arctic.engine.settings import SparkSettings, local_cores, session_conf
+from dbt_arctic.engine.settings import (
+    COLLECTOR,
+    FAST_COMPILER,
+    SparkSettings,
+    local_cores,
+    session_conf,
+)
 from dbt_arctic.errors import DependencyError, ProfileError
 
 LAKE = "spark.sql.catalog.lake"
@@ -141,3 +148,24 @@ def test_java_is_told_of_one_collector(monkeypatch: pytest.MonkeyPatch, options:
 def test_a_cluster_chooses_its_own_collector() -> None:
     conf = session_conf(SparkSettings("lake", "/data/shop", master="spark://cluster:7077"))
     assert "spark.driver.extraJavaOptions" not in conf
+
+
+def test_for_small_data_nothing_is_compiled_that_takes_longer_than_it_saves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "")
+    few = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    local = few | {
+        "spark.sql.shuffle.partitions": "3",
+        "spark.driver.extraJavaOptions": f"{COLLECTOR} {FAST_COMPILER}",
+    }
+    settings = SparkSettings("lake", "/data/shop", master="local[3]", small_data=True)
+    assert session_conf(settings).items() >= local.items()
+    assert not session_conf(replace(settings, small_data=False)).items() & local.items()
+    on_a_cluster = session_conf(replace(settings, master="spark://cluster:7077"))
+    assert on_a_cluster.items() >= few.items()
+    assert not on_a_cluster.keys() & (local.keys() - few.keys())
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")
+    assert session_conf(settings)["spark.driver.extraJavaOptions"] == FAST_COMPILER
+    own = {"spark.sql.codegen.wholeStage": "true"}
+    assert session_conf(replace(settings, spark_conf=own)).items() >= own.items()
