@@ -20,7 +20,14 @@ sys.path.insert(0, str(HERE))
 from feed.tpch import GeneratorError  # noqa: E402
 from feed.write import rounds_written  # noqa: E402
 from walkthrough.dbt_process import DbtFailed  # noqa: E402
-from walkthrough.report import last_line, print_differences, print_stages, write_report  # noqa: E402
+from walkthrough.report import (  # noqa: E402
+    last_line,
+    print_differences,
+    print_next,
+    print_phases,
+    print_stages,
+    write_report,
+)
 from walkthrough.stages import Walkthrough  # noqa: E402
 
 STEPS = ("feed", "load", "changes", "compact", "compare", "test")
@@ -67,8 +74,10 @@ def main(scale: float, rounds: int, work: Path, steps: set[str]) -> None:
         console.print(str(error), style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     print_stages(console, demo.stages)
+    print_phases(console, demo.seconds)
     print_differences(console, demo.stages)
     write_report(demo.work / "report.json", demo.stages)
+    print_next(console, HERE, demo.work / "warehouse")
     print(last_line(demo.stages, rounds_written(demo.feed), time.monotonic() - began))
     sys.exit(1 if any(stage.differences for stage in demo.stages) else 0)
 

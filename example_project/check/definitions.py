@@ -6,16 +6,16 @@ whole tables a model.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
-from pathlib import Path
+from typing import Any
 
 import sqlglot
+from dbt.contracts.graph.manifest import Manifest
 from sqlglot import exp
 
-COMPILE_ARGUMENTS = ("compile", "--full-refresh", "--vars", "{rebuild: true}")
-"""The dbt command whose manifest ``read_definitions`` takes."""
+COMPILE_ARGUMENTS = ("--full-refresh", "--vars", "{rebuild: true}")
+"""Of the ``dbt compile`` whose manifest ``read_definitions`` takes."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,24 @@ class Definition:
     sql: str
 
 
-def read_definitions(manifest_file: Path) -> list[Definition]:
-    """Every relation of the project, upstreams first."""
-    nodes = json.loads(manifest_file.read_text(encoding="utf-8"))["nodes"]
-    kept = {
-        key: node for key, node in nodes.items() if node["resource_type"] in ("seed", "model", "snapshot")
+def read_definitions(manifest: Manifest) -> list[Definition]:
+    """Every relation of the compiled project, upstreams first."""
+    kept: dict[str, Any] = {
+        key: node
+        for key, node in manifest.nodes.items()
+        if node.resource_type in ("seed", "model", "snapshot")
     }
-    order = TopologicalSorter(
-        {key: node.get("depends_on", {}).get("nodes", []) for key, node in kept.items()}
-    )
+    order = TopologicalSorter({key: node.depends_on_nodes for key, node in kept.items()})
     return [
         _definition(kept[key])
         for key in order.static_order()
-        if key in kept and kept[key]["config"]["materialized"] != "ephemeral"
+        if key in kept and kept[key].config.materialized != "ephemeral"
     ]
 
 
-def _definition(node: dict[str, str]) -> Definition:
-    names = (node["database"], node["schema"], node["alias"])
+def _definition(node: Any) -> Definition:
+    names = (node.database, node.schema, node.alias)
     relation = ".".join(exp.to_identifier(name, quoted=True).sql(dialect="duckdb") for name in names)
-    compiled = node.get("compiled_code") or ""
+    compiled = getattr(node, "compiled_code", None) or ""
     sql = sqlglot.transpile(compiled, read="spark", write="duckdb")[0] if compiled else ""
-    return Definition(node["name"], node["resource_type"], node["schema"], relation, sql)
+    return Definition(node.name, str(node.resource_type), node.schema, relation, sql)

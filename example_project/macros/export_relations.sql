@@ -12,5 +12,6 @@
             "INSERT OVERWRITE DIRECTORY '" ~ folder ~ "/" ~ node.name ~ "' USING parquet SELECT * FROM "
             ~ api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)
         ) %}
+        {% do log('read ' ~ node.name, info=true) %}
     {% endfor %}
 {% endmacro %}

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from dbt.cli.main import dbtRunner
+from dbt.contracts.graph.manifest import Manifest
 
 PROJECT = Path(__file__).resolve().parent.parent
-OnNode = Callable[[str, int, int], None]
-"""Called when a node is finished: its name, its place and how many nodes there are."""
+OnNode = Callable[[str, int, int, float], None]
+"""Called when a node is finished: its name, its place, how many nodes there are, and its seconds."""
+OnMessage = Callable[[str], None]
+"""Called with what a macro tells its user."""
 
 
 class DbtFailed(Exception):
@@ -24,26 +27,37 @@ class Dbt:
     :param work: holds the warehouse, dbt's compiled files and its log.
     """
 
-    def __init__(self, work: Path, on_node: OnNode) -> None:
+    def __init__(self, work: Path, on_node: OnNode, on_message: OnMessage) -> None:
         self.warehouse = work / "warehouse"
         self.log = work / "logs" / "dbt.log"
         self._work = work
         self._on_node = on_node
+        self._on_message = on_message
         os.environ["SHOP_WAREHOUSE"] = str(self.warehouse)
 
-    def target(self, purpose: str = "run") -> Path:
-        """Where a command's compiled files and manifest go; one folder a purpose keeps dbt's parse cache."""
-        return self._work / "target" / purpose
+    def parse(self) -> Manifest:
+        """Parse the project. Later commands parse only what has changed since."""
+        manifest: Manifest = self.invoke("parse")
+        return manifest
 
-    def invoke(self, *command: str, purpose: str = "run") -> Any:
+    def compile_over(self, manifest: Manifest, *arguments: str) -> None:
+        """Compile a parsed project, in ``manifest`` itself, with variables that it was not parsed with.
+
+        The variables must not decide what is parsed: configs and what a model refers to.
+        """
+        self.invoke("compile", *arguments, purpose="rebuild", manifest=manifest)
+
+    def invoke(self, *command: str, purpose: str = "run", manifest: Manifest | None = None) -> Any:
         """Run one dbt command, as in ``invoke('build', '--select', 'ods')``.
 
+        :param purpose: names the folder of the command's compiled files, below ``target``.
+        :param manifest: the parsed project; ``None`` to parse it.
         :raises DbtFailed: the command, or one of its nodes, failed.
         """
         profiles = os.environ.get("DBT_PROFILES_DIR", str(PROJECT))
         places = ["--project-dir", str(PROJECT), "--profiles-dir", profiles]
-        places += ["--target-path", str(self.target(purpose)), "--log-path", str(self.log.parent)]
-        done = dbtRunner(callbacks=[self._tell]).invoke(
+        places += ["--target-path", str(self._work / "target" / purpose), "--log-path", str(self.log.parent)]
+        done = dbtRunner(manifest=manifest, callbacks=[self._tell]).invoke(
             [*command, *places, "--log-level", "none", "--log-level-file", "debug"]
         )
         if not done.success:
@@ -51,10 +65,12 @@ class Dbt:
         return done.result
 
     def _tell(self, event: Any) -> None:
-        if event.info.name == "LogTestResult":
-            self._on_node(event.data.node_info.node_name, event.data.index, event.data.num_models)
-        elif event.info.name in ("LogModelResult", "LogSeedResult", "LogSnapshotResult"):
-            self._on_node(event.data.node_info.node_name, event.data.index, event.data.total)
+        if event.info.name == "JinjaLogInfo":
+            self._on_message(event.data.msg)
+        elif event.info.name in ("LogTestResult", "LogModelResult", "LogSeedResult", "LogSnapshotResult"):
+            done = event.data
+            total = done.num_models if event.info.name == "LogTestResult" else done.total
+            self._on_node(done.node_info.node_name, done.index, total, done.execution_time)
 
     def _failure(self, command: tuple[str, ...], done: Any) -> str:
         lines = [f"dbt {' '.join(command)} failed"]

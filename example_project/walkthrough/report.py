@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from rich.table import Table
 
 @dataclass
 class Stage:
-    """What one stage did; ``comparisons`` is empty where nothing was compared."""
+    """What one stage did; ``comparisons`` is empty where nothing was compared.
+
+    :param seconds: those of the dbt command.
+    """
 
     name: str
     feed_rows: int = 0
     seconds: float = 0.0
+    comparing_seconds: float = 0.0
     commits: int = 0
     megabytes: float = 0.0
     comparisons: list[Comparison] = field(default_factory=list)
@@ -43,6 +48,39 @@ def print_stages(console: Console, stages: list[Stage]) -> None:
         )
         table.add_row(stage.name, *figures, compared, differing)
     console.print(table)
+
+
+def print_phases(console: Console, seconds: dict[str, float]) -> None:
+    """Where the time went."""
+    table = Table(title="Where the time went", title_justify="left")
+    table.add_column("phase", no_wrap=True)
+    for heading in ("seconds", "share"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    whole = sum(seconds.values())
+    for phase, taken in seconds.items():
+        table.add_row(phase, f"{taken:.1f}", f"{taken / whole:.0%}" if whole else "-")
+    console.print(table)
+
+
+def print_next(console: Console, project: Path, warehouse: Path) -> None:
+    """Commands to go on with, over the warehouse that the demo leaves."""
+    lines = [
+        "What to try next, in this shop:",
+        f"  source {_relative(Path(sys.prefix))}/bin/activate; cd {_relative(project)}",
+        f"  export SHOP_WAREHOUSE={warehouse}",
+        "  dbt-arctic server start                        a Spark that stays: commands start at once",
+        "  dbt-arctic plan dws_sales_by_day --sql         how the next change reaches a model",
+        "  dbt show --inline \"select * from {{ ref('ads_best_customers') }}\"",
+        "  dbt build                                      nothing has changed: keyed tables are skipped",
+        "  dbt-arctic report                              the tables as a page of charts",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _relative(folder: Path) -> Path:
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def print_differences(console: Console, stages: list[Stage]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from typing import Any
 
 import duckdb
 import pytest
-import yaml
 
 DEMO = Path(__file__).resolve().parents[2] / "example_project" / "demo.py"
 PROJECT = DEMO.parent
@@ -23,26 +21,7 @@ LAST_LINE = re.compile(r"demo: (\d+) rounds, (\d+) models, (\d+) differences, \d
 
 def run_demo(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(DEMO), "--dir", str(work), *arguments]
-    environment = {
-        **os.environ,
-        "DBT_PROFILES_DIR": str(quick_profile(work.with_name("profile"))),
-    }
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=LONGEST_S, env=environment
-    )
-
-
-def quick_profile(folder: Path) -> Path:
-    """The project's own profile, for tables of a few rows: what costs there is to plan and to compile."""
-    profile = yaml.safe_load((PROJECT / "profiles.yml").read_text(encoding="utf-8"))
-    profile["shop"]["outputs"]["local"]["spark_conf"] = {
-        "spark.sql.shuffle.partitions": 1,
-        "spark.sql.codegen.wholeStage": False,
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    folder.mkdir(exist_ok=True)
-    (folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    return folder
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_S)
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> re.Match[str]:
@@ -73,6 +52,20 @@ def test_every_model_equals_its_rebuild_after_every_stage(
     relations = {path.stem for path in PROJECT.glob("models/*/*.sql")} - {"nations"}
     relations |= {"nation", "region", "customer_history"}
     assert models == len(relations)
+    # Each node, each relation that is read and each table that is compacted has its line.
+    lines = [line.strip() for line in done.stdout.splitlines() if re.match(r" *\d+\.\d s  ", line)]
+    for told in (
+        r": dwd_order_lines, \d+\.\d s$",
+        r"  read dwd_order_lines$",
+        r"dwd_order_lines: compacted ",
+    ):
+        assert any(re.search(told, line) for line in lines), (told, lines)
+    elapsed = [float(line.split()[0]) for line in lines]
+    assert elapsed == sorted(elapsed)
+    for phase in ("parse the project", "load", "round 2", "compaction", "tests", "compare with rebuilds"):
+        assert re.search(rf"│ {phase} +│ +\d+\.\d │ +\d+% │", done.stdout), phase
+    parses = (finished_demo[0] / "logs" / "dbt.log").read_text(encoding="utf-8")
+    assert parses.count("Starting full parse") == 1
 
 
 def test_each_stage_compares_every_model(stages: dict[str, dict[str, Any]]) -> None:
