@@ -30,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     BehaviorFlagRendered._default_source = staticmethod(lambda: "tests")  # type: ignore[method-assign]
     # dbt writes its manifest at each run, by the part of `json` that is Python: a fifth of a test's time.
     json.dump = dump_at_once
+    config.addinivalue_line(
+        "markers", "modelled: in the short form on the lake in memory, in the long form on Spark"
+    )
     # pyspark leaves the socket of each collect() to the garbage collector, which may run in any later test.
     config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     # dbt leaves its log file open when it is run again in the same process.
@@ -41,15 +44,12 @@ LONGEST_FIRST = (
     "tests/spark/keyed/test_auto_shared.py",
     "tests/dbt/test_example.py",
     "tests/spark/keyed/test_erase.py",
-    "tests/spark/keyed/test_switches.py",
     "tests/dbt/keyed/test_check.py",
     "tests/dbt/keyed/test_auto.py",
     "tests/spark/keyed/test_auto_nested_views.py",
     "tests/faults/test_disk.py",
-    "tests/spark/keyed/test_abandoned.py",
     "tests/spark/keyed/test_auto_types.py",
     "tests/spark/keyed/test_auto_hidden_columns.py",
-    "tests/spark/keyed/test_catalog_trouble.py",
     "tests/spark/keyed/test_pull.py",
     "tests/spark/keyed/test_random_operations.py",
     "tests/spark/test_tpch.py",

@@ -26,6 +26,12 @@ SPARK_CONF = {
 """A handful of rows: what costs is to plan and to compile."""
 
 
+@pytest.fixture
+def modelled() -> bool:
+    """The stories are told here to Spark, whatever they are marked with."""
+    return False
+
+
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds the server's tables and its catalog."""

@@ -24,7 +24,7 @@ from dbt_arctic.maintenance.inventory import take_inventory
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.maintenance.verify import verify_schema
 from tests.faults.disks import KINDS, Disk, make_catalog
-from tests.spark.keyed.conftest import Orders, Session, Shop
+from tests.spark.keyed.conftest import Orders, Session, Shop, Spark
 from tests.spark.keyed.test_erase import traces
 
 Model = dict[int, int]
@@ -39,7 +39,7 @@ def shop(engine: SessionEngine, warehouse: Path) -> Iterator[Shop]:
     keeper = engine.connect()
     keeper.cursor().execute(f"CREATE SCHEMA lake.{SCHEMA}")
     keeper.close()
-    made = Shop(engine, warehouse, SCHEMA)
+    made = Shop(Spark(engine, warehouse), SCHEMA)
     # Libraries that Java unpacks when it first needs them would be missing for good where that failed.
     warm = made.table("warm")
     warm.build([{"id": 1, "amount": 1}])

@@ -17,7 +17,7 @@ import sqlglot
 from dbt_arctic.engine.api import ColumnInfo
 
 _PART = r"`(?:[^`]|``)+`"
-_VALUES = r"VALUES (?:\((?:[^()'`]|'[^'`]*')*\)(?:, )?)+"
+_VALUES = r"VALUES (?:\((?:[^()'`]|'(?:[^'\\`]|\\.)*')*\)(?:, )?)+"
 _TOKEN = re.compile(
     rf"(?P<ref>{_PART}\.{_PART}\.{_PART}(?:\.{_PART})?(?: VERSION AS OF \d+)?)(?!\()"
     rf"|(?P<values>{_VALUES})"
@@ -26,6 +26,7 @@ _TOKEN = re.compile(
     r"|(?P<number>\b\d{7,}\b)"
     rf"|(?P<name>{_PART})"
 )
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'")
 _ESCAPES = {"n": "\n", "r": "\r", "0": "\0", "u0024": "$"}
 _ESCAPE = re.compile(r"\\(u0024|.)", re.DOTALL)
 
@@ -38,7 +39,7 @@ TYPES = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
-_FROM_DUCK = {duck: spark for spark, duck in TYPES.items()}
+_FROM_DUCK = {**{duck: spark for spark, duck in TYPES.items()}, "HUGEINT": "bigint"}
 
 Resolve = Callable[[str, bool], str]
 """From a table's name as the statement has it (and whether the statement asks for hidden columns) to what
@@ -47,6 +48,12 @@ DuckDB reads in its place."""
 
 class QueryFailed(Exception):
     """DuckDB refuses the query: its text."""
+
+    def __init__(self, error: Exception, sql: str) -> None:
+        super().__init__(f"{error}\n{sql}")
+        _, by_query, raised = str(error).partition("Invalid Input Error: AR-")
+        self.raised = f"AR-{raised}" if by_query else ""
+        """What the query itself raised, with ``raise_error``."""
 
 
 def duck_type(spark_type: str) -> str:
@@ -68,6 +75,10 @@ def sql_literal(value: Any, type_: str) -> str:
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+def _as_duck(found: re.Match[str]) -> str:
+    return _text(unescape(found.group()))
 
 
 class Duck:
@@ -141,7 +152,7 @@ class Duck:
             if kind == "ref":
                 translated = translated.replace(made, resolve(original, hidden))
             elif kind == "values":
-                translated = translated.replace(made, f"({original})")
+                translated = translated.replace(made, f"({_TEXT.sub(_as_duck, original)})")
             elif kind == "text":
                 translated = translated.replace(f"'{made}'", _text(unescape(original)))
             elif kind == "list":
@@ -154,7 +165,7 @@ class Duck:
         try:
             return self.connection.execute(text)
         except duckdb.Error as error:
-            raise QueryFailed(f"{error}\n{text}") from error
+            raise QueryFailed(error, text) from error
 
 
 @lru_cache(maxsize=4096)

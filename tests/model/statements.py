@@ -286,6 +286,14 @@ def _drop_not_null(session: Interpreter, found: re.Match[str]) -> int:
     return -1
 
 
+@statement(rf"ALTER TABLE (?P<name>{_NAME}) ALTER COLUMN (?P<column>{_PART}) COMMENT (?P<comment>{_TEXT})")
+def _comment_column(session: Interpreter, found: re.Match[str]) -> int:
+    table, _ = session.target(found["name"])
+    old = table.field_named(unquote(found["column"]))
+    session.lake.replace_field(table, replace(old, comment=unescape(found["comment"])))
+    return -1
+
+
 @statement(rf"ALTER TABLE (?P<name>{_NAME}) RENAME TO (?P<to>{_PART}\.{_PART})")
 def _rename(session: Interpreter, found: re.Match[str]) -> int:
     _, schema, name = parts_of(found["name"])

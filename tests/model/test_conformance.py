@@ -99,6 +99,7 @@ SCRIPT = [
     "!ALTER TABLE {t} REPLACE PARTITION FIELD bucket(1, `id`) WITH bucket(4, `id`)",
     insert(0, (40, 1, "-U"), (41, 1, "-U")),
     "DELETE FROM {t}\nWHERE `_txn` IN (0)",
+    "ALTER TABLE {t} ALTER COLUMN `amount` COMMENT 'it\\'s in cents'",
     "ALTER TABLE {t} SET TBLPROPERTIES ('color' = 'it\\'s blue')",
     "CALL `lake`.system.expire_snapshots(table => {argument}, older_than => timestamp_millis(@now), "
     "retain_last => 1)",
@@ -179,7 +180,7 @@ class Side:
             "snapshots": sorted(self.seen.index(one.snapshot_id) for one in state.snapshots),
             "branches": {name: number(at) for name, at in state.branches.items()},
             "tags": {name: number(at) for name, at in state.tags.items()},
-            "columns": [(column.name, column.type) for column in state.columns],
+            "columns": [(column.name, column.type, column.comment or "") for column in state.columns],
             "property": state.properties.get("color"),
             "files": files,
         }

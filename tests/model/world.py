@@ -149,13 +149,13 @@ class MemoryWorld:
 
         def execute(sql: str) -> int:
             self._now += self._tick
-            return _told(lambda: session.run(sql), sql)
+            return told(lambda: session.run(sql), sql)
 
         def query(sql: str) -> list[tuple[Any, ...]]:
-            return _told(lambda: session.query(sql), sql)
+            return told(lambda: session.query(sql), sql)
 
         def query_schema(sql: str) -> list[ColumnInfo]:
-            return _told(lambda: session.schema(sql), sql)
+            return told(lambda: session.schema(sql), sql)
 
         context = RepeatableContext(
             catalog=catalog,
@@ -171,10 +171,10 @@ class MemoryWorld:
         return made
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        return _told(lambda: self._reader.query(sql), sql)
+        return told(lambda: self._reader.query(sql), sql)
 
     def execute(self, sql: str) -> int:
-        return _told(lambda: self._reader.run(sql), sql)
+        return told(lambda: self._reader.run(sql), sql)
 
     def now_ms(self) -> int:
         return self._now
@@ -189,10 +189,22 @@ class MemoryWorld:
         self._shared.close()
 
 
-def _told(action: Callable[[], Any], sql: str) -> Any:
+def told(action: Callable[[], Any], sql: str) -> Any:
     """Failures in the words in which Spark's reach the product."""
     try:
         return action()
-    except (Refused, QueryFailed) as error:
-        told: ArcticError = classify([Cause("java.lang.IllegalArgumentException", str(error))], sql).error
-        raise told from error
+    except Refused as error:
+        raise _as_spark(Cause("java.lang.IllegalArgumentException", str(error)), sql) from error
+    except QueryFailed as error:
+        raised = f"[USER_RAISED_EXCEPTION] {error.raised} SQLSTATE: P0001"
+        cause = (
+            Cause("org.apache.spark.SparkRuntimeException", raised)
+            if error.raised
+            else Cause("java.lang.IllegalArgumentException", str(error))
+        )
+        raise _as_spark(cause, sql) from error
+
+
+def _as_spark(cause: Cause, sql: str) -> ArcticError:
+    found: ArcticError = classify([cause], sql).error
+    return found

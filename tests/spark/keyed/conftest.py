@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +36,8 @@ from dbt_arctic.refresh.upsert import pull_upsert, upsert
 from dbt_arctic.store.consumption import last_read
 from dbt_arctic.store.context import Context, Outcome
 from dbt_arctic.store.state import current_version, load_change, load_keyed
-from tests.extent import extent
+from tests.extent import LONG, extent
+from tests.spark.keyed import in_memory
 from tests.spark.keyed.trouble import MOST, Attempt
 
 Row = dict[str, Any]
@@ -66,7 +68,7 @@ class Statement:
 class Statements:
     """Runs a context's statements on a connection of its own, keeps a record, and dies when told to."""
 
-    connection: SessionConnection
+    connection: SessionConnection | in_memory.Connection
     ran: list[Statement] = field(default_factory=list)
     count_jobs: bool = False
     before: Callable[[str], None] | None = None
@@ -131,20 +133,50 @@ def quick(engine: SessionEngine) -> SessionConnection:
     return made
 
 
+class Clock:
+    """The machine's."""
+
+    @staticmethod
+    def now_ms() -> int:
+        return int(time.time() * 1000)
+
+
+class Spark:
+    """A real lake: Spark, Iceberg, and the machine's clock."""
+
+    def __init__(self, engine: SessionEngine, warehouse: Path) -> None:
+        self._engine = engine
+        self._warehouse = warehouse
+        self.clock = Clock()
+
+    def connection(self) -> SessionConnection:
+        return quick(self._engine)
+
+    def catalog(self) -> EmbeddedCatalog:
+        return EmbeddedCatalog("lake", self._warehouse)
+
+    def close(self) -> None:
+        """What others use stays."""
+
+
+Place = Spark | in_memory.Memory
+
+
 class Session:
     """One process at work: a connection, its context, and what it ran."""
 
-    def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
-        self.connection = quick(engine)
+    def __init__(self, place: Place, schema: str) -> None:
+        self.connection: Any = place.connection()
         self.schema = schema
         self.statements = Statements(self.connection)
-        self.catalog = EmbeddedCatalog("lake", warehouse)
+        self.catalog: Any = place.catalog()
         self.context = Context(
             catalog=self.catalog,
             run=self.statements,
             query_schema=self.connection.query_schema,
             query=self.query,
             run_id="test",
+            now_ms=place.clock.now_ms,
         )
 
     def adapts(self) -> None:
@@ -166,6 +198,8 @@ class Session:
 
     def read(self, sql: str, columns: Sequence[str]) -> list[Row]:
         """The rows of a query in the form in which the tests keep them."""
+        if isinstance(self.connection, in_memory.Connection):
+            return in_memory.read(self.connection, sql, columns)
         text = f"SELECT to_json(struct({quote_all(columns)}), map('ignoreNullFields', 'false')) FROM ({sql})"
         return [json.loads(row[0], parse_float=str) for row in self.query(text)]
 
@@ -204,6 +238,8 @@ class Orders:
         """A model's SQL that produces these rows; with ``actions``, a row may have ``_action``."""
         types = {**self.types, **({"_action": "string"} if actions else {})}
         full = [{"_action": "U", **row} if actions else row for row in rows]
+        if isinstance(self.session.connection, in_memory.Connection):
+            return in_memory.rows_sql(full, types)
         struct = ", ".join(f"{quote(name)}: {type_}" for name, type_ in types.items())
         return (
             f"SELECT r.* FROM (SELECT explode(from_json({literal(json.dumps(full))}, "
@@ -346,16 +382,15 @@ class Consumer:
 class Shop:
     """Where a test's tables are made. ``session()`` is another process at work beside the first."""
 
-    def __init__(self, engine: SessionEngine, warehouse: Path, schema: str) -> None:
-        self._engine = engine
-        self._warehouse = warehouse
+    def __init__(self, place: Place, schema: str) -> None:
+        self._place = place
         self._schema = schema
         self._sessions: list[Session] = []
         self._lock = threading.Lock()
         self.main = self.session()
 
     def session(self) -> Session:
-        made = Session(self._engine, self._warehouse, self._schema)
+        made = Session(self._place, self._schema)
         with self._lock:
             self._sessions.append(made)
         return made
@@ -395,6 +430,12 @@ def connection(engine: SessionEngine) -> Iterator[SessionConnection]:
     made.close()
 
 
+@pytest.fixture
+def modelled(request: pytest.FixtureRequest) -> bool:
+    """Whether the test runs on the lake in memory: in the short form, and if it is marked."""
+    return not LONG and request.node.get_closest_marker("modelled") is not None
+
+
 @pytest.fixture(scope="session")
 def keeper(engine: SessionEngine) -> Iterator[SessionConnection]:
     """Makes the schemas: a session of its own for each would cost more than the schema."""
@@ -404,18 +445,25 @@ def keeper(engine: SessionEngine) -> Iterator[SessionConnection]:
 
 
 @pytest.fixture
-def schema(keeper: SessionConnection) -> str:
+def schema(request: pytest.FixtureRequest, modelled: bool) -> str:
     """A fresh schema. It stays, as the warehouse is thrown away: to drop what is in it takes seconds."""
     name = f"keyed_{uuid.uuid4().hex[:12]}"
-    keeper.cursor().execute(f"CREATE SCHEMA lake.{name}")
+    if not modelled:
+        request.getfixturevalue("keeper").cursor().execute(f"CREATE SCHEMA lake.{name}")
     return name
 
 
 @pytest.fixture
-def shop(engine: SessionEngine, warehouse: Path, schema: str) -> Iterator[Shop]:
-    made = Shop(engine, warehouse, schema)
+def shop(request: pytest.FixtureRequest, modelled: bool, schema: str) -> Iterator[Shop]:
+    place: Place = (
+        in_memory.Memory(schema)
+        if modelled
+        else Spark(request.getfixturevalue("engine"), request.getfixturevalue("warehouse"))
+    )
+    made = Shop(place, schema)
     yield made
     made.close()
+    place.close()
 
 
 @pytest.fixture
@@ -431,7 +479,9 @@ def cut_off() -> tuple[type[Exception], ...]:
 
 
 @pytest.fixture
-def troubled(shop: Any, cut_off: Any) -> Callable[..., Iterator[tuple[int, Callable[..., bool]]]]:
+def troubled(
+    shop: Any, cut_off: Any, modelled: bool
+) -> Callable[..., Iterator[tuple[int, Callable[..., bool]]]]:
     """For each statement that there is: its place, and a function that runs the operation in trouble.
 
     ``attempt(run)`` says whether ``run(session)`` came to its end. What it had sent last arrives with
@@ -439,8 +489,8 @@ def troubled(shop: Any, cut_off: Any) -> Callable[..., Iterator[tuple[int, Calla
     """
 
     def places(*ways: str, first: int = 0, every: int = 1) -> Iterator[tuple[int, Any]]:
-        # In memory (tests/model) operations are cut off anywhere; here the short form has every third place.
-        for turn, at in enumerate(range(first, MOST, every * extent(3, 1))):
+        # On Spark the short form has every third place: in memory operations are cut off anywhere.
+        for turn, at in enumerate(range(first, MOST, every * (1 if modelled else extent(3, 1)))):
             attempt = Attempt(shop, cut_off, ways[turn % len(ways)], at)
             yield at, attempt
             attempt.session.connection.close()

@@ -19,7 +19,7 @@ from dbt_arctic.compaction.major import trim_settled
 from dbt_arctic.compaction.rewrite import compact_full, compact_minor
 from dbt_arctic.maintenance.rollback import roll_back
 from dbt_arctic.refresh.plain import begin_plain_write, execute_plain_write
-from tests.extent import extent, in_turn
+from tests.extent import in_turn
 
 Row = dict[str, Any]
 ROWS = [{"id": number, "amount": number} for number in range(6)]
@@ -31,10 +31,10 @@ EITHER_WAY = in_turn(*BOTH)
 def until_it_ends(shop: Any, cut_off: Any) -> Callable[..., int]:
     """``run(n, session)`` in a session that is cut off at its n-th statement, for each n that there is."""
 
-    def repeat(run: Callable[[int, Any], Any], *ways: str, every: int = 1) -> int:
-        for turn, at in enumerate(range(0, 20, every)):
+    def repeat(run: Callable[[int, Any], Any], *ways: str) -> int:
+        for at in range(20):
             session = shop.session()
-            getattr(session.statements, ways[turn % len(ways)] if ways else "die")(at)
+            getattr(session.statements, ways[at % len(ways)] if ways else "die")(at)
             try:
                 run(at, session)
             except cut_off:
@@ -61,6 +61,7 @@ def amounts(orders: Any) -> dict[int, int]:
     return found
 
 
+@pytest.mark.modelled
 def test_a_first_build(shop: Any, schema: str, until_it_ends: Any, listed: Any) -> None:
     done: set[str] = set()
 
@@ -75,10 +76,11 @@ def test_a_first_build(shop: Any, schema: str, until_it_ends: Any, listed: Any) 
             orders.upsert([{"id": 0, "amount": 7}])
             assert amounts(orders) == {**{n: n for n in range(6)}, 0: 7}
 
-    assert until_it_ends(run, every=extent(3, 1)) >= 7
+    assert until_it_ends(run) >= 7
     assert listed() == done
 
 
+@pytest.mark.modelled
 def test_a_full_refresh(shop: Any, until_it_ends: Any, listed: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -98,13 +100,14 @@ def test_a_full_refresh(shop: Any, until_it_ends: Any, listed: Any) -> None:
             assert amounts(orders) == model
             assert listed() == {"orders"}
 
-    assert until_it_ends(run, every=extent(3, 1)) >= 7
+    assert until_it_ends(run) >= 7
     orders.build(ROWS)
     assert orders.rows() == ROWS
     assert listed() == {"orders"}
 
 
 @pytest.mark.parametrize("way", BOTH)
+@pytest.mark.modelled
 def test_an_upsert(shop: Any, until_it_ends: Any, way: str) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -130,6 +133,7 @@ def test_an_upsert(shop: Any, until_it_ends: Any, way: str) -> None:
 
 
 @EITHER_WAY
+@pytest.mark.modelled
 def test_a_compaction(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -150,7 +154,7 @@ def test_a_compaction(shop: Any, until_it_ends: Any, ways: Sequence[str]) -> Non
                 assert shop.main.log_of(orders.compact) == []
             assert amounts(orders) == model
 
-    assert until_it_ends(run, *ways, every=extent(3, 1)) >= 7
+    assert until_it_ends(run, *ways) >= 7
     orders.compact()
     assert {row["id"]: row["amount"] for row in orders.base_rows()} == model
 

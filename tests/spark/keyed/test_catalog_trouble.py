@@ -41,6 +41,7 @@ def test_builds(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
 
 
 @WAYS
+@pytest.mark.modelled
 def test_upserts(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -58,6 +59,7 @@ def test_upserts(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
 
 
 @WAYS
+@pytest.mark.modelled
 def test_compactions(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -79,6 +81,7 @@ def test_compactions(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
 
 
 @WAYS
+@pytest.mark.modelled
 def test_pulls(shop: Any, troubled: Any, ways: Sequence[str]) -> None:
     orders = shop.table()
     orders.build(ROWS)

@@ -80,6 +80,7 @@ def story(shop: Any) -> Story:
     return Story(shop.table())
 
 
+@pytest.mark.modelled
 def test_each_version_can_be_read_and_gone_back_to(story: Story) -> None:
     orders, session = story.orders, story.session
     orders.build(ROWS)
@@ -126,6 +127,7 @@ def iso(time_ms: int) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:03}"
 
 
+@pytest.mark.modelled
 def test_a_rollback_is_pulled_as_changes_and_pulls_again_what_it_undid(shop: Any) -> None:
     source = shop.table("source")
     source.build(ROWS[:2])
@@ -150,6 +152,7 @@ def test_a_rollback_is_pulled_as_changes_and_pulls_again_what_it_undid(shop: Any
     assert [row["amount"] for row in middle.rows()] == [5]
 
 
+@pytest.mark.modelled
 def test_a_savepoint_knows_what_it_was_computed_from_when_all_before_it_expired(shop: Any) -> None:
     source = shop.table("source")
     source.build(ROWS[:2])
@@ -179,6 +182,7 @@ def test_a_savepoint_knows_what_it_was_computed_from_when_all_before_it_expired(
     assert not [name for name in left.properties if name.startswith("arctic.consumed-at")]
 
 
+@pytest.mark.modelled
 def test_a_full_refresh_is_undone_and_redone(story: Story, shop: Any, schema: str) -> None:
     orders, context, catalog = story.orders, story.session.context, story.session.catalog
     orders.build(ROWS)
@@ -254,6 +258,7 @@ def test_a_view_that_was_lost_is_made_again(story: Story, schema: str, warehouse
         restore(session.context, orders.name)
 
 
+@pytest.mark.modelled
 def test_a_rollback_yields_to_whoever_commits_first(
     story: Story, shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +287,7 @@ def test_a_rollback_yields_to_whoever_commits_first(
     assert set(state.branches) == {"main"}
 
 
+@pytest.mark.modelled
 def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> None:
     orders, session = story.orders, story.session
     orders.build(ROWS[:1])
@@ -297,6 +303,7 @@ def test_a_rollback_keeps_what_the_base_does_not_take_as_null(story: Story) -> N
     assert orders.rows() == ROWS[:1]
 
 
+@pytest.mark.modelled
 def test_a_table_with_a_sequence_is_verified_read_back_and_restored(shop: Any, schema: str) -> None:
     orders = shop.table(sequence_by="amount")
     story = Story(orders)

@@ -42,6 +42,7 @@ def during(session: Any, action: Callable[[], Any]) -> Any:
     return session
 
 
+@pytest.mark.modelled
 def test_a_new_column_is_null_and_a_dropped_one_is_left_out(shop: Any, orders: Any) -> None:
     wide = orders.with_types({**orders.types, "note": "string"})
     late = during(shop.session(), lambda: wide.build([{"id": 1, "amount": "2", "note": "n"}]))
@@ -65,6 +66,7 @@ def test_a_new_column_is_null_and_a_dropped_one_is_left_out(shop: Any, orders: A
     ],
     ids=["type", "key", "key-type"],
 )
+@pytest.mark.modelled
 def test_rows_that_the_new_table_cannot_take_wait_for_a_person(
     shop: Any, orders: Any, types: dict[str, str], config: dict[str, str], why: str
 ) -> None:

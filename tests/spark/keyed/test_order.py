@@ -28,6 +28,7 @@ def older(shop: Any) -> Any:
     return session
 
 
+@pytest.mark.modelled
 def test_the_later_commit_wins_though_its_transaction_began_earlier(shop: Any, slow: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -38,6 +39,7 @@ def test_the_later_commit_wins_though_its_transaction_began_earlier(shop: Any, s
     assert orders.base_rows()[0]["amount"] == 11
 
 
+@pytest.mark.modelled
 def test_a_commit_between_merge_and_trim_stays_wherever_its_number_lies(
     shop: Any, slow: Any, older: Any
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_commit_between_merge_and_trim_stays_wherever_its_number_lies(
     assert [row["amount"] for row in orders.base_rows()] == [11, 20]
 
 
+@pytest.mark.modelled
 def test_a_pull_takes_a_late_commit_once_and_only_it(shop: Any, slow: Any, older: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)

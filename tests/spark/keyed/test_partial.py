@@ -40,6 +40,7 @@ def amounts_and_notes(orders: Any) -> dict[int, tuple[Any, Any]]:
     return found
 
 
+@pytest.mark.modelled
 def test_what_a_model_does_not_name_is_kept_and_of_a_new_row_null(shop: Any, orders: Any) -> None:
     consumer = shop.consumer("copy", orders)
     consumer.run()
@@ -60,6 +61,7 @@ def test_what_a_model_does_not_name_is_kept_and_of_a_new_row_null(shop: Any, ord
     assert {row["id"]: (row["amount"], row["note"]) for row in consumer.rows()} == model
 
 
+@pytest.mark.modelled
 def test_excluded_columns_are_only_written_with_a_new_row(orders: Any) -> None:
     first = orders.configured(merge_exclude_columns="note", deduplicate_by="amount", delete_when="amount < 0")
     first.upsert(
@@ -73,6 +75,7 @@ def test_excluded_columns_are_only_written_with_a_new_row(orders: Any) -> None:
     assert amounts_and_notes(orders) == {0: (0, "n0"), 1: (10, "n1"), 3: (3, "n3"), 7: (7, "new")}
 
 
+@pytest.mark.modelled
 def test_with_a_sequence_a_row_wins_or_loses_as_a_whole(shop: Any) -> None:
     types = {**TYPES, "at": "int"}
     orders = shop.table(types=types, sequence_by="at")
@@ -99,6 +102,7 @@ def test_with_a_sequence_a_row_wins_or_loses_as_a_whole(shop: Any) -> None:
         ("a delete", "fast_forward"),
     ],
 )
+@pytest.mark.modelled
 def test_two_writers_of_different_columns_lose_nothing(shop: Any, orders: Any, by: str, step: str) -> None:
     other = orders.on(shop.session())
     expected = {0: (0, "n0"), 1: (10, "n1"), 2: (20, "n2"), 3: (3, "n3")}
@@ -120,6 +124,7 @@ def test_two_writers_of_different_columns_lose_nothing(shop: Any, orders: Any, b
 
 
 @in_turn("die", "lose_the_answer")
+@pytest.mark.modelled
 def test_cut_off_anywhere_it_is_all_or_nothing(
     shop: Any, orders: Any, cut_off: Any, ways: Sequence[str]
 ) -> None:
@@ -170,6 +175,7 @@ def test_the_table_is_joined_where_it_lies(shop: Any) -> None:
     assert rows == [(len(written | set(range(3000))), sum(amounts.values()), 3000)]
 
 
+@pytest.mark.modelled
 def test_constraints_hold_for_the_completed_row(shop: Any, orders: Any) -> None:
     narrow = only(orders, "amount")
     check = Check("not_null on note", "NOT NULL", "`note` IS NULL")
@@ -184,6 +190,7 @@ def test_constraints_hold_for_the_completed_row(shop: Any, orders: Any) -> None:
     assert amounts_and_notes(orders) == {0: (0, "n0"), 1: (10, "n1"), 2: (2, "n2"), 3: (3, "n3")}
 
 
+@pytest.mark.modelled
 def test_a_late_row_of_a_deleted_key_loses_and_breaks_no_constraint(shop: Any) -> None:
     types = {**TYPES, "at": "int"}
     orders = shop.table(types=types, sequence_by="at")
@@ -206,6 +213,7 @@ def test_a_late_row_of_a_deleted_key_loses_and_breaks_no_constraint(shop: Any) -
     assert [row["id"] for row in orders.rows()] == [2], "of one value a delete wins"
 
 
+@pytest.mark.modelled
 def test_a_column_that_would_be_lost_in_silence_is_an_error(orders: Any) -> None:
     narrow = orders.with_types({"id": "bigint", "amount": "int"})
     row = [{"id": 1, "amount": 1}]

@@ -35,6 +35,7 @@ def consumer_rows(consumer: Any) -> list[Row]:
     return sorted(consumer.rows(), key=lambda row: (str(row["id"]), row["source"]))
 
 
+@pytest.mark.modelled
 def test_the_first_pull_is_everything_and_later_ones_are_the_changed_keys(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -55,6 +56,7 @@ def test_the_first_pull_is_everything_and_later_ones_are_the_changed_keys(shop: 
     assert copy.orders.commits() == (commits[0] + 1, commits[1])
 
 
+@pytest.mark.modelled
 def test_compaction_and_trim_upstream_neither_hide_nor_repeat_a_change(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -77,6 +79,7 @@ def test_compaction_and_trim_upstream_neither_hide_nor_repeat_a_change(shop: Any
     assert consumer_rows(copy) == expected_rows(orders)
 
 
+@pytest.mark.modelled
 def test_a_column_added_upstream_is_null_in_old_versions(shop: Any) -> None:
     orders = shop.table(on_schema_change="append_new_columns")
     orders.build(ROWS)
@@ -99,6 +102,7 @@ def test_a_column_added_upstream_is_null_in_old_versions(shop: Any) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.modelled
 def test_a_column_that_is_added_alone_does_not_stop_readers_at_the_current_version(shop: Any) -> None:
     # The newest snapshots are older than the column: nothing was committed since it was added.
     orders = shop.table(on_schema_change="append_new_columns")
@@ -119,6 +123,7 @@ def test_a_column_that_is_added_alone_does_not_stop_readers_at_the_current_versi
     ]
 
 
+@pytest.mark.modelled
 def test_a_full_refresh_upstream_is_read_as_the_difference_of_two_generations(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -310,6 +315,7 @@ def test_a_plain_table_that_was_empty_when_a_run_began_takes_nothing_back(shop: 
     assert (found.changed, found.consumed) == (False, later)
 
 
+@pytest.mark.modelled
 def test_of_two_runs_at_once_the_second_writes_nothing(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -327,6 +333,7 @@ def test_of_two_runs_at_once_the_second_writes_nothing(shop: Any) -> None:
 
 
 @pytest.mark.parametrize("step", first(1, ["fast_forward", "upsert", "create_branch"]))
+@pytest.mark.modelled
 def test_a_run_that_is_overtaken_at_any_step_never_writes_old_over_new(shop: Any, step: str) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -350,6 +357,7 @@ def test_a_run_that_is_overtaken_at_any_step_never_writes_old_over_new(shop: Any
     assert first.run() == "skipped"
 
 
+@pytest.mark.modelled
 def test_a_blind_write_that_gets_in_between_only_makes_the_pull_try_again(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -396,6 +404,7 @@ def replayed(before: list[Row], events: list[tuple[Any, ...]], images: str) -> d
     return state
 
 
+@pytest.mark.modelled
 def test_changes_turn_any_older_version_into_any_newer_one(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -432,6 +441,7 @@ def test_changes_turn_any_older_version_into_any_newer_one(shop: Any) -> None:
 
 
 @in_turn("die", "lose_the_answer")
+@pytest.mark.modelled
 def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
     shop: Any, cut_off: Any, ways: tuple[str, ...]
 ) -> None:
@@ -462,6 +472,7 @@ def test_a_consumer_that_is_cut_off_at_any_statement_skips_and_repeats_nothing(
     raise AssertionError("a run has fewer statements")
 
 
+@pytest.mark.modelled
 def test_a_generation_is_read_by_the_key_that_it_had(shop: Any) -> None:
     from dbt_arctic.refresh.pull import plan_merge_on_read
 
@@ -478,6 +489,7 @@ def test_a_generation_is_read_by_the_key_that_it_had(shop: Any) -> None:
         consumer.run()
 
 
+@pytest.mark.modelled
 def test_values_that_a_rebuild_has_rounded_are_told(shop: Any) -> None:
     orders = shop.table(types={"id": "bigint", "amount": "decimal(10,2)"})
     consumer = shop.consumer("copy", orders)
@@ -490,6 +502,7 @@ def test_values_that_a_rebuild_has_rounded_are_told(shop: Any) -> None:
     assert [float(row["amount"]) for row in consumer_rows(consumer)] == [1.0, 2.0]
 
 
+@pytest.mark.modelled
 def test_keys_of_another_type_are_not_compared_with_those_of_before(shop: Any) -> None:
     """`'01'` and `'1'` were two keys, and are one number."""
     orders = shop.table(types={"id": "string", "amount": "int"})
@@ -501,6 +514,7 @@ def test_keys_of_another_type_are_not_compared_with_those_of_before(shop: Any) -
         consumer.run()
 
 
+@pytest.mark.modelled
 def test_a_version_of_a_retired_generation_is_still_readable(shop: Any) -> None:
     from dbt_arctic.refresh.pull import plan_merge_on_read
 

@@ -136,6 +136,7 @@ def test_whatever_is_done_in_between(shop: Any) -> None:
     assert (free.table.layout.buckets, free.rows()) == (2, ROWS)
 
 
+@pytest.mark.modelled
 def test_cut_off_anywhere(shop: Any, troubled: Any) -> None:
     orders = shop.table(buckets=2)
     orders.build(ROWS)
@@ -191,6 +192,7 @@ def test_markers_that_a_late_statement_has_taken_are_made_again(shop: Any, cut_o
         assert shuffles(shop.main, f"SELECT amount FROM {table.name.sql}") == 0
 
 
+@pytest.mark.modelled
 def test_it_is_what_a_full_compaction_does_where_it_is_wanted(shop: Any) -> None:
     orders = shop.table(buckets=2)
     orders.build(ROWS)

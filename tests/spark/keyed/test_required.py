@@ -21,6 +21,7 @@ def required(monkeypatch: pytest.MonkeyPatch, shop: Any) -> Any:
     return columns
 
 
+@pytest.mark.modelled
 def test_rows_without_a_column_that_is_to_be_dropped_can_be_merged(shop: Any, required: set[str]) -> None:
     types = {"id": "bigint", "amount": "int"}
     orders = shop.table("orders", types, on_schema_change="sync_all_columns")

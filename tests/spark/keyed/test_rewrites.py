@@ -140,6 +140,7 @@ def test_of_a_table_with_partitions_those_are_rewritten_that_need_it(shop: Any, 
     assert orders.rows() == rows
 
 
+@pytest.mark.modelled
 def test_a_trim_that_is_due_rides_along_with_a_write(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -166,6 +167,7 @@ def test_small_files_of_a_plain_table_are_put_together(shop: Any) -> None:
     assert merge_small_files(shop.main.context, name).outcome == NOTHING
 
 
+@pytest.mark.modelled
 def test_in_the_middle_of_a_major_it_loses_nothing(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)

@@ -100,6 +100,7 @@ def test_a_branch_that_is_dropped_under_a_write_is_not_published(shop: Any, orde
     assert amounts(orders) == {0: 0, 1: 100, 2: 2, 3: 3, 20: 20}
 
 
+@pytest.mark.modelled
 def test_a_build_looks_again_after_it_has_replayed(
     shop: Any, orders: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_build_looks_again_after_it_has_replayed(
     assert amounts(orders) == {0: 0, 1: 1, 2: 2, 3: 3}
 
 
+@pytest.mark.modelled
 def test_a_clean_up_forgets_no_generation_that_was_retired_since(shop: Any, orders: Any) -> None:
     copy = shop.consumer("copy", orders)
     orders.build(ROWS)
@@ -150,6 +152,7 @@ def waiting(shop: Any) -> Any:
     return new
 
 
+@pytest.mark.modelled
 def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, waiting: Any) -> None:
     restore(shop.main.context, waiting.name)
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
@@ -158,6 +161,7 @@ def test_rows_that_wait_for_a_person_outlive_a_restored_view(shop: Any, waiting:
     assert amounts(waiting.with_types({"id": "bigint", "amount": "string"})) == {1: "1", 7: "seven"}
 
 
+@pytest.mark.modelled
 def test_rows_that_wait_for_a_person_are_not_released(shop: Any, waiting: Any) -> None:
     with pytest.raises(ConcurrentRun, match="cannot be carried over"):
         release(shop.main.context, waiting.name)

@@ -59,6 +59,7 @@ def orders(shop: Any) -> Any:
 THEN = {1: (5, 50), 3: (5, 70)}
 
 
+@pytest.mark.modelled
 def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any) -> None:
     context, consumer = shop.main.context, shop.consumer("copy", orders)
     consumer.run()
@@ -94,6 +95,7 @@ def test_late_rows_keep_their_order_and_consumers_follow(shop: Any, orders: Any)
     assert of(orders.rows()) == newest, "the deletes of then are remembered, too"
 
 
+@pytest.mark.modelled
 def test_what_lands_meanwhile_is_kept_and_another_build_waits(shop: Any, orders: Any, cut_off: Any) -> None:
     then = orders.version.token
     orders.upsert([row(1, 9, 90)])
@@ -124,6 +126,7 @@ def test_what_lands_meanwhile_is_kept_and_another_build_waits(shop: Any, orders:
     assert of(orders.rows()) == {1: (6, 66), 3: (5, 70), 5: (1, 1), 6: (1, 1)}
 
 
+@pytest.mark.modelled
 def test_what_was_undone_is_pulled_again(shop: Any) -> None:
     source = shop.table("source", TYPES)
     source.build([row(1, 1, 10), row(2, 1, 20)])
@@ -138,6 +141,7 @@ def test_what_was_undone_is_pulled_again(shop: Any) -> None:
     assert (middle.run(), of(middle.rows())) == ("upserted", {1: (2, 11)})
 
 
+@pytest.mark.modelled
 def test_what_an_older_version_cannot_mean_now_is_refused(shop: Any, orders: Any) -> None:
     then = orders.version.token
     orders.upsert([row(3, 9, 9), {**row(1, 9, 0), "amount": None}])
@@ -153,6 +157,7 @@ def test_what_an_older_version_cannot_mean_now_is_refused(shop: Any, orders: Any
     assert of(orders.rows()) == {1: (1, 1)}
 
 
+@pytest.mark.modelled
 def test_a_clone_remembers_what_its_source_has_deleted(shop: Any, orders: Any) -> None:
     rows = cloned_rows(shop.main.catalog, orders.name, "copy")
     copy = shop.table("copy", TYPES, sequence_by="seq")

@@ -31,6 +31,7 @@ def gone(id_: int, seq: int) -> Row:
     return {"id": id_, "seq": seq}
 
 
+@pytest.mark.modelled
 def test_the_newest_of_each_key_is_read_whatever_comes_late(shop: Any, orders: Any) -> None:
     """Compared with a dict after each step, a consumer that pulls included."""
     chance = random.Random(7)
@@ -78,6 +79,7 @@ def test_the_newest_of_each_key_is_read_whatever_comes_late(shop: Any, orders: A
     assert orders.base_rows() == expected()
 
 
+@pytest.mark.modelled
 def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: Any) -> None:
     orders = orders.configured(tombstone_retention="1 day")
     orders.build([row(1, 1, 10), row(2, 1, 20)])
@@ -102,6 +104,7 @@ def test_a_delete_is_remembered_until_no_older_row_can_come(shop: Any, orders: A
     assert orders.rows() == [row(1, 4, 40), row(2, 1, 20)]
 
 
+@pytest.mark.modelled
 def test_deletes_of_the_first_build_are_remembered_too(orders: Any) -> None:
     orders.build_sql(orders.model([row(1, 1, 10), {**gone(2, 5), "_action": "D"}], actions=True))
     orders.upsert([row(2, 4, 20)])
@@ -110,6 +113,7 @@ def test_deletes_of_the_first_build_are_remembered_too(orders: Any) -> None:
     assert orders.rows() == [row(1, 1, 10), row(2, 6, 30)]
 
 
+@pytest.mark.modelled
 def test_a_late_loser_does_not_travel_downstream(shop: Any, orders: Any) -> None:
     consumer = shop.consumer("copy", orders)
     orders.build([row(1, 5, 50), row(2, 5, 60)])
@@ -124,6 +128,7 @@ def test_a_late_loser_does_not_travel_downstream(shop: Any, orders: Any) -> None
     assert [one["id"] for one in consumer.rows()] == [1]
 
 
+@pytest.mark.modelled
 def test_what_orders_a_table_is_part_of_it(shop: Any, orders: Any) -> None:
     orders.build([row(1, 1, 10)])
     properties = orders.session.catalog.load_view(orders.name.schema, orders.name.identifier).properties
@@ -167,6 +172,7 @@ def test_reads_and_merges_stay_in_place(shop: Any) -> None:
     assert "Exchange" not in plan, plan
 
 
+@pytest.mark.modelled
 def test_deletes_travel_to_a_table_with_the_same_order(shop: Any, orders: Any) -> None:
     consumer = shop.consumer("copy", orders)
     consumer.orders = consumer.orders.configured(sequence_by="seq")

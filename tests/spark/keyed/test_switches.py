@@ -60,6 +60,7 @@ def orders(shop: Any) -> Any:
 
 
 @pytest.mark.parametrize("step", ["comment_table", "publish_view"])
+@pytest.mark.modelled
 def test_a_column_that_comes_while_a_view_is_replaced_is_still_shown(shop: Any, step: str) -> None:
     orders = shop.table("orders", {"id": "bigint", "amount": "int"}, on_schema_change="sync_all_columns")
     orders.build(ROWS)
@@ -78,6 +79,7 @@ def test_a_column_that_comes_while_a_view_is_replaced_is_still_shown(shop: Any, 
     assert [column.name for column in view.columns] == ["id", "amount", "extra"]
 
 
+@pytest.mark.modelled
 def test_marks_of_altered_views_do_not_pile_up(shop: Any, orders: Any) -> None:
     for number in range(10):
         describe(shop.main.context, orders.name, f"{number}", {})
@@ -86,6 +88,7 @@ def test_marks_of_altered_views_do_not_pile_up(shop: Any, orders: Any) -> None:
     assert 0 < sum(name.startswith("arctic.altered-") for name in view.properties) < 9
 
 
+@pytest.mark.modelled
 def test_of_two_changes_of_columns_one_is_shown(shop: Any) -> None:
     types = {"id": "bigint", "amount": "int"}
     orders = shop.table("orders", types, on_schema_change="append_new_columns")
@@ -109,6 +112,7 @@ def test_of_two_changes_of_columns_one_is_shown(shop: Any) -> None:
     assert {"id": 1, "amount": 5, "first": 2} in first.rows()
 
 
+@pytest.mark.modelled
 def test_a_full_refresh_beside_a_table_of_a_newer_protocol(shop: Any, orders: Any) -> None:
     other = shop.table("other")
     other.build(ROWS)
@@ -123,6 +127,7 @@ def without_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "is_living", lambda properties, now_ms: False)
 
 
+@pytest.mark.modelled
 def test_what_lands_before_any_statement_of_a_full_refresh_is_in_the_new_table(
     shop: Any, orders: Any
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_late_writer_that_is_cut_off_leaves_all_or_nothing(shop: Any, cut_off:
         session.connection.close()
 
 
+@pytest.mark.modelled
 def test_a_late_writer_does_not_override_what_was_written_to_the_new_table(shop: Any, orders: Any) -> None:
     session = shop.session()
 
@@ -204,6 +210,7 @@ def test_a_late_writer_does_not_override_what_was_written_to_the_new_table(shop:
     assert amounts(orders) == {**of(NEW), 5: 55, 7: 1}
 
 
+@pytest.mark.modelled
 def test_with_a_sequence_the_sequence_decides_between_a_late_writer_and_the_new_table(shop: Any) -> None:
     orders = shop.table(types={"id": "bigint", "amount": "int"}, sequence_by="amount")
     orders.build(ROWS)
@@ -218,6 +225,7 @@ def test_with_a_sequence_the_sequence_decides_between_a_late_writer_and_the_new_
     assert amounts(orders) == {1: 50, 2: 20, 3: 30, 4: 20}
 
 
+@pytest.mark.modelled
 def test_a_late_writer_of_two_generations_ago_writes_to_the_one_that_is_shown(shop: Any, orders: Any) -> None:
     session = shop.session()
 
@@ -260,6 +268,7 @@ def test_a_compaction_beside_a_full_refresh_takes_nothing_from_it(shop: Any, ord
         assert amounts(orders) == of(NEW)
 
 
+@pytest.mark.modelled
 def test_a_second_full_refresh_ends_at_once_and_says_who_builds(shop: Any, orders: Any) -> None:
     session = shop.session()
     refused: list[str] = []
@@ -284,6 +293,7 @@ def test_a_second_full_refresh_ends_at_once_and_says_who_builds(shop: Any, order
 
 
 @pytest.mark.parametrize("step", first(1, ["publish_view", "fill_base", "keep_statistics"]))
+@pytest.mark.modelled
 def test_of_two_full_refreshes_without_a_lease_the_one_that_is_overtaken_shows_nothing(
     shop: Any, orders: Any, without_leases: None, step: str
 ) -> None:
@@ -297,6 +307,7 @@ def test_of_two_full_refreshes_without_a_lease_the_one_that_is_overtaken_shows_n
     assert amounts(orders) == {**of(NEW), 2: 2}
 
 
+@pytest.mark.modelled
 def test_what_was_written_to_a_generation_that_gave_way_is_carried_over(
     shop: Any, orders: Any, without_leases: None
 ) -> None:
@@ -320,6 +331,7 @@ def test_what_was_written_to_a_generation_that_gave_way_is_carried_over(
     assert amounts(orders) == {**of(NEW), 9: 9}
 
 
+@pytest.mark.modelled
 def test_an_undo_and_a_full_refresh_exclude_each_other(shop: Any, orders: Any) -> None:
     orders.build(NEW)
     session = shop.session()
@@ -345,6 +357,7 @@ def test_an_undo_and_a_full_refresh_exclude_each_other(shop: Any, orders: Any) -
 
 
 @pytest.mark.parametrize("step", ["fill_base", "publish_view"])
+@pytest.mark.modelled
 def test_an_undo_that_gets_past_the_lease_of_a_full_refresh_is_not_replaced_by_it(
     shop: Any, orders: Any, without_leases: None, step: str
 ) -> None:
@@ -356,6 +369,7 @@ def test_an_undo_that_gets_past_the_lease_of_a_full_refresh_is_not_replaced_by_i
     assert amounts(orders) == of(ROWS)
 
 
+@pytest.mark.modelled
 def test_what_lands_while_a_full_refresh_is_undone_is_in_the_table_that_is_shown_again(
     shop: Any, orders: Any
 ) -> None:
@@ -373,6 +387,7 @@ def test_what_lands_while_a_full_refresh_is_undone_is_in_the_table_that_is_shown
     assert amounts(orders) == {**of(NEW), 2: -2, 1: 12, 9: 9, 8: 8}
 
 
+@pytest.mark.modelled
 def test_a_pull_beside_a_full_refresh_is_consumed_by_exactly_one_of_them(shop: Any) -> None:
     source = shop.table("source")
     source.build(ROWS)
@@ -396,6 +411,7 @@ def test_a_pull_beside_a_full_refresh_is_consumed_by_exactly_one_of_them(shop: A
     assert copy.run() == "skipped"
 
 
+@pytest.mark.modelled
 def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itself(
     shop: Any, orders: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,6 +435,7 @@ def test_a_computed_write_that_gets_past_the_lease_ends_the_full_refresh_or_itse
     assert amounts(orders) == of(NEW)
 
 
+@pytest.mark.modelled
 def test_a_run_that_changes_columns_does_not_show_a_retired_generation_again(shop: Any, orders: Any) -> None:
     session = shop.session()
     wide = orders.with_types({**orders.types, "note": "string"}).configured(
@@ -432,6 +449,7 @@ def test_a_run_that_changes_columns_does_not_show_a_retired_generation_again(sho
     assert [row["note"] for row in wide.rows()] == ["x", None]
 
 
+@pytest.mark.modelled
 def test_rows_that_the_new_table_cannot_take_end_the_full_refresh_or_their_writer(
     shop: Any, orders: Any
 ) -> None:
@@ -460,6 +478,7 @@ def test_rows_that_the_new_table_cannot_take_end_the_full_refresh_or_their_write
     assert amounts(orders) == of(NEW)
 
 
+@pytest.mark.modelled
 def test_what_lands_while_rows_are_computed_before_the_build_is_not_lost(shop: Any, orders: Any) -> None:
     context, config = shop.main.context, parse_config("orders", orders.config)
 
@@ -478,6 +497,7 @@ def test_what_lands_while_rows_are_computed_before_the_build_is_not_lost(shop: A
     assert len(shop.main.statements.ran) == ran
 
 
+@pytest.mark.modelled
 def test_a_failed_build_leaves_nothing_and_the_next_goes_on(shop: Any, orders: Any, schema: str) -> None:
     with pytest.raises(Exception, match="AR-304"):
         orders.build([ROWS[0], ROWS[0]])

@@ -98,6 +98,7 @@ def test_of_two_compactions_at_once_both_end_well_and_one_merges(shop: Any) -> N
         assert orders.base_rows() == before
 
 
+@pytest.mark.modelled
 def test_a_compaction_that_is_overtaken_merges_nothing_old_over_new(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -118,6 +119,7 @@ def test_a_compaction_that_is_overtaken_merges_nothing_old_over_new(shop: Any) -
         assert shop.main.log_of(orders.compact) == []
 
 
+@pytest.mark.modelled
 def test_what_is_written_during_a_compaction_stays_pending(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -139,6 +141,7 @@ def test_what_is_written_during_a_compaction_stays_pending(shop: Any) -> None:
     assert orders.base_rows() == before
 
 
+@pytest.mark.modelled
 def test_a_reader_with_the_base_of_before_a_merge_needs_the_grace(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -158,6 +161,7 @@ def test_a_reader_with_the_base_of_before_a_merge_needs_the_grace(shop: Any) -> 
 
 
 @pytest.mark.parametrize("side", ["base", "change"])
+@pytest.mark.modelled
 def test_a_version_is_a_pair_that_belongs_together_whatever_happens_while_it_is_taken(
     shop: Any, side: str
 ) -> None:
@@ -214,6 +218,7 @@ def test_readers_never_see_a_half_while_writers_and_compactions_work(shop: Any) 
     assert set(seen) == {(20, 20, 0)}
 
 
+@pytest.mark.modelled
 def test_a_writer_to_a_generation_that_is_retired_meanwhile_writes_again_to_the_new_one(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
@@ -232,6 +237,7 @@ def test_a_writer_to_a_generation_that_is_retired_meanwhile_writes_again_to_the_
     assert orders.base_rows() == [{"id": 1, "amount": 10}]
 
 
+@pytest.mark.modelled
 def test_a_pulling_writer_to_a_retired_generation_says_so(shop: Any) -> None:
     orders = shop.table()
     orders.build(ROWS)
