@@ -19,7 +19,8 @@ from pathlib import Path
 from benchmarks.tpch.changes import Changes
 from benchmarks.tpch.data import generate, load
 from benchmarks.tpch.lake import Lake
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.planner.frontend.parse import parsed, spelled
 from dbt_arctic.refresh.config import KeyedConfig
 

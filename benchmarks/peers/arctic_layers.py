@@ -8,7 +8,8 @@ from benchmarks.peers.arctic import Arctic
 from benchmarks.peers.layers import customers_table, dwd_sql, dwd_table, dws_sql, dws_table
 from benchmarks.peers.rounds import orders
 from benchmarks.peers.table import Table
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 
 
 class Models:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.tpch.lake import Lake
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Outcome

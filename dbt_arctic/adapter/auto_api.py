@@ -22,13 +22,14 @@ from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.result_inputs import settings_of_meaning, time_of_invocation
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.auto.inputs import Reading, unsupported_setting
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.api import Traffic
 from dbt_arctic.engine.lexer import without_end
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import KeyedConfig, parse_config
-from dbt_arctic.store.context import Alongside, Outcome
+from dbt_arctic.store.context import Alongside, Outcome, StageRun
 from dbt_arctic.store.state import find_keyed
 
 _log = AdapterLogger("Arctic")
@@ -173,7 +174,18 @@ def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
         keys=choice.keys,
         bytes_read=None if traffic is None else traffic.read,
         bytes_written=None if traffic is None else traffic.written,
+        stages=[_told(one) for one in outcome.stages],
+        fell_back=list(outcome.fell_back),
     )
+
+
+def _told(stage: StageRun) -> dict[str, Any]:
+    """A stage in ``run_results.json``, and a line for it in dbt's log file."""
+    seconds = None if stage.seconds is None else round(stage.seconds, 3)
+    rows = "" if stage.rows is None else f", {stage.rows} rows"
+    time = "" if seconds is None else f", {seconds} s"
+    _log.debug(f"{stage.relation}: {stage.stage}{rows}{time}")
+    return {"relation": stage.relation, "stage": stage.stage, "seconds": seconds, "rows": stage.rows}
 
 
 def _size(count: int) -> str:

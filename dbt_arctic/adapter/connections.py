@@ -45,6 +45,8 @@ class AutoResponse(ArcticResponse):
     :param keys: how many keys were computed anew, where it was done by keys.
     :param bytes_read: of the data files that its statements opened; ``bytes_written``: of those that they
         added. Not told over Connect.
+    :param stages: what was run of its plan, in this order: ``relation``, ``stage``, ``seconds``, ``rows``.
+    :param fell_back: why another plan has followed; empty where the first one was carried out.
     """
 
     strategy: str = ""
@@ -52,6 +54,8 @@ class AutoResponse(ArcticResponse):
     keys: int | None = None
     bytes_read: int | None = None
     bytes_written: int | None = None
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    fell_back: list[str] = field(default_factory=list)
 
 
 class ArcticConnectionManager(SQLConnectionManager):

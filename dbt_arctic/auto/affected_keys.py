@@ -11,6 +11,7 @@ from dbt_arctic.auto.stages import Staged
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.keyed.names import is_as_stored, literal, quote
 from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.store.context import Context
 
 RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
@@ -62,7 +63,7 @@ def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
         low, high, present, type_ = found[1 + 4 * place : 5 + 4 * place]
         is_known = count and present == count and type_ in RANGED
         if is_known and not _is_beyond(type_, low, high) and is_as_stored(low + high):
-            ranges[column] = (_literal(low, type_), _literal(high, type_))
+            ranges[column] = ValueRange(_literal(low, type_), _literal(high, type_))
     return Staged(relation, count, ranges)
 
 

@@ -61,7 +61,7 @@ def groups_touched(
     # To look up the stored rows of these groups costs less than to bring all of them together.
     ranged = [name for name in table.key if table.types[name] in RANGED]
     with staged_values(context, table, net(changes, table, columns), ranged) as found:
-        few = "/*+ BROADCAST */ " if found.count <= _FEW else ""
+        few = "/*+ BROADCAST */ " if found.known_count <= _FEW else ""
         keys = f"SELECT {few}{quote_all(table.key)} FROM {found.relation}"
         touched = Touched(keys, found.between(table.types))
         changes = f"SELECT * FROM {found.relation}"
@@ -87,7 +87,7 @@ def groups_touched(
             left = f"(\n{left_groups(columns, groups, [stored_name(table, one) for one in sums.key])}\n)"
             lost = counted(context, left, [f"key_{place}" for place in range(len(sums.key))])
             asked = ""
-            if lost.count:
+            if lost.known_count:
                 asked = extremes.sql(Found().also(LEFT, lost))
 
             def of_asked(attempt: Attempt) -> str:
@@ -98,7 +98,7 @@ def groups_touched(
                 anew = _groups(context, table, columns, changes, attempt, images=images, touched=touched)
                 return added(table, columns, anew, images=images, asked=asked)
 
-            yield Adding(of_asked, has_lost=lost.count > 0)
+            yield Adding(of_asked, has_lost=lost.known_count > 0)
 
 
 def _groups(
@@ -141,9 +141,9 @@ def _columns(table: KeyedTable, sums: Sums) -> SumColumns:
     )
 
 
-def _has_many_groups(stored: int, changed: int) -> bool:
+def _has_many_groups(stored: int | None, changed: int | None) -> bool:
     """Whether a table has so many groups that most of them have nothing to do with what has changed."""
-    return stored >= MANY and 0 <= changed < stored / 2
+    return stored is not None and stored >= MANY and changed is not None and changed < stored / 2
 
 
 def stored_name(table: KeyedTable, column: str) -> str:

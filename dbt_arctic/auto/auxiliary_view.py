@@ -7,7 +7,7 @@ A state that is lost, or cannot be kept, costs time: then the model is refreshed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,19 +24,23 @@ from dbt_arctic.auto.nested_view import (
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
     OTHER_STATE,
+    STATE_RELATION,
     NotOver,
     OverState,
     RefreshPlan,
+    Request,
     Schema,
     StatePlan,
     Terms,
 )
+from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.errors import SparkEnded, StatementError
 from dbt_arctic.keyed.layout import is_bucketable
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.schema_difference import same_columns
+from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.algebra.columns import expressions
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
@@ -67,11 +71,8 @@ class Plan(Protocol):
     def __call__(
         self,
         catalog: CatalogReader,
-        name: Name,
-        config: KeyedConfig,
-        sql: str,
+        request: Request,
         schema: Schema | None,
-        terms: Terms,
         *,
         rebuild: bool = ...,
         of_state: bool = ...,
@@ -79,72 +80,145 @@ class Plan(Protocol):
     ) -> RefreshPlan: ...
 
 
+@dataclass(frozen=True)
+class Planners:
+    """How other plans are made that the one of a model over its state is made of.
+
+    :param table: of one table by itself: a state, or a query that reads nothing but a state.
+    :param model: of a model without a state, which may have hidden columns.
+    """
+
+    table: Plan
+    model: Plan
+
+    def over(self, made: Split) -> Plan:
+        """How a query over a state is planned."""
+        return self.model if made.around is not None else self.table
+
+
 def plan_state(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
     reading: Reading,
-    plan: Plan,
-    over: Plan,
-    terms: Terms,
+    planners: Planners,
     build: RefreshPlan | None = None,
     *,
     inside: bool | None = None,
-    elsewhere: Callable[[Schema], RefreshPlan] | None = None,
 ) -> OverState | None:
     """The plan of a model over its state; ``None`` where it has none, and gets none.
 
     :param reading: what the query reads.
-    :param plan: how the state is planned, and a model that reads nothing else; ``over``: one that does.
     :param build: how the model would be built without a state, where it is to be built.
     :param inside: whether the state is one further inside the query; ``None``: either.
-    :param elsewhere: the plan where the state turns out to have too many rows.
     """
     if reading.reason is not None:
         return None
+    name, config = request.name, request.config
     kept = state_name(name)
     table, there = find_keyed(catalog, name), find_keyed(catalog, kept)
     stored = None if table is None else table.visible.column_names
-    own_columns = None if schema is None else schema(sql)
+    own_columns = None if schema is None else schema(request.sql)
     columns = stored if own_columns is None else [one.name for one in own_columns]
+    hides = build is None and table is not None and bool(table.hidden)
+    made = _chosen(reading, config, columns, None if build else there, inside=inside, hides=hides)
+    if made is None:
+        return None
+    names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
+    text = state_sql(made, names)
+    types = None if there is None else there.types
+    if build is not None:
+        types = None
+        if schema is not None:
+            types = _types_if_worth(schema, own_columns, text, made, kept, reading, config, names)
+            if types is None:
+                return None
+    own = _config_of_state(catalog, reading, config, made, there)
+    # Other SQL, or an older version of ours, may have kept it by other columns.
+    builds = build is not None or (there is not None and there.key != made.key)
+    of_state = replace(request, name=kept, config=own, sql=text)
+    found = planners.table(catalog, of_state, schema, rebuild=builds)
+    query = _query_over(made, types, {**reading.upstreams, **found.reading.upstreams})
+    state = StatePlan(request, kept, own, made, found, reading, names, rebuild=build is not None, query=query)
+    if build is not None:
+        return OverState(replace(build.header, hidden=None), state, "build", found)
+    header = replace(found.header, model=config.model, sql=request.sql, expected={}, consumed={})
+    shown = OverState(header, state, found.action, found)
+    if table is not None and own_columns is not None:
+        produced = [(column.name, column.type) for column in own_columns]
+        if not same_columns(table.visible.columns, produced):
+            return replace(shown.because(OTHER_COLUMNS), does="full")
+    if found.action == "nothing":
+        return _of_query_over(shown, plan_query_over(catalog, state, None, planners))
+    return replace(shown.because(OTHER_STATE), does="full") if found.action == "build" else shown
+
+
+def _chosen(
+    reading: Reading,
+    config: KeyedConfig,
+    columns: Sequence[str] | None,
+    there: KeyedTable | None,
+    *,
+    inside: bool | None,
+    hides: bool,
+) -> Split | None:
+    """The query as a state and a query over it; ``None`` where that would be of no use.
+
+    :param there: the state that the model has. :param hides: whether its own table has hidden columns.
+    """
     try:
         query, facts = as_called(reading, columns)
     except CannotPlan:
         return None
-    made = None
-    if inside is not False:
-        made = inside_of(query, facts, reading, config, None if build else there)
-    hides = build is None and table is not None and bool(table.hidden)
+    made = inside_of(query, facts, reading, config, there) if inside is not False else None
     if made is None and not inside and not hides:
         made = _split(query, facts, reading, config, hides=False)
     if made is None or may_change_types(made.state):
         return None
     # A loss of what nobody reads would end its refreshes late.
-    made = without_spare(made)
-    names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
-    text = state_sql(made, names)
-    if build is not None and schema is not None:
-        columns_of_state = columns_if_taken(schema, text)
-        if columns_of_state is None:
+    return without_spare(made)
+
+
+def _types_if_worth(
+    schema: Schema,
+    own_columns: list[ColumnInfo] | None,
+    text: str,
+    made: Split,
+    kept: Name,
+    reading: Reading,
+    config: KeyedConfig,
+    names: Mapping[str, str],
+) -> dict[str, str] | None:
+    """The types of the columns of a state that is to be built; ``None`` where it cannot be kept, or a query
+    over it would not give what the model's gives.
+
+    :param text: the query of the state.
+    """
+    columns_of_state = columns_if_taken(schema, text)
+    if columns_of_state is None:
+        return None
+    types = {column.name: column.type for column in columns_of_state}
+    # A table has its buckets by a column of its key.
+    if not any(is_bucketable(types[name]) for name in made.key):
+        return None
+    if not _gives(own_columns, schema, text, made, types, names):
+        return None
+    if made.around is not None:
+        own_sql = outer_sql(made, kept.sql, types, names)
+        if not is_refreshed(own_sql, kept, types, made, reading, config):
             return None
-        types = {column.name: column.type for column in columns_of_state}
-        # A table has its buckets by a column of its key.
-        if not any(is_bucketable(types[name]) for name in made.key):
-            return None
-        if not _gives(own_columns, schema, text, made, types, names):
-            return None
-        if made.around is not None:
-            own_sql = outer_sql(made, kept.sql, types, names)
-            if not is_refreshed(own_sql, kept, types, made, reading, config):
-                return None
+    return types
+
+
+def _config_of_state(
+    catalog: CatalogReader, reading: Reading, config: KeyedConfig, made: Split, there: KeyedTable | None
+) -> KeyedConfig:
     buckets = config.buckets
     if made.is_small:
         # One that is there has grown into its buckets.
         begins_small = there is None and not may_be_many(catalog, reading, made.state)
         buckets = 1 if begins_small else None
-    own = KeyedConfig(
+    return KeyedConfig(
         model=config.model,
         unique_key=made.key,
         buckets=buckets,
@@ -155,91 +229,60 @@ def plan_state(
         # The query over it would look up in the state what its rows were.
         before_images=True if made.around is not None else None,
     )
-    # Other SQL, or an older version of ours, may have kept it by other columns.
-    builds = build is not None or (there is not None and there.key != made.key)
-    found = plan(catalog, kept, own, text, schema, terms, rebuild=builds)
-    plans = over if made.around is not None else plan
-    # What can be planned only once the state is refreshed, or has turned out to be of no use.
-    query_over = _QueryOver(catalog, name, config, sql, kept, made, names, terms, plans, build is not None)
-    state = StatePlan(
-        kept,
-        own,
-        made,
-        found,
-        reading,
-        names,
-        over=query_over.plan,
-        without=query_over.without,
-        elsewhere=query_over.without if elsewhere is None else elsewhere,
-    )
-    if build is not None:
-        common = {**build.common, "hidden": None}
-        return OverState(**common, state=state, does="build", first=found)
-    common = {**found.common, "model": config.model, "sql": sql, "expected": {}, "consumed": {}}
-    shown = OverState(**common, state=state, does=found.action, first=found)
-    if table is not None and own_columns is not None:
-        produced = [(column.name, column.type) for column in own_columns]
-        if not same_columns(table.visible.columns, produced):
-            return replace(shown, does="full", reason=OTHER_COLUMNS)
-    if found.action == "nothing":
-        # The model may have another query over it by now, or a run that ended in between has refreshed the
-        # state only.
-        outer = query_over.plan(None)
-        if isinstance(outer, NotOver):
-            return None
-        small = outer.reason is not None and outer.reason.code == "small"
-        does, reason = ("incremental", None) if small else (outer.action, outer.reason)
-        if state.is_inside:
-            common = {**outer.common, "reason": reason, "sql": sql, "hidden": None}
-            return OverState(**common, state=state, does=does, first=outer)
-        return replace(shown, does=does, reason=reason, first=outer)
-    return replace(shown, does="full", reason=OTHER_STATE) if found.action == "build" else shown
 
 
-@dataclass(frozen=True)
-class _QueryOver:
-    """The query over a state, planned when the state is as it is to be read.
+def _query_over(
+    made: Split, types: Mapping[str, str] | None, upstreams: Mapping[str, Upstream]
+) -> str | None:
+    """The text of the query over a state, to be shown.
 
-    :param plans: how it is planned. :param rebuild: whether the model is built anew.
+    :param upstreams: what it reads besides, as the state has read it.
     """
+    if types is None:
+        return None
+    names = {key: f"(\n{upstream.states['new']}\n)" for key, upstream in upstreams.items()}
+    try:
+        return outer_sql(made, STATE_RELATION, types, names)
+    except NoState:
+        return None
 
-    catalog: CatalogReader
-    name: Name
-    config: KeyedConfig
-    sql: str
-    state: Name
-    split: Split
-    names: Mapping[str, str]
-    terms: Terms
-    plans: Plan
-    rebuild: bool
 
-    def plan(self, schema: Schema | None) -> RefreshPlan | NotOver:
-        """Its plan by the state's newest commit. What both read is read at one version."""
-        table = load_keyed(self.catalog, self.state)
-        try:
-            sql = outer_sql(self.split, self.state.sql, table.types, self.names)
-        except NoState as error:
-            return NotOver(str(error), drops=True)
-        is_inside = self.split.around is not None
-        for _ in range(_LOOKS):
-            versions = consumed_by(self.catalog, table) if is_inside else {}
-            until = as_of(versions, self.state, self.terms.until) if is_inside else Terms.until
-            terms = replace(self.terms, until=until)
-            found = self.plans(
-                self.catalog, self.name, self.config, sql, schema, terms, rebuild=self.rebuild, of_state=True
-            )
-            if not is_inside:
-                return found
-            if consumed_by(self.catalog, table) == versions and are_together(found, versions):
-                return found
-        return NotOver()
+def _of_query_over(shown: OverState, outer: RefreshPlan | NotOver) -> OverState | None:
+    """The plan where the state has nothing to do. The model may have another query over it by now, or a run
+    that ended in between has refreshed the state only.
+    """
+    if isinstance(outer, NotOver):
+        return None
+    small = outer.reason is not None and outer.reason.code == "small"
+    does, reason = ("incremental", None) if small else (outer.action, outer.reason)
+    if shown.state.is_inside:
+        header = replace(outer.header, reason=reason, sql=shown.sql, hidden=None)
+        return OverState(header, shown.state, does, outer)
+    return replace(shown.because(reason), does=does, first=outer)
 
-    def without(self, schema: Schema) -> RefreshPlan:
-        """The plan of the model as if it had no state."""
-        return self.plans(
-            self.catalog, self.name, self.config, self.sql, schema, self.terms, rebuild=self.rebuild
-        )
+
+def plan_query_over(
+    catalog: CatalogReader, state: StatePlan, schema: Schema | None, planners: Planners
+) -> RefreshPlan | NotOver:
+    """The plan of the query over a state, by the state's newest commit. What both read is read at one
+    version.
+    """
+    table = load_keyed(catalog, state.name)
+    request, plan = state.request, planners.over(state.split)
+    try:
+        sql = outer_sql(state.split, state.name.sql, table.types, state.names)
+    except NoState as error:
+        return NotOver(str(error), drops=True)
+    for _ in range(_LOOKS):
+        versions = consumed_by(catalog, table) if state.is_inside else {}
+        until = as_of(versions, state.name, request.terms.until) if state.is_inside else Terms.until
+        over = replace(request, sql=sql, terms=replace(request.terms, until=until))
+        found = plan(catalog, over, schema, rebuild=state.rebuild, of_state=True)
+        if not state.is_inside:
+            return found
+        if consumed_by(catalog, table) == versions and are_together(found, versions):
+            return found
+    return NotOver()
 
 
 def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) -> Split | None:

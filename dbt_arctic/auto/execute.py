@@ -1,52 +1,28 @@
-"""Executes the plan of an automatic model: its auxiliary view, then its own table. Nothing is planned here.
-
-What the plan could not know (how the query over a state is refreshed once the state is, what a model does
-without either) it has as a continuation, which reads metadata.
-"""
+"""Executes the plan of one table of an automatic model: a build, or the stages of a refresh."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dbt_arctic.auto import select_list_subqueries
-from dbt_arctic.auto.auxiliary_tables import drop_lost_state, owner_of_state
-from dbt_arctic.auto.execute_table import refresh_auto, require_incremental
-from dbt_arctic.auto.plan import (
-    OTHER_COLUMNS,
-    OTHER_STATE,
-    Build,
-    Nothing,
-    NotOver,
-    OverState,
-    RefreshPlan,
-    StatePlan,
-    has_other_columns,
-)
+from dbt_arctic.auto.execute_table import refresh_auto
+from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
 from dbt_arctic.auto.requested_states import record_requests, will_request
-from dbt_arctic.auto.stages import Found, size_stage, stages_of
+from dbt_arctic.auto.stages import Found, stages_of
 from dbt_arctic.auto.timings import note
-from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SchemaChanged, SparkEnded, StatementError
+from dbt_arctic.auto.trace import Trace
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
-from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.refresh.build import build_generation, drop_keyed
+from dbt_arctic.refresh.build import build_generation
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Choice, Context, Outcome
-from dbt_arctic.store.state import find_keyed, load_keyed, stored_rows
-
-_OF_ROWS = frozenset(["small", "limit", "many-changes", "many-keys", "slower", "found-late"])
-"""Why a query over a state is asked for all its rows though nothing is wrong with any: the refresh is called
-as that of its state was, which has read the changes."""
-
-_LITTLE = 0.1
+from dbt_arctic.store.state import load_keyed, stored_rows, total
 
 
 @dataclass(frozen=True)
-class _Refresh:
-    """One model's refresh: what is needed for its own table, and for that of its state."""
+class TableToRefresh:
+    """A model's own table, or that of its state."""
 
-    context: Context
     name: Name
     config: KeyedConfig
     owner: str
@@ -54,177 +30,42 @@ class _Refresh:
     column_comments: Mapping[str, str] | None
 
 
-def run_refresh(
-    context: Context,
-    name: Name,
-    config: KeyedConfig,
-    plan: RefreshPlan,
-    *,
-    owner: str,
-    comment: str = "",
-    column_comments: Mapping[str, str] | None = None,
-) -> Outcome:
-    """Carry a plan out: a build, a full refresh, an incremental one, or nothing.
+def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan) -> Outcome:
+    """Execute the plan of one table.
 
-    :raises SchemaChanged: ``on_schema_change: fail``, and the model has other columns than its table.
-    :raises ConfigError: ``auto: strict``, and the plan is a full refresh of a table that is there.
+    :raises ConfigError: ``auto: strict``, and the refresh turns out to be a full one.
     """
-    _require_wanted(config, plan)
-    # The plan of a model over a state is the state's, and may read less than the query over it.
-    reading = plan.state.reading if isinstance(plan, OverState) else plan.reading
-    refresh = _Refresh(context, name, config, owner, comment, column_comments)
-    with select_list_subqueries.over(context, (reading.tree, *reading.trees.values())):
-        return _run(refresh, plan)
-
-
-def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome:
-    context = refresh.context
-    if isinstance(plan, OverState) and plan.action == "build" and not _is_of_few(context, plan.state):
-        plan = replace(plan.state.elsewhere(context.query_schema), reason=plan.reason)
-    if isinstance(plan, OverState):
-        return _over_state(refresh, plan)
-    outcome = _of_table(refresh, refresh.name, refresh.config, plan)
-    if isinstance(plan, Build) or (plan.reason is not None and plan.reason.code == "changed-sql"):
-        drop_lost_state(context, refresh.name)
-    return outcome
-
-
-def _is_of_few(context: Context, state: StatePlan) -> bool:
-    """Whether a state has few rows beside what it spares reading. Where data tell, Spark is asked."""
-    stage, size = size_stage(state), state.split.size
-    if stage is None or size is None:
-        return True
-    ((rows,),) = context.query(stage.sql(Found()))
-    return rows is not None and bool(rows <= size.share * state.plan.reading.upstreams[size.source].rows)
-
-
-def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
-    """Refresh the state, and the model from it."""
-    context, name, config, state = refresh.context, refresh.name, refresh.config, plan.state
-    if plan.action == "nothing":
-        return _of_table(refresh, name, config, Nothing(**plan.common))
-    kept: Outcome | None = None
-    try:
-        kept = _of_table(refresh, state.name, state.config, state.plan)
-        outer = state.over(context.query_schema)
-        if isinstance(outer, NotOver):
-            return _without(refresh, state, outer.why, drops=outer.drops)
-        reads_all = state.is_inside and not _reads_little(outer, state.plan)
-        # How a model is refreshed over its state: strictness is about the state.
-        own = config if reads_all else replace(config, auto="")
-        outcome = _of_table(refresh, name, own, outer)
-    except SparkEnded:
-        raise
-    except (StatementError, NullKey, DuplicateKey) as error:
-        if isinstance(error, DuplicateKey) and kept is not None:
-            raise  # they are the model's own rows, with a state or without
-        return _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
-    if plan.action == "build":
-        return outcome
-    # A run that ended between the two has left nothing to do but the second.
-    done = kept.choice if kept.choice is not None and kept.choice.strategy != "skip" else None
-    choice, own_choice = done or Choice("incremental", how="state"), outcome.choice
-    if choice.strategy == "incremental" and own_choice is not None and own_choice.strategy == "full":
-        if isinstance(outer, Build):
-            choice = Choice("full", OTHER_COLUMNS.code)
-        elif reads_all or own_choice.reason not in _OF_ROWS:
-            choice = own_choice
-    rows = f", {outcome.rows} rows" if outcome.rows >= 0 else ""
-    return replace(outcome, message=f"{choice}{rows}", choice=choice)
-
-
-def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> Outcome:
-    """Refresh the model as if it had no state. One that cannot be kept is not tried again."""
-    lost = find_keyed(refresh.context.catalog, state.name)
-    if lost is not None and drops:
-        drop_keyed(refresh.context, lost)
-    alone = state.without(refresh.context.query_schema)
-    if alone.reason is not None and alone.reason.code == "changed-sql":
-        # Not its SQL has changed, but what it reads by it.
-        what = (
-            f"it is refreshed without its state, which could not be kept or read{f': {why}' if why else ''}"
-        )
-        alone = replace(alone, reason=Reason("without-state", what))
-    return _of_table(refresh, refresh.name, refresh.config, alone)
-
-
-def _why(error: Exception) -> str:
-    return (error.why or error.what) if isinstance(error, ArcticError) else str(error)
-
-
-def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
-    """Whether all that a query over a state reads is little beside what the state is computed of."""
-    if outer.reason is not None and outer.reason.code == "small":
-        return True
-    read, instead = ([one.rows for one in plan.reading.upstreams.values()] for plan in (outer, state))
-    return min(read, default=-1) >= 0 and sum(read) <= _LITTLE * sum(instead)
-
-
-def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshPlan) -> Outcome:
-    """Build or refresh one table, or without hidden columns where these cannot be kept."""
-    hidden = plan.hidden
-    if hidden is None:
-        return _alone(refresh, name, config, plan)
-    context = refresh.context
-    builds_first = isinstance(plan, Build) and find_keyed(context.catalog, name) is None
-    small = builds_first and config.buckets is None and hidden.is_small
-    try:
-        return _alone(refresh, name, replace(config, buckets=1) if small else config, plan)
-    except SparkEnded:
-        raise
-    except StatementError:
-        without = hidden.without(context.query_schema)
-        if without.sql == plan.sql:
-            raise
-    return _alone(refresh, name, config, without)
-
-
-def _alone(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshPlan) -> Outcome:
-    context = refresh.context
+    name, config = target.name, target.config
     if not isinstance(plan, Build):
         table = load_keyed(context.catalog, name)
         return refresh_auto(context, name, table, config, plan, _rows(context, plan, table))
-    mine, began_ms = name == refresh.name, context.now_ms()
+    began_ms = context.now_ms()
     (stage,) = stages_of(plan)
-    _, outcome = build_generation(
-        context,
-        name,
-        config,
-        stage.sql(Found()),
-        plan.consumed,
-        owner=refresh.owner if mine else owner_of_state(refresh.name),
-        comment=refresh.comment if mine else f"The state of {refresh.name.identifier}, kept by its refresh",
-        column_comments=refresh.column_comments if mine else None,
-        hidden=plan.hidden.names if plan.hidden else (),
-        notes={**note("full", began_ms), **record_requests(will_request(plan.reading, config))},
-    )
-    told = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
-    return replace(outcome, message=f"FULL ({outcome.message})", choice=Choice("full", told))
-
-
-def _require_wanted(config: KeyedConfig, plan: RefreshPlan) -> None:
-    if plan.reason is OTHER_STATE:
-        require_incremental(plan, config)
-    if not has_other_columns(plan):
-        return
-    if config.on_schema_change == "fail":
-        assert plan.reason is not None
-        raise SchemaChanged(
-            plan.reason.what,
-            where=config.model,
-            why="on_schema_change is 'fail'; without it, such an automatic model is built anew",
-            fix=f"dbt run --full-refresh --select {config.model}",
+    trace = Trace(name.identifier)
+    with trace.timed(stage.name):
+        _, outcome = build_generation(
+            context,
+            name,
+            config,
+            stage.sql(Found()),
+            plan.consumed,
+            owner=target.owner,
+            comment=target.comment,
+            column_comments=target.column_comments,
+            hidden=plan.hidden.names if plan.hidden else (),
+            notes={**note("full", began_ms), **record_requests(will_request(plan.reading, config))},
         )
-    require_incremental(plan, config)
+    trace.found(stage.name, outcome.rows if outcome.rows >= 0 else None)
+    told = plan.reason.code if plan.reason and has_other_columns(plan) else "build"
+    return replace(trace.of(outcome), message=f"FULL ({outcome.message})", choice=Choice("full", told))
 
 
-def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int:
-    """How many rows our own statements of a refresh may come by; -1: not known, or there are none."""
+def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int | None:
+    """How many rows our own statements of a refresh may come by; ``None``: not known, or there are none."""
     small_state = plan.reason is not None and plan.reason.code == "small"
-    if plan.stored_rows < 0 or not (plan.action == "incremental" or small_state):
-        return -1
-    own = stored_rows(context.catalog, table)
-    return -1 if own < 0 else own + plan.stored_rows
+    if not (plan.action == "incremental" or small_state):
+        return None
+    return total([plan.stored_rows, stored_rows(context.catalog, table)])
 
 
-__all__ = ["run_refresh"]
+__all__ = ["TableToRefresh", "execute_plan"]

@@ -21,6 +21,7 @@ from dbt_arctic.auto.requested_states import record_requests, recorded_by, recor
 from dbt_arctic.auto.shared_reads import with_shared_rows
 from dbt_arctic.auto.stages import KEYS, Found, Stage, Staged, stages_of
 from dbt_arctic.auto.timings import Strategy, note
+from dbt_arctic.auto.trace import Trace
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
 from dbt_arctic.keyed import write
@@ -38,7 +39,7 @@ from dbt_arctic.store.computed_write import Attempt, Purpose, write_unless
 from dbt_arctic.store.consumption import Consumption
 from dbt_arctic.store.context import Choice, Context, Outcome
 from dbt_arctic.store.row_counts import changes_among
-from dbt_arctic.store.state import stored_rows
+from dbt_arctic.store.state import stored_rows, total
 
 _Difference = Callable[[Attempt], str]
 """SQL of the rows to write, by the version that an attempt adds to."""
@@ -46,19 +47,21 @@ _Difference = Callable[[Attempt], str]
 
 @dataclass(frozen=True)
 class _Target:
-    """What is refreshed."""
+    """What is refreshed. :param began_ms: when its refresh began."""
 
     context: Context
     name: Name
     table: KeyedTable
     config: KeyedConfig
+    began_ms: int
+    trace: Trace
 
     @property
     def keeps_images(self) -> bool:
         """Not with a sequence: what a late older row was before depends on who reads it when."""
         return bool(self.config.before_images) and not self.table.sequence_by
 
-    def stored(self) -> int:
+    def stored(self) -> int | None:
         return stored_rows(self.context.catalog, self.table)
 
     def logged(self, attempt: Attempt) -> Logged:
@@ -70,6 +73,7 @@ class _Computed:
     """What the stages came to, to be written in one commit.
 
     :param values: literals of values that all rows share, by their names.
+    :param stage: whose rows are written; empty: none. :param inside: a stage that is a part of its statement.
     """
 
     plan: RefreshPlan
@@ -77,30 +81,31 @@ class _Computed:
     choice: Choice
     values: Mapping[str, str] = field(default_factory=dict)
     images: bool = False
+    stage: str = ""
+    inside: str = ""
 
 
 def refresh_auto(
-    context: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int
+    context: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int | None
 ) -> Outcome:
     """Run the plan of a table that is there.
 
-    :param rows: that its own statements may come by, -1 where that is not known. Of the user's query that is
-        not known: a join without a condition makes many rows of few.
+    :param rows: that its own statements may come by; ``None`` where that is not known. Of the user's query
+        that is not known: a join without a condition makes many rows of few.
     :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
     """
     if isinstance(plan, Nothing):
         choice = Choice("skip", "unchanged", how="no upstream change")
         return Outcome(str(choice), 0, "", choice)
-    target = _Target(context, name, table, config)
-    plan = replace(plan, began_ms=context.now_ms())
+    target = _Target(context, name, table, config, context.now_ms(), Trace(name.identifier))
     if isinstance(plan, IncrementalPlan):
         with fast_path.over(context, rows):
             ended = _incrementally(target, plan)
-        return ended if isinstance(ended, Outcome) else _full(target, ended)
+        return target.trace.of(ended if isinstance(ended, Outcome) else _full(target, ended))
     assert isinstance(plan, Full)
     is_small = plan.reason is not None and plan.reason.code == "small"
     with fast_path.over(context, rows) if is_small else nullcontext():
-        return _full(target, plan)
+        return target.trace.of(_full(target, plan))
 
 
 def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
@@ -112,7 +117,9 @@ def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
         except SparkEnded:
             raise  # a new session has not what hooks and headers have set
         except StatementError as error:
-            following = next(one.plan(error) for one in fallbacks_of(following) if one.holds(error))
+            fallback = next(one for one in fallbacks_of(following) if one.holds(error))
+            target.trace.falls_back(fallback.when)
+            following = fallback.plan(error)
             continue
         if isinstance(ended, Outcome):
             return ended
@@ -132,8 +139,8 @@ def _attempt(target: _Target, plan: IncrementalPlan) -> Outcome | Reason:
 def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[None]:
     if not isinstance(plan, BySums):
         return nullcontext()
-    read = [plan.whole_rows, target.stored()]
-    return fast_path.changes(target.context, plan.changed_rows, -1 if min(read) < 0 else sum(read))
+    read = total([plan.whole_rows, target.stored()])
+    return fast_path.changes(target.context, plan.changed_rows, read)
 
 
 def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed | Reason:
@@ -151,31 +158,35 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
         if stage.result == "extremes":
             continue  # asked for while the changes are added, once it is known which groups have lost one
         sql = stage.sql(found)
-        match stage.result:
-            case "decision":
-                found = found.also(stage.name, Staged("", int(bool(context.query(sql)[0][0])), {}))
-            case "keys":
-                values = kept.enter_context(staged_values(context, table, sql, stage.columns))
-                found = found.also(stage.name, values)
-            case "log":
-                assert stage.known is not None
-                found = found.also(stage.name, stage.known)
-            case "rows":
-                rows = quote(kept.enter_context(kept_rows(context, table, sql, "rows")))
-                found = found.also(stage.name, Staged(rows, -1, {}))
-            case "value":
-                assert stage.value is not None
-                literal = literal_of(context.query(sql))
-                more = {} if literal is None else {stage.value.name: literal}
-                computed = replace(computed, values={**computed.values, **more})
-            case "changes":
-                assert isinstance(plan, BySums)
-                computed = _added(target, plan, sql, _extremes(stages), kept)
-            case "difference":
-                assert isinstance(plan, ByKeys)
-                computed = _compared(target, plan, sql, found.staged[KEYS])
+        with target.trace.timed(stage.name):
+            match stage.result:
+                case "decision":
+                    found = found.also(stage.name, Staged("", int(bool(context.query(sql)[0][0]))))
+                case "keys":
+                    values = kept.enter_context(staged_values(context, table, sql, stage.columns))
+                    found = found.also(stage.name, values)
+                case "log":
+                    assert stage.known is not None
+                    found = found.also(stage.name, stage.known)
+                case "rows":
+                    rows = quote(kept.enter_context(kept_rows(context, table, sql, "rows")))
+                    found = found.also(stage.name, Staged(rows))
+                case "value":
+                    assert stage.value is not None
+                    literal = literal_of(context.query(sql))
+                    more = {} if literal is None else {stage.value.name: literal}
+                    computed = replace(computed, values={**computed.values, **more})
+                case "changes":
+                    assert isinstance(plan, BySums)
+                    computed = _added(target, plan, stage, sql, _extremes(stages), kept)
+                case "difference":
+                    assert isinstance(plan, ByKeys)
+                    computed = _compared(target, plan, stage, sql, found.staged[KEYS])
+        if stage.result in ("keys", "log"):
+            target.trace.found(stage.name, found.staged[stage.name].count)
         reason = stage.decision and stage.decision.reason(found.staged[stage.name], target.stored)
-        if reason:
+        if stage.decision and reason:
+            target.trace.falls_back(stage.decision.when)
             return reason
     return computed
 
@@ -184,24 +195,28 @@ def _extremes(stages: Sequence[Stage]) -> Stage | None:
     return next((one for one in stages if one.result == "extremes"), None)
 
 
-def _added(target: _Target, plan: BySums, changes: str, extremes: Stage | None, kept: ExitStack) -> _Computed:
+def _added(
+    target: _Target, plan: BySums, stage: Stage, changes: str, extremes: Stage | None, kept: ExitStack
+) -> _Computed:
     """Add what changed to the stored sums: one statement over the changes and these."""
     images = target.keeps_images
     adding = kept.enter_context(
         groups_touched(target.context, target.table, plan, changes, extremes, images=images)
     )
     plan = plan if adding.has_lost else replace(plan, extremes_asked="")
-    return _Computed(plan, adding.difference, Choice("incremental", how="sums"), images=images)
+    inside = extremes.name if extremes is not None and adding.has_lost else ""
+    choice = Choice("incremental", how="sums")
+    return _Computed(plan, adding.difference, choice, images=images, stage=stage.name, inside=inside)
 
 
-def _compared(target: _Target, plan: ByKeys, rows: str, keys: Staged) -> _Computed:
+def _compared(target: _Target, plan: ByKeys, stage: Stage, rows: str, keys: Staged) -> _Computed:
     """Compare the rows of the affected keys with the stored ones."""
     incremental, table = plan.incremental, target.table
     stored = {f"key_{place}": stored_name(table, column) for place, column in enumerate(incremental.key)}
     selected = ", ".join(f"{key} AS {quote(column)}" for key, column in stored.items())
     affected = f"SELECT {selected} FROM {keys.relation}"
     between = tuple(
-        f"{quote(column)} BETWEEN {keys.ranges[key][0]} AND {keys.ranges[key][1]}"
+        keys.ranges[key].holds(quote(column))
         for key, column in stored.items()
         if key in keys.ranges and is_ordered_as(keys.ranges[key], table.types[column])
     )
@@ -220,7 +235,8 @@ def _compared(target: _Target, plan: ByKeys, rows: str, keys: Staged) -> _Comput
             unique=incremental.unique,
         )
 
-    return _Computed(plan, difference, Choice("incremental", keys=keys.count), images=images)
+    choice = Choice("incremental", keys=keys.count)
+    return _Computed(plan, difference, choice, images=images, stage=stage.name)
 
 
 def require_incremental(plan: RefreshPlan, config: KeyedConfig) -> None:
@@ -255,7 +271,8 @@ def _full(target: _Target, plan: Full) -> Outcome:
             target.table, rows, attempt.pinned, attempt.known, logged=target.logged(attempt), images=images
         )
 
-    written = _write(target, _Computed(plan, difference, Choice("full", reason), images=images))
+    choice = Choice("full", reason)
+    written = _write(target, _Computed(plan, difference, choice, images=images, stage=stage.name))
     assert isinstance(written, Outcome)
     return written
 
@@ -279,7 +296,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
     consumption = Consumption(plan.expected, plan.consumed, forgets=True)
     strategy: Strategy = "incremental" if isinstance(plan, IncrementalPlan) else "full"
     reason = choice.reason or (plan.extremes_asked if isinstance(plan, IncrementalPlan) else "")
-    timed = note(strategy, plan.began_ms, plan.changed_rows, reason)
+    timed = note(strategy, target.began_ms, plan.changed_rows, reason)
     properties = {PROPERTY_RUN: context.run_id, **consumption.properties(), **timed}
     if isinstance(plan, IncrementalPlan):
         properties |= note_values({**plan.values, **computed.values})
@@ -300,17 +317,23 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
         )
         return write.insert_into_change(table, batch, attempt.txn, {**properties, **asked}, attempt.branch)
 
-    written = write_unless(
-        context,
-        table,
-        Purpose("refresh", config.model, "run the model again", pulls=True),
-        statement,
-        check=lambda change: consumption.check(change, config.model, name),
-        pointless=lambda change: strategy == "incremental" and is_written_to(change.history()),
-    )
+    with target.trace.timed(computed.stage) if computed.stage else nullcontext():
+        written = write_unless(
+            context,
+            table,
+            Purpose("refresh", config.model, "run the model again", pulls=True),
+            statement,
+            check=lambda change: consumption.check(change, config.model, name),
+            pointless=lambda change: strategy == "incremental" and is_written_to(change.history()),
+        )
+    if computed.inside:
+        target.trace.inside(computed.inside, computed.stage)
     if written is None:
+        target.trace.falls_back("something else has written to the table")
         return Reason("written-to", "something else has written to it during its refresh")
     rows = changes_among(context, table, written.rows, written.attempt.txn) if images else written.rows
+    if computed.stage:
+        target.trace.found(computed.stage, rows if rows >= 0 else None)
     told = f", {rows} rows" if rows >= 0 else ""
     return Outcome(f"{choice}{told}", rows, written.sql, choice)
 

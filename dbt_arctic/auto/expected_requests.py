@@ -46,7 +46,7 @@ def expected_requests(
         same rows.
     :param known: upstreams that were looked at, by full name, with what was consumed of them.
     """
-    if upstream.rows * upstream.row_bytes < WORTH_BYTES:
+    if (upstream.rows or 0) * (upstream.row_bytes or 0) < WORTH_BYTES:
         return None
     columns: dict[str, None] = {}
     lookup_keys: dict[tuple[Name, str], tuple[Upstream, str]] = {}

@@ -28,9 +28,9 @@ CHANGES = 1_000_000
 ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
 
 
-def over(context: Context, rows: int) -> AbstractContextManager[None]:
-    """The settings of statements that read up to ``rows`` rows; -1 where that is not known."""
-    return context.tuned(CONF) if 0 <= rows <= ROWS else nullcontext()
+def over(context: Context, rows: int | None) -> AbstractContextManager[None]:
+    """The settings of statements that read up to ``rows`` rows; ``None`` where that is not known."""
+    return context.tuned(CONF) if rows is not None and rows <= ROWS else nullcontext()
 
 
 _ROWS_OF_TASK = 500_000
@@ -40,17 +40,21 @@ _TASKS = 8
 """At least, where there are so many cores. Rows that a join makes more of are not counted."""
 
 
-def changes(context: Context, rows: int, read: int) -> AbstractContextManager[None]:
-    """The settings of statements over ``rows`` changed rows; -1 where that is not known.
+def changes(context: Context, rows: int | None, read: int | None) -> AbstractContextManager[None]:
+    """The settings of statements over ``rows`` changed rows; ``None`` where that is not known.
 
-    :param read: how many other rows they may bring together, -1 where that is not known.
+    :param read: how many other rows they may bring together, ``None`` where that is not known.
     """
-    return context.tuned(planned_once(context.cores, rows, read)) if 0 <= rows <= CHANGES else nullcontext()
+    if rows is None or rows > CHANGES:
+        return nullcontext()
+    return context.tuned(planned_once(context.cores, rows, read))
 
 
-def planned_once(cores: int | None, rows: int, read: int) -> dict[str, str]:
+def planned_once(cores: int | None, rows: int, read: int | None) -> dict[str, str]:
     """The settings of a statement over few changed rows."""
+    if read is None:
+        return ADAPTIVE
     # Each is read at two states.
     tasks = max(min(cores or _TASKS, _TASKS), math.ceil((2 * rows + read) / _ROWS_OF_TASK))
     # A session that has fewer keeps its own.
-    return {**ADAPTIVE, PARTITIONS: str(tasks)} if read >= 0 else ADAPTIVE
+    return {**ADAPTIVE, PARTITIONS: str(tasks)}

@@ -27,7 +27,7 @@ def may_be_many(catalog: CatalogReader, reading: Reading, state: Node) -> bool:
     node = state.child if isinstance(state, Project) else state
     if (
         not isinstance(node, Aggregate)
-        or max((one.rows for one in reading.upstreams.values()), default=-1) < MANY
+        or max((one.rows or 0 for one in reading.upstreams.values()), default=0) < MANY
     ):
         return False
     stored = {name: (scan.source, column) for scan in scans(node) for name, column in scan.columns}

@@ -13,26 +13,24 @@ from dataclasses import replace
 from dbt_arctic.auto.auxiliary_view import Plan, as_called, columns_if_taken, split_beside
 from dbt_arctic.auto.group_counts import may_be_many
 from dbt_arctic.auto.inputs import Reading, read
-from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan, Schema, Terms
+from dbt_arctic.auto.plan import HiddenColumns, RefreshPlan, Request, Schema
 from dbt_arctic.catalog.api import CatalogReader
-from dbt_arctic.keyed.names import Name, quote, quote_all
+from dbt_arctic.keyed.names import quote, quote_all
 from dbt_arctic.keyed.schema_difference import same_columns
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import NoState, Split, beside, state_sql, with_state_sql
 from dbt_arctic.planner.reasons import CannotPlan
-from dbt_arctic.refresh.config import KeyedConfig
 
 
 def build_beside(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
     reading: Reading,
     plan: Plan,
-    terms: Terms,
+    *,
+    of_state: bool = False,
 ) -> RefreshPlan | None:
     """How a model is built that is to be its own state; ``None`` where it cannot be.
 
@@ -40,16 +38,17 @@ def build_beside(
     """
     if reading.reason is not None or schema is None:
         return None
+    config, sql = request.config, request.sql
     own = schema(sql)
     made = split_beside(reading, config, [column.name for column in own])
     stored = None if made is None else beside(made)
     if made is None or stored is None:
         return None
     names = _names(reading)
-    of_state = columns_if_taken(schema, state_sql(made, names))
-    if of_state is None:
+    kept = columns_if_taken(schema, state_sql(made, names))
+    if kept is None:
         return None
-    types = {column.name: column.type for column in of_state}
+    types = {column.name: column.type for column in kept}
     try:
         text = with_state_sql(made, names, stored, types)
     except NoState:
@@ -59,61 +58,56 @@ def build_beside(
     if produced is None or [column for column in produced if column.name not in hidden] != own:
         return None
     try:
-        shown = read(catalog, name, text, {}, terms.until)
+        shown = read(catalog, request.name, text, {}, request.terms.until)
         query, facts = as_called(shown, [column.name for column in produced])
         if plan_sums(query, config.unique_key, facts, config.accept) is None:
             return None
     except CannotPlan:
         return None
-    found = plan(catalog, name, config, text, schema, terms, rebuild=True, made_of=sql)
+    found = plan(catalog, replace(request, sql=text), schema, rebuild=True, made_of=sql, of_state=of_state)
     is_small = not may_be_many(catalog, reading, made.state)
-
-    def without(schema: Schema) -> RefreshPlan:
-        return plan(catalog, name, config, sql, schema, terms, rebuild=True)
-
-    return replace(found, hidden=HiddenColumns(hidden, without, is_small))
+    columns = HiddenColumns(hidden, request, rebuild=True, of_state=of_state, is_small=is_small)
+    return replace(found, header=replace(found.header, hidden=columns))
 
 
 def plan_beside(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
     table: KeyedTable,
     plan: Plan,
-    terms: Terms,
     *,
     by_name: bool = False,
+    of_state: bool = False,
 ) -> RefreshPlan | None:
     """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows.
 
     :param by_name: only where the SQL says how each of its columns is called.
     """
+    sql = request.sql
     own = None if schema is None else [(column.name, column.type) for column in schema(sql)]
     if own is not None and not same_columns(table.visible.columns, own):
         return None
     shown = table.visible.column_names if own is None else tuple(name for name, _ in own)
     nulls = _with_nulls(table, sql, table.hidden)
-    reading = read(catalog, name, sql, {}, terms.until)
-    made = None if reading.reason is not None else split_beside(reading, config, shown)
+    reading = read(catalog, request.name, sql, {}, request.terms.until)
+    made = None if reading.reason is not None else split_beside(reading, request.config, shown)
     if by_name and made is not None and not made.is_named:
         return None
     text = _with_hidden(table, sql, reading, made)
-    found = plan(catalog, name, config, text, schema, terms, made_of=sql)
+    found = plan(catalog, replace(request, sql=text), schema, made_of=sql, of_state=of_state)
     if text != nulls and (found.action == "build" or _has_changed(found)):
         # Its sums have other types by now, or the last refresh had to do without them.
-        without = plan(catalog, name, config, nulls, schema, terms, made_of=sql)
+        without = plan(catalog, replace(request, sql=nulls), schema, made_of=sql, of_state=of_state)
         if found.action == "build" or not _has_changed(without):
             found = without
     builds = found.action == "build"
     instead = sql if builds else nulls
-
-    def with_nulls(schema: Schema) -> RefreshPlan:
-        made_of = "" if instead == sql else sql
-        return plan(catalog, name, config, instead, schema, terms, rebuild=builds, made_of=made_of)
-
-    return replace(found, hidden=HiddenColumns(table.hidden, with_nulls))
+    made_of = "" if instead == sql else sql
+    columns = HiddenColumns(
+        table.hidden, replace(request, sql=instead), rebuild=builds, made_of=made_of, of_state=of_state
+    )
+    return replace(found, header=replace(found.header, hidden=columns))
 
 
 def _has_changed(plan: RefreshPlan) -> bool:

@@ -333,8 +333,8 @@ def facts_of(upstream: Upstream) -> UpstreamFacts:
     return UpstreamFacts(
         upstream.changed,
         upstream.key,
-        max(upstream.rows, 0),
-        None if upstream.changed_rows < 0 else upstream.changed_rows,
+        upstream.rows,
+        upstream.changed_rows,
         upstream.ranges,
         logged=upstream.logged,
         signed="signed" in upstream.states,

@@ -40,7 +40,7 @@ def inside_of(
     :param query: as it is called at any time. :param there: the state that the model has.
     """
     keys = {source: one.key for source, one in reading.upstreams.items()}
-    rows = {source: one.rows for source, one in reading.upstreams.items()}
+    rows = {source: one.rows for source, one in reading.upstreams.items() if one.rows is not None}
     try:
         check_determined(query.node, query.types, facts, config.accept)
     except CannotPlan:

@@ -1,21 +1,22 @@
 """The plan of one refresh of an automatic model, as a value: one of a few kinds, each with its stages.
 
-``plan_refresh`` makes it from metadata, ``dbt-arctic plan`` shows it and ``auto_run`` carries it out. Nothing
-here reads a catalog or runs a statement.
+``plan_refresh`` makes it from metadata, ``dbt-arctic plan`` shows it and ``run_refresh`` executes it. Nothing
+here reads a catalog or runs a statement, and no field is a function that does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
 
 from dbt_arctic.auto.inputs import Reading, Until
+from dbt_arctic.auto.sources import Sources
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.version import Consumed
-from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, State, scans
+from dbt_arctic.planner.algebra.operators import OF_CHANGES, Node, scans
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import Sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import Split
@@ -24,6 +25,7 @@ from dbt_arctic.planner.delta.plan import Guard, Incremental
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.planner.reasons import Reason
 from dbt_arctic.refresh.config import KeyedConfig
+from dbt_arctic.store.state import total
 
 Action = Literal["build", "full", "incremental", "nothing"]
 Schema = Callable[[str], list[ColumnInfo]]
@@ -36,33 +38,19 @@ OTHER_COLUMNS = Reason(
     "changed-columns", "the model has other columns, or columns of other types, than its table"
 )
 
-_WHOLE: Mapping[State, State] = {"lookup_new": "new", "lookup_old": "old"}
-"""All rows are read, because no auxiliary state keeps the rows that join with changed keys."""
+STATE_RELATION = ":state"
+"""What stands for a state in the text of a query over it: its rows after its refresh."""
+
+PlanT = TypeVar("PlanT", bound="RefreshPlan")
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Upstreams at each state, as what may stand in a FROM clause."""
-
-    upstreams: Mapping[str, Upstream]
-
-    def relation(self, source: str, state: State) -> str:
-        """The rows of an upstream at a state."""
-        upstream = self.upstreams[source]
-        if state in _WHOLE and state not in upstream.states:
-            state = _WHOLE[state]
-        # What has not changed is the same in both states.
-        return f"(\n{upstream.states['new' if state == 'old' and not upstream.changed else state]}\n)"
-
-
-@dataclass(frozen=True)
-class RefreshPlan:
-    """What every plan has. Each subclass is one kind of refresh, and is what is instantiated.
+class Header:
+    """What every plan has.
 
     :param sql: the model's own SQL over pinned versions, for a build and a full refresh.
     :param expected: what the target's last commit had consumed; ``consumed``: what this refresh consumes.
     :param hidden: the hidden columns of a model that is its own state; ``None`` where it has none.
-    :param began_ms: when it began to be carried out.
     """
 
     model: str
@@ -71,8 +59,42 @@ class RefreshPlan:
     reading: Reading
     expected: Mapping[str, Consumed]
     consumed: Mapping[str, Consumed]
-    hidden: HiddenColumns | None = field(default=None, kw_only=True)
-    began_ms: int = field(default=0, kw_only=True)
+    hidden: HiddenColumns | None = None
+
+
+@dataclass(frozen=True)
+class RefreshPlan:
+    """Each subclass is one kind of refresh, and is what is instantiated."""
+
+    header: Header
+
+    @property
+    def model(self) -> str:
+        return self.header.model
+
+    @property
+    def reason(self) -> Reason | None:
+        return self.header.reason
+
+    @property
+    def sql(self) -> str:
+        return self.header.sql
+
+    @property
+    def reading(self) -> Reading:
+        return self.header.reading
+
+    @property
+    def expected(self) -> Mapping[str, Consumed]:
+        return self.header.expected
+
+    @property
+    def consumed(self) -> Mapping[str, Consumed]:
+        return self.header.consumed
+
+    @property
+    def hidden(self) -> HiddenColumns | None:
+        return self.header.hidden
 
     @property
     def action(self) -> Action:
@@ -95,38 +117,36 @@ class RefreshPlan:
         return [upstream for upstream in self.reading.upstreams.values() if upstream.changed]
 
     @property
-    def stored_rows(self) -> int:
-        """That its statements may come by, the table's own left out; -1 where one does not tell."""
+    def stored_rows(self) -> int | None:
+        """That its statements may come by, the table's own left out; ``None`` where one does not tell."""
         counts = [upstream.stored_rows for upstream in self.reading.upstreams.values()]
-        return -1 if min(counts, default=-1) < 0 else sum(counts)
+        return total(counts) if counts else None
 
     @property
-    def whole_rows(self) -> int:
-        """Of the tables of which its statements may read more than what has changed; -1 where one does not
-        tell.
+    def whole_rows(self) -> int | None:
+        """Of the tables of which its statements may read more than what has changed; ``None`` where one does
+        not tell.
         """
         every = (one for node in self.nodes for one in scans(node) if one.state not in OF_CHANGES)
         tables = self.reading.upstreams
-        counts = [
+        return total(
             tables[source].rows
             for source, _ in {(one.source, one.state) for one in every}
             if source in tables
-        ]
-        return -1 if min(counts, default=0) < 0 else sum(counts)
+        )
 
     @property
-    def changed_rows(self) -> int:
-        """Of all upstreams together; -1 where one does not tell."""
+    def changed_rows(self) -> int | None:
+        """Of all upstreams together; ``None`` where one does not tell."""
         return rows_of(self.changed)
 
-    @property
-    def common(self) -> dict[str, Any]:
-        """What every plan has, by name: for a plan of another kind."""
-        return {one.name: getattr(self, one.name) for one in fields(RefreshPlan)}
+    def because(self: PlanT, reason: Reason | None) -> PlanT:
+        """The same plan for another reason."""
+        return replace(self, header=replace(self.header, reason=reason))
 
     def full(self, reason: Reason) -> Full:
         """The full refresh that takes the place of this one."""
-        return Full(**{**self.common, "reason": reason})
+        return Full(replace(self.header, reason=reason))
 
 
 @dataclass(frozen=True)
@@ -229,7 +249,7 @@ class BySums(IncrementalPlan):
         if self.incremental is None:
             return None
         return ByKeys(
-            **self.common,
+            self.header,
             query=self.query,
             incremental=self.incremental,
             full_refresh_above=self.full_refresh_above,
@@ -268,25 +288,39 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What is to be refreshed: every plan of a model is made from this.
+
+    :param sql: the model's own SQL.
+    """
+
+    name: Name
+    config: KeyedConfig
+    sql: str
+    terms: Terms
+
+
+@dataclass(frozen=True)
 class StatePlan:
     """The state of a model, which is refreshed before it.
 
+    :param request: the model's own.
     :param reading: what the model's own SQL reads.
     :param names: what the query over it may read besides, as SQL.
-    :param over: the plan of the query over the state, once that is refreshed; from metadata alone.
-    :param without: the plan of the model where the state cannot be kept or read.
-    :param elsewhere: the plan of the model where the state turns out to have too many rows.
+    :param rebuild: whether the model is built anew.
+    :param query: the query over the state, with ``STATE_RELATION`` for the state; ``None`` where the types of
+        its columns are not known before it is built.
     """
 
+    request: Request
     name: Name
     config: KeyedConfig
     split: Split
     plan: RefreshPlan
     reading: Reading
     names: Mapping[str, str]
-    over: Callable[[Schema], RefreshPlan | NotOver]
-    without: Callable[[Schema], RefreshPlan]
-    elsewhere: Callable[[Schema], RefreshPlan]
+    rebuild: bool
+    query: str | None
 
     @property
     def is_inside(self) -> bool:
@@ -309,19 +343,24 @@ class NotOver:
 class HiddenColumns:
     """The columns of a model that is its own state which are not the model's.
 
-    :param without: the plan of the model where these cannot be kept.
+    :param without: the query that takes the place of the model's where these cannot be stored.
+    :param rebuild: whether the model is built anew then.
+    :param made_of: the model's own SQL, where that query is made of it.
+    :param of_state: whether it is one over the model's state.
     :param is_small: whether it has, as far as its groups tell, few rows.
     """
 
     names: tuple[str, ...]
-    without: Callable[[Schema], RefreshPlan]
+    without: Request
+    rebuild: bool
+    made_of: str = ""
+    of_state: bool = False
     is_small: bool = True
 
 
-def rows_of(changed: Sequence[Upstream]) -> int:
-    """The changed rows of upstreams together; -1 where one does not tell."""
-    counts = [upstream.changed_rows for upstream in changed]
-    return -1 if min(counts, default=0) < 0 else sum(counts)
+def rows_of(changed: Iterable[Upstream]) -> int | None:
+    """The changed rows of upstreams together; ``None`` where one does not tell."""
+    return total(upstream.changed_rows for upstream in changed)
 
 
 def has_other_columns(plan: RefreshPlan) -> bool:
@@ -332,19 +371,21 @@ def has_other_columns(plan: RefreshPlan) -> bool:
 __all__ = [
     "OTHER_COLUMNS",
     "OTHER_STATE",
+    "STATE_RELATION",
     "Action",
     "Build",
     "ByKeys",
     "BySums",
     "Full",
+    "Header",
     "HiddenColumns",
     "IncrementalPlan",
     "NotOver",
     "Nothing",
     "OverState",
     "RefreshPlan",
+    "Request",
     "Schema",
-    "Sources",
     "StatePlan",
     "Terms",
     "has_other_columns",

@@ -1,23 +1,31 @@
 """Plans the refresh of an automatic model: its own table, its auxiliary view, its hidden columns.
 
-The adapter and the benchmarks call the same two functions. Nothing here knows dbt.
+``plan_refresh`` makes the plan; the other functions make the one that follows where something else turns out,
+and the one of the query over a state that has been refreshed. ``run_refresh`` calls them between two
+executions. Nothing here knows dbt or runs a statement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 
 from dbt_arctic.auto.auxiliary_tables import find_state, is_free
-from dbt_arctic.auto.auxiliary_view import plan_state
+from dbt_arctic.auto.auxiliary_view import Planners, plan_query_over, plan_state
 from dbt_arctic.auto.cached_columns import is_of_same_query, keeps_its_columns, tells_columns_apart
 from dbt_arctic.auto.common_values import known_values
-from dbt_arctic.auto.execute import run_refresh
 from dbt_arctic.auto.hidden_columns import build_beside, plan_beside
 from dbt_arctic.auto.inputs import Until, read, unsupported_setting
-from dbt_arctic.auto.plan import OTHER_COLUMNS, RefreshPlan, Schema, Terms
-from dbt_arctic.auto.plan_table import plan_auto
+from dbt_arctic.auto.plan import (
+    OTHER_COLUMNS,
+    HiddenColumns,
+    NotOver,
+    RefreshPlan,
+    Request,
+    Schema,
+    StatePlan,
+    Terms,
+)
+from dbt_arctic.auto.plan_table import History, plan_auto
 from dbt_arctic.auto.timings import timings
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions, is_written_to
@@ -50,44 +58,67 @@ def plan_refresh(
     :param until: the version at which a relation is read, where it is not the newest.
     :param now: what functions of time tell; without it, a model that asks for the time is refreshed in full.
     """
+    request = Request(name, config, sql, Terms(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
-    found = _planned(catalog, name, config, sql, schema, Terms(settings, until, now), table, rebuild=rebuild)
+    found = _planned(catalog, request, schema, table, rebuild=rebuild)
     if found.action == "build" and table is not None:
-        return replace(found, reason=OTHER_COLUMNS)
+        return found.because(OTHER_COLUMNS)
     return found
+
+
+def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | NotOver:
+    """The plan of the query over a state that has been refreshed, by the commit of that."""
+    return plan_query_over(catalog, state, schema, _PLANNERS)
+
+
+def plan_without_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
+    """The plan of a model whose state cannot be kept or read: as if it had none."""
+    return _PLANNERS.over(state.split)(catalog, state.request, schema, rebuild=state.rebuild)
+
+
+def plan_with_other_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
+    """The plan of a model that is built, and whose state would have too many rows."""
+    alone = _alone(catalog, state.request, schema, rebuild=True)
+    return _with_state(catalog, state.request, schema, alone, inside=False)
+
+
+def plan_without_hidden(catalog: CatalogReader, hidden: HiddenColumns, schema: Schema) -> RefreshPlan:
+    """The plan of a model whose hidden columns cannot be stored."""
+    return _plan(
+        catalog,
+        hidden.without,
+        schema,
+        rebuild=hidden.rebuild,
+        made_of=hidden.made_of,
+        of_state=hidden.of_state,
+    )
 
 
 def _planned(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
-    terms: Terms,
     table: KeyedTable | None,
     *,
     rebuild: bool,
 ) -> RefreshPlan:
-    if unsupported_setting(terms.settings) is not None:
+    if unsupported_setting(request.terms.settings) is not None:
         # Where Spark reads the text in another way, SQL that is written from it would mean something else.
-        return _plan(catalog, name, config, sql, schema, terms, rebuild=rebuild)
-    kept = None if rebuild else find_state(catalog, name)
+        return _plan(catalog, request, schema, rebuild=rebuild)
+    kept = None if rebuild else find_state(catalog, request.name)
     if kept is not None and table is not None:
-        reading = read(catalog, name, sql, {}, terms.until)
-        over = plan_state(catalog, name, config, sql, schema, reading, _plan, _alone, terms)
+        reading = read(catalog, request.name, request.sql, {}, request.terms.until)
+        over = plan_state(catalog, request, schema, reading, _PLANNERS)
         if over is not None:
             return over
-    plan = _alone(catalog, name, config, sql, schema, terms, rebuild=rebuild)
-    return _with_state(catalog, name, config, sql, schema, terms, plan)
+    plan = _alone(catalog, request, schema, rebuild=rebuild)
+    return _with_state(catalog, request, schema, plan)
 
 
 def _with_state(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
-    terms: Terms,
     plan: RefreshPlan,
     *,
     inside: bool = True,
@@ -96,30 +127,14 @@ def _with_state(
 
     :param plan: of the model without one. :param inside: whether it may be one further inside the query.
     """
-    if plan.action != "build" or not is_free(catalog, name):
+    if plan.action != "build" or not is_free(catalog, request.name):
         return plan
     # A state further inside is the model's besides its own sums.
-    reading = plan.reading if plan.hidden is None else read(catalog, name, sql, {}, terms.until)
-
-    def elsewhere(schema: Schema) -> RefreshPlan:
-        alone = _alone(catalog, name, config, sql, schema, terms, rebuild=True)
-        return _with_state(catalog, name, config, sql, schema, terms, alone, inside=False)
-
+    reading = plan.reading
+    if plan.hidden is not None:
+        reading = read(catalog, request.name, request.sql, {}, request.terms.until)
     for place in [True] * inside + [False] * (plan.hidden is None):
-        over = plan_state(
-            catalog,
-            name,
-            config,
-            sql,
-            schema,
-            reading,
-            _plan,
-            _alone,
-            terms,
-            plan,
-            inside=place,
-            elsewhere=elsewhere,
-        )
+        over = plan_state(catalog, request, schema, reading, _PLANNERS, plan, inside=place)
         if over is not None:
             return over
     return plan
@@ -127,85 +142,76 @@ def _with_state(
 
 def _alone(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
-    terms: Terms,
     *,
     rebuild: bool = False,
     of_state: bool = False,
     made_of: str = "",
 ) -> RefreshPlan:
     """The plan of a model without a state in a table of its own."""
-    table = None if rebuild else find_keyed(catalog, name)
-    plan = partial(_plan, of_state=of_state)
+    table = None if rebuild else find_keyed(catalog, request.name)
     if table is not None and table.hidden:
         if schema is not None and keeps_its_columns(catalog, table, load_change(catalog, table)):
-            check_unchanged_config(config, table)
-            beside = plan_beside(catalog, name, config, sql, None, table, plan, terms, by_name=True)
+            check_unchanged_config(request.config, table)
+            beside = plan_beside(catalog, request, None, table, _plan, by_name=True, of_state=of_state)
             if beside is not None and is_of_same_query(beside) and tells_columns_apart(beside):
                 return beside
-        beside = plan_beside(catalog, name, config, sql, schema, table, plan, terms)
+        beside = plan_beside(catalog, request, schema, table, _plan, of_state=of_state)
         if beside is not None:
             return beside
-    found = plan(catalog, name, config, sql, schema, terms, rebuild=rebuild, made_of=made_of)
+    found = _plan(catalog, request, schema, rebuild=rebuild, of_state=of_state, made_of=made_of)
     if found.action != "build":
         return found
-    beside = build_beside(catalog, name, config, sql, schema, found.reading, plan, terms)
+    beside = build_beside(catalog, request, schema, found.reading, _plan, of_state=of_state)
     return found if beside is None else beside
 
 
 def _plan(
     catalog: CatalogReader,
-    name: Name,
-    config: KeyedConfig,
-    sql: str,
+    request: Request,
     schema: Schema | None,
-    terms: Terms,
     *,
     rebuild: bool = False,
     of_state: bool = False,
     made_of: str = "",
 ) -> RefreshPlan:
-    table = None if rebuild else find_keyed(catalog, name)
+    """The plan of one table by itself."""
+    table = None if rebuild else find_keyed(catalog, request.name)
     change = None if table is None else load_change(catalog, table)
-    history = [] if change is None else change.history()
+    if table is None or change is None:
+        return plan_auto(catalog, request, None, History(), of_state=of_state, made_of=made_of)
+    commits = change.history()
+    history = History(
+        consumed_versions(commits), timings(commits), known_values(commits), is_written_to(commits)
+    )
 
-    def planned(table: KeyedTable | None, columns: Sequence[str] | None) -> RefreshPlan:
+    def planned(table: KeyedTable | None, columns: Sequence[str]) -> RefreshPlan:
         return plan_auto(
-            catalog,
-            name,
-            table,
-            consumed_versions(history),
-            config,
-            sql,
-            settings=terms.settings,
-            until=terms.until,
-            columns=columns,
-            of_state=of_state,
-            made_of=made_of,
-            took=timings(history),
-            values=known_values(history),
-            written_to=is_written_to(history),
-            now=terms.now,
+            catalog, request, table, history, columns=columns, of_state=of_state, made_of=made_of
         )
 
-    if table is None or change is None:
-        return planned(None, None)
     # Columns matter only where the query is that of the last refresh, and then they are the table's.
     as_before = planned(table, table.column_names)
     if schema is None:
         return as_before
-    check_unchanged_config(config, table)
+    check_unchanged_config(request.config, table)
     is_known = is_of_same_query(as_before) and keeps_its_columns(catalog, table, change)
     if is_known and tells_columns_apart(as_before):
         return as_before
-    found = schema(sql)
-    require_distinct_names(config, found)
+    found = schema(request.sql)
+    require_distinct_names(request.config, found)
     produced = [(column.name, column.type) for column in found]
     same = same_columns(table.columns, produced)
     return planned(table if same else None, [column for column, _ in produced])
 
 
-__all__ = ["plan_refresh", "run_refresh"]
+_PLANNERS = Planners(_plan, _alone)
+
+__all__ = [
+    "plan_over_state",
+    "plan_refresh",
+    "plan_with_other_state",
+    "plan_without_hidden",
+    "plan_without_state",
+]

@@ -100,7 +100,7 @@ def will_request(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRe
         return {}
     facts = Facts(
         {
-            source: UpstreamFacts(True, one.key, max(one.rows, 0), 0, logged=bool(one.key), signed=True)
+            source: UpstreamFacts(True, one.key, one.rows, 0, logged=bool(one.key), signed=True)
             for source, one in reading.upstreams.items()
         }
     )

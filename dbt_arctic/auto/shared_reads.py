@@ -18,9 +18,10 @@ from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.auto.upstreams import Upstream, signed
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.read import key_equality
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
 from dbt_arctic.store.context import Context
-from dbt_arctic.store.key_ranges import Range, hull
+from dbt_arctic.store.key_ranges import hull
 from dbt_arctic.store.row_cache import Foreseen, SharedRows
 
 SIDE = quote("_arctic_side")
@@ -63,10 +64,10 @@ def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> I
             )
             upstreams[source] = replace(one, states={**one.states, **states})
     kept = [source for source, upstream in upstreams.items() if "lookup_new" in upstream.states]
-    reading = replace(plan.reading, upstreams=upstreams)
+    header = replace(plan.header, reading=replace(plan.reading, upstreams=upstreams))
     if isinstance(plan, BySums):
-        return replace(plan, reading=reading, sums=plan.sums.where_kept(kept))
-    return replace(plan, reading=reading)
+        return replace(plan, header=header, sums=plan.sums.where_kept(kept))
+    return replace(plan, header=header)
 
 
 def _foreseen(context: Context, target: Name, plan: RefreshPlan, upstream: Upstream) -> Foreseen | None:
@@ -96,13 +97,15 @@ def _of_keyed(
     upstreams: Mapping[str, Upstream],
     foresee: Callable[[], Foreseen | None],
 ) -> dict[State, str]:
-    narrow = len(upstream.columns) <= _NARROW and 0 <= upstream.row_bytes <= _SMALL
+    narrow = (
+        len(upstream.columns) <= _NARROW and upstream.row_bytes is not None and upstream.row_bytes <= _SMALL
+    )
     columns = [name for name, _ in upstream.columns] if narrow else [*asked.columns]
     lookup_keys = _queries(
         upstream, [(upstreams[source], name) for source, name in sorted(asked.lookup_keys)]
     )
 
-    def rows(columns: Sequence[str], lookup_keys: Mapping[str, Range | None]) -> str:
+    def rows(columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
         few_tasks = f"/*+ COALESCE({2 * context.cores}) */ " if context.cores else ""
         return f"SELECT {few_tasks}*\nFROM (\n{_rows(upstream, columns, lookup_keys)}\n)"
 
@@ -119,14 +122,14 @@ def _of_keyed(
     return {**found, "signed": f"SELECT {shown}{sign} FROM {relation}\nWHERE {_OF_SIDE['changed']}"}
 
 
-def _queries(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> dict[str, Range | None]:
+def _queries(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> dict[str, ValueRange | None]:
     """Queries of the keys that meet rows, with the range of each."""
     # Its own keys always: what changed rows were is among the rows that are read.
     every = [(upstream, upstream.key[0]), *keys] if keys else []
     return {_keys(read, column): read.ranges.get(column) for read, column in every}
 
 
-def _rows(upstream: Upstream, columns: Sequence[str], lookup_keys: Mapping[str, Range | None]) -> str:
+def _rows(upstream: Upstream, columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
     """Changed rows of both states, and unchanged ones that keys meet. Columns: these, and ``SIDE``."""
     shown = "".join(f"{quote(column)}, " for column in columns)
     if lookup_keys:
@@ -140,14 +143,14 @@ def _keys(upstream: Upstream, column: str) -> str:
     return f"SELECT {quote(column)} AS {_KEY}\nFROM (\n{upstream.states['keys']}\n)"
 
 
-def _as_it_was(upstream: Upstream, lookup_keys: Mapping[str, Range | None]) -> str:
+def _as_it_was(upstream: Upstream, lookup_keys: Mapping[str, ValueRange | None]) -> str:
     """The rows, as they were, of changed keys and of the keys that these meet."""
     assert upstream.was is not None
     first, keys = upstream.key[0], upstream.states["keys"]
     met = "\nUNION ALL\n".join(lookup_keys)
     old = upstream.was.rows(f"SELECT /*+ BROADCAST */ {_KEY} AS {quote(first)}\nFROM (\n{met}\n)", [first])
     range_ = hull(list(lookup_keys.values()))
-    between = f"\nWHERE m.{quote(first)} BETWEEN {range_[0]} AND {range_[1]}" if range_ else ""
+    between = f"\nWHERE {range_.holds(f'm.{quote(first)}')}" if range_ else ""
     return f"""\
 SELECT m.*, CASE WHEN k.{quote(first)} IS NULL THEN 0 ELSE -1 END AS {SIDE}
 FROM (
@@ -177,7 +180,7 @@ def _of_compared(
         rows = upstream.states[state]
 
         def selected(
-            columns: Sequence[str], lookup_keys: Mapping[str, Range | None], rows: str = rows
+            columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None], rows: str = rows
         ) -> str:
             return f"SELECT {quote_all(columns)}\nFROM (\n{rows}\n)"
 

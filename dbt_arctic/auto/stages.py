@@ -17,6 +17,7 @@ from typing import Literal
 
 from dbt_arctic.auto import fast_path
 from dbt_arctic.auto.plan import (
+    STATE_RELATION,
     Build,
     ByKeys,
     BySums,
@@ -27,6 +28,7 @@ from dbt_arctic.auto.plan import (
     StatePlan,
 )
 from dbt_arctic.keyed.names import quote
+from dbt_arctic.keyed.value_range import Ranges, ValueRange
 from dbt_arctic.planner.auxiliary.aggregate_maintenance import changes_sql, extremes_of_left_sql
 from dbt_arctic.planner.auxiliary.auxiliary_view import rows_of_state_sql
 from dbt_arctic.planner.auxiliary.common_values import SharedValue, value_sql
@@ -55,14 +57,22 @@ KEYS, ROWS, CHANGES, LEFT, QUERY = "affected_keys", "rows", "changes", "left_gro
 
 @dataclass(frozen=True)
 class Staged:
-    """Keys or other values that a stage has found. ``count`` of them; ``ranges`` of columns without NULLs.
+    """Keys or other values that a stage has found.
 
     :param relation: what stands for them in a FROM clause.
+    :param count: how many they are; ``None`` where nobody has counted.
+    :param ranges: of columns without NULLs.
     """
 
     relation: str
-    count: int
-    ranges: Mapping[str, tuple[str, str]]
+    count: int | None = None
+    ranges: Ranges = field(default_factory=dict)
+
+    @property
+    def known_count(self) -> int:
+        """How many they are, of a stage that counts."""
+        assert self.count is not None
+        return self.count
 
     def between(self, types: Mapping[str, str]) -> tuple[str, ...]:
         """Conditions that hold for all of the keys.
@@ -70,9 +80,9 @@ class Staged:
         :param types: the columns that these are compared with, by the same names, and their types.
         """
         return tuple(
-            f"{quote(name)} BETWEEN {low} AND {high}"
-            for name, (low, high) in self.ranges.items()
-            if is_ordered_as((low, high), types[name])
+            values.holds(quote(name))
+            for name, values in self.ranges.items()
+            if is_ordered_as(values, types[name])
         )
 
 
@@ -87,17 +97,17 @@ class Found:
         return Found({**self.staged, stage: found})
 
     @property
-    def ranges(self) -> dict[str, tuple[str, str]]:
+    def ranges(self) -> dict[str, ValueRange]:
         """The least and greatest values of all columns of keys, as literals."""
-        return {column: pair for one in self.staged.values() for column, pair in one.ranges.items()}
+        return {column: values for one in self.staged.values() for column, values in one.ranges.items()}
 
 
 def _unknown(name: str, columns: Sequence[str]) -> Staged:
-    ranges = {column: (f":least_{column}", f":greatest_{column}") for column in columns}
-    return Staged(f":{name}", -1, ranges)
+    ranges = {column: ValueRange(f":least_{column}", f":greatest_{column}") for column in columns}
+    return Staged(f":{name}", ranges=ranges)
 
 
-Decide = Callable[[Staged, Callable[[], int]], Reason | None]
+Decide = Callable[[Staged, Callable[[], int | None]], Reason | None]
 """Why what a stage has found asks for a full refresh, by how many rows the target has stored."""
 
 
@@ -140,7 +150,7 @@ class Stage:
 
 
 def stages_of(plan: RefreshPlan) -> list[Stage]:
-    """The stages of a plan. One over a state has those that are known before the state is refreshed."""
+    """The stages of a plan. Of a query over a state only the text is known before the state is refreshed."""
     match plan:
         case ByKeys():
             return _by_keys(plan)
@@ -152,9 +162,22 @@ def stages_of(plan: RefreshPlan) -> list[Stage]:
             return [Stage(QUERY, "the model's query", "table", lambda found: plan.sql)]
         case OverState():
             size = size_stage(plan.state) if plan.action == "build" else None
-            return [*([size] if size else []), *stages_of(plan.first)]
+            return [*([size] if size else []), *stages_of(plan.first), *_over_state(plan)]
         case _:
             return []
+
+
+def _over_state(plan: OverState) -> Iterator[Stage]:
+    """The query over a state. How many of its rows have changed decides whether it is run for all of them."""
+    query = plan.state.query
+    if plan.first is plan.state.plan and query is not None:
+        yield Stage(
+            QUERY,
+            f"the query over the state, whose rows after its refresh are {STATE_RELATION}; or of what has "
+            "changed there",
+            "table" if plan.action == "build" else "difference",
+            lambda found: query,
+        )
 
 
 def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
@@ -206,9 +229,9 @@ def _by_keys(plan: ByKeys) -> list[Stage]:
 
 
 def _too_many(full_above: float) -> Decide:
-    def reason(keys: Staged, stored: Callable[[], int]) -> Reason | None:
+    def reason(keys: Staged, stored: Callable[[], int | None]) -> Reason | None:
         rows = stored()
-        if rows > 0 and keys.count > full_above * rows:
+        if rows and keys.known_count > full_above * rows:
             return Reason("many-keys", f"{keys.count} of {rows} keys are affected")
         return None
 
@@ -225,7 +248,7 @@ def _in_the_log(plan: ByKeys, names: Sequence[str]) -> Staged | None:
         name: upstream.ranges[one] for name, one in zip(names, columns, strict=True) if one in upstream.ranges
     }
     known = upstream.counted and set(upstream.key) <= set(columns) and len(ranges) == len(names)
-    if not known or upstream.changed_rows > fast_path.ROWS:
+    if not known or upstream.changed_rows is None or upstream.changed_rows > fast_path.ROWS:
         return None
     keys = logged_keys_sql(plan.incremental, plan.sources)
     return Staged(f"(\n{keys}\n)", upstream.changed_rows, ranges)
@@ -243,7 +266,7 @@ def _by_sums(plan: BySums) -> list[Stage]:
         def relations(found: Found) -> dict[str, str]:
             return {one: found.staged[name].relation for one, name in names.items() if name in found.staged}
 
-        def ranges(found: Found) -> dict[str, tuple[str, str]]:
+        def ranges(found: Found) -> dict[str, ValueRange]:
             return fitting(found.ranges, nodes, plan.query.types)
 
         for touched in staged.touched:

@@ -22,6 +22,9 @@ asked for what is kept of them."""
 
 Strategy = Literal["incremental", "full"]
 
+_UNKNOWN = -1
+"""What the property has for a number that nobody knew."""
+
 _WORTH_S = 5.0
 """What takes less is refreshed as planned: there is not much to gain, and more noise than difference."""
 _SLOWER = 1.3
@@ -56,19 +59,19 @@ class Timed(SnapshotLike, Protocol):
 class Took:
     """One refresh.
 
-    :param changed: rows of upstreams that had changed, -1 where nobody knew.
+    :param changed: rows of upstreams that had changed; ``None`` where nobody knew.
     :param reason: the code of a full one, or one of ``ASKED``; empty where none was noted.
     """
 
     strategy: Strategy
     seconds: float
-    changed: int = -1
+    changed: int | None = None
     reason: str = ""
 
 
-def note(strategy: Strategy, began_ms: int, changed: int = -1, reason: str = "") -> dict[str, str]:
+def note(strategy: Strategy, began_ms: int, changed: int | None = None, reason: str = "") -> dict[str, str]:
     """What a refresh's commit says of it."""
-    said = {"strategy": strategy, "began": began_ms, "changed": changed}
+    said = {"strategy": strategy, "began": began_ms, "changed": _UNKNOWN if changed is None else changed}
     return {PROPERTY_REFRESH: json.dumps({**said, "reason": reason} if reason else said)}
 
 
@@ -84,18 +87,19 @@ def timings(history: Iterable[Timed]) -> list[Took]:
             said = json.loads(told)
             seconds = max(0, commit.timestamp_ms - int(said["began"])) / 1000
             # A commit of an older version has no reason.
-            found.append(Took(said["strategy"], seconds, int(said["changed"]), said.get("reason", "")))
+            changed = None if said["changed"] == _UNKNOWN else int(said["changed"])
+            found.append(Took(said["strategy"], seconds, changed, said.get("reason", "")))
     return found
 
 
-def found_late(took: Sequence[Took], changed: int, *, guarded: bool) -> Reason | None:
+def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> Reason | None:
     """Why a refresh that is planned as an incremental one had better be a full one at once.
 
     The last ones began so and ended as full ones, which takes up to twice as long. Once may be chance; each
     further time doubles after how many full refreshes the next tries again.
 
     :param took: earlier refreshes, newest first.
-    :param changed: rows of upstreams that have changed since, -1 where nobody knows.
+    :param changed: rows of upstreams that have changed since; ``None`` where nobody knows.
     :param guarded: whether the plan compares something as a whole.
     """
     late: list[Took] = []
@@ -148,16 +152,16 @@ def computes_at_once(took: Sequence[Took]) -> bool:
     return at_once < min(1 << late, _TRIES) - 1
 
 
-def _may_be_late_again(last: Took, changed: int, guarded: bool) -> bool:
+def _may_be_late_again(last: Took, changed: int | None, guarded: bool) -> bool:
     """Whether what was found then can be found now."""
     if last.reason == "guard":
         return guarded
     if last.reason == "many-keys":
-        return changed < 0 or last.changed < 0 or changed >= last.changed
+        return changed is None or last.changed is None or changed >= last.changed
     return True
 
 
-def slower(took: Sequence[Took], changed: int) -> Reason | None:
+def slower(took: Sequence[Took], changed: int | None) -> Reason | None:
     """Why the next refresh had better be a full one: an incremental one has become slower.
 
     What one cost that had at least half as many changed rows is taken to grow with them. One that had fewer
@@ -168,13 +172,17 @@ def slower(took: Sequence[Took], changed: int) -> Reason | None:
     where what it may lose is little beside what the full ones have taken since.
 
     :param took: earlier refreshes, newest first.
-    :param changed: rows of upstreams that have changed since, -1 where nobody knows.
+    :param changed: rows of upstreams that have changed since; ``None`` where nobody knows.
     """
     # Before a late one there was an attempt, which took its time, too.
     in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE]
     in_full = in_full or [one for one in took if one.strategy == "full"]
     incremental = [one for one in took if one.strategy == "incremental"]
-    alike = [one for one in incremental if min(one.changed, changed) < 0 or changed <= _ALIKE * one.changed]
+    alike = [
+        one
+        for one in incremental
+        if one.changed is None or changed is None or changed <= _ALIKE * one.changed
+    ]
     full = min((one.seconds for one in in_full[:_RECENT]), default=0.0)
     expected = min(
         [_scaled(one, changed) for one in alike[:_RECENT]]
@@ -193,8 +201,8 @@ def slower(took: Sequence[Took], changed: int) -> Reason | None:
     )
 
 
-def _scaled(one: Took, changed: int) -> float:
+def _scaled(one: Took, changed: int | None) -> float:
     """What a refresh like that one would take for so many rows."""
-    if one.changed <= 0 or changed < 0:
+    if not one.changed or changed is None:
         return one.seconds
     return one.seconds * max(1.0, changed / one.changed)

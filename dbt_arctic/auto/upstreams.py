@@ -20,13 +20,14 @@ from dbt_arctic.keyed.erase import PROPERTY_ERASE
 from dbt_arctic.keyed.log import PROPERTY_IMAGES, PROPERTY_TXN, LogRange, is_single, log_range
 from dbt_arctic.keyed.names import Name, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, KeyedTable
+from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.keyed.version import Consumed, Version, is_token
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, State
 from dbt_arctic.refresh.pull import retired_state
 from dbt_arctic.store.before_images import count_images
 from dbt_arctic.store.change_log import logged_at
 from dbt_arctic.store.consumption import has_read_further, not_before
-from dbt_arctic.store.key_ranges import Ranges, between, key_ranges
+from dbt_arctic.store.key_ranges import between, key_ranges
 from dbt_arctic.store.plain_snapshot import plain_at
 from dbt_arctic.store.state import (
     bytes_of_row,
@@ -73,9 +74,9 @@ class Upstream:
     :param ranges: between which values, as SQL literals, the keys of what changed lie.
     :param was: where it has to be read to tell what changed rows were: as it was.
     :param field_ids: Iceberg's numbers of the columns and of what is in them, as far as the catalog tells.
-    :param rows: of the whole, -1 where metadata do not say; ``changed_rows`` likewise.
-    :param row_bytes: what a row takes in its files, about; -1 likewise.
-    :param stored_rows: that a read of it may come by, changes included; -1 likewise.
+    :param rows: of the whole, ``None`` where metadata do not say; ``changed_rows`` likewise.
+    :param row_bytes: what a row takes in its files, about; ``None`` likewise.
+    :param stored_rows: that a read of it may come by, changes included; ``None`` likewise.
     """
 
     name: Name
@@ -86,10 +87,10 @@ class Upstream:
     changed: bool
     lost: str = ""
     kind: str = "keyed table"
-    changed_rows: int = -1
-    rows: int = -1
-    row_bytes: float = -1
-    stored_rows: int = -1
+    changed_rows: int | None = None
+    rows: int | None = None
+    row_bytes: float | None = None
+    stored_rows: int | None = None
     images: bool = False
     logged: bool = False
     counted: bool = False
@@ -148,7 +149,7 @@ def _keyed(
     there = logged_at(catalog, table, change, now.change_snapshot)
     states: dict[State, str] = {"new": read.merge_on_read(table, now, known, there)}
 
-    def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+    def made(changed: bool, lost: str = "", rows: int | None = None) -> Upstream:
         total, logged = count_rows(base), count_rows(change)
         return Upstream(
             table.name,
@@ -161,7 +162,7 @@ def _keyed(
             changed_rows=rows,
             rows=total,
             row_bytes=bytes_of_row(base),
-            stored_rows=-1 if min(total, logged) < 0 else total + logged,
+            stored_rows=None if total is None or logged is None else total + logged,
             field_ids=_field_ids(base),
         )
 
@@ -209,7 +210,7 @@ def _keyed(
     # Rows of expired commits are still in the table, but nothing says how many.
     told = len(commits) == len(log.transactions)
     return replace(
-        made(True, rows=rows - (of_images or 0) if told else -1),
+        made(True, rows=rows - (of_images or 0) if told else None),
         ranges=ranges,
         images=imaged,
         logged=True,
@@ -320,7 +321,7 @@ def _plain(
     new = plain_at(name, today, there, now)
     states: dict[State, str] = {"new": new}
 
-    def made(changed: bool, lost: str = "", rows: int = -1) -> Upstream:
+    def made(changed: bool, lost: str = "", rows: int | None = None) -> Upstream:
         total = count_rows(state)
         return Upstream(
             name,

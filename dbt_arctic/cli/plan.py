@@ -23,7 +23,7 @@ WORDS = {
     "nothing": "nothing to do",
 }
 
-_THEN = "then the query over the auxiliary state, planned after the state's refresh"
+_THEN = "then the query over the auxiliary state, whose text is known after the state has been built"
 
 
 @click.command()
@@ -55,7 +55,7 @@ def plan(target: Target, select: tuple[str, ...], show_sql: bool, as_json: bool)
         for entry in plans:
             for stage, text in printed(stages_of(entry.plan)):
                 click.echo(f"\n-- {entry.model}: {stage.purpose}; {GOES[stage.result]}\n{text}")
-            if isinstance(entry.plan, OverState) and entry.plan.first is entry.plan.state.plan:
+            if isinstance(entry.plan, OverState) and entry.plan.state.query is None:
                 click.echo(f"\n-- {entry.model}: {_THEN}")
 
 
@@ -73,7 +73,7 @@ def reasons(entry: ModelPlan) -> list[str]:
         if plan.reason.fix and plan.action == "full":
             found.append(f"to avoid this: {plan.reason.fix}")
     for upstream in plan.changed if plan.action == "incremental" else []:
-        rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows >= 0 else "new commits"
+        rows = f"{upstream.changed_rows} changed rows" if upstream.changed_rows is not None else "new commits"
         found.append(f"{upstream.name.identifier}: {rows}")
     if isinstance(plan, OverState) and plan.action in ("incremental", "full"):
         found.append(f"through the auxiliary state {plan.state.name.identifier}")
@@ -120,8 +120,8 @@ def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
             {
                 "relation": upstream.name.dotted,
                 "changed": upstream.changed,
-                "changed_rows": upstream.changed_rows if upstream.changed_rows >= 0 else None,
-                "rows": upstream.rows if upstream.rows >= 0 else None,
+                "changed_rows": upstream.changed_rows,
+                "rows": upstream.rows,
             }
             for upstream in plan.reading.upstreams.values()
         ],

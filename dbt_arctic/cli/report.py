@@ -104,7 +104,7 @@ def report_as_dict(found: Report, results: RunResults | None) -> dict[str, Any]:
                 "table": one.name.dotted,
                 "strategy": one.strategy,
                 "seconds": one.seconds,
-                "changed_rows": None if one.changed < 0 else one.changed,
+                "changed_rows": one.changed,
             }
             for one in found.refreshes
         ],

@@ -138,7 +138,7 @@ def _strategies(report: Report) -> Rows:
             "name": one.strategy,
             "value": one.seconds,
             "told": f"{one.strategy} refresh of {one.name.dotted}, {one.seconds:.1f} s"
-            + (f", {one.changed:,} changed rows" if one.changed >= 0 else ""),
+            + (f", {one.changed:,} changed rows" if one.changed is not None else ""),
         }
         for one in report.refreshes
         if one.name in shown

@@ -57,14 +57,14 @@ class Writes:
 class Refreshed:
     """One refresh of an automatic model that wrote rows.
 
-    :param changed: the number of changed upstream rows; -1 if unknown.
+    :param changed: the number of changed upstream rows; ``None`` if unknown.
     """
 
     at_ms: int
     name: Name
     strategy: str
     seconds: float
-    changed: int
+    changed: int | None
 
 
 @dataclass(frozen=True)

@@ -92,10 +92,31 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class StageRun:
+    """A stage of a refresh that was run.
+
+    :param relation: the table that was refreshed; ``stage``: as ``dbt-arctic plan --json`` calls it.
+    :param seconds: ``None`` where it was a part of another stage's statement.
+    :param rows: that it found or wrote; ``None`` where nobody counted.
+    """
+
+    relation: str
+    stage: str
+    seconds: float | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """What a refresh did, for dbt's log and ``run_results.json``."""
+    """What a refresh did, for dbt's log and ``run_results.json``.
+
+    :param stages: of an automatic model, in the order in which they were run.
+    :param fell_back: why another plan has followed, one after the other.
+    """
 
     message: str
     rows: int
     sql: str
     choice: Choice | None = None
+    stages: tuple[StageRun, ...] = ()
+    fell_back: tuple[str, ...] = ()

@@ -13,18 +13,13 @@ from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import TXN, KeyedTable
-
-Range = tuple[str, str]
-"""Least and greatest value, as SQL literals: of whole numbers, or of days."""
-
-Ranges = dict[str, Range]
-"""Of columns."""
+from dbt_arctic.keyed.value_range import Ranges, ValueRange
 
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((end - _EPOCH).days for end in (dt.date.min, dt.date.max))
 
 
-def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> Ranges:
+def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> dict[str, ValueRange]:
     """The ranges of those key columns of which every file of the range tells its bounds."""
     wanted = [name for name in table.key if table.types[name] in ("int", "bigint", "date")]
     found: dict[str, list[int]] = {name: [] for name in wanted}
@@ -46,7 +41,7 @@ def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> Rang
                 else:
                     found[name] += (file.lower, file.upper)
     return {
-        name: (_literal(min(bounds), table.types[name]), _literal(max(bounds), table.types[name]))
+        name: ValueRange(_literal(min(bounds), table.types[name]), _literal(max(bounds), table.types[name]))
         for name, bounds in found.items()
         if bounds and not _is_beyond_dates(bounds, table.types[name])
     }
@@ -54,18 +49,19 @@ def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> Rang
 
 def between(ranges: Ranges, alias: str) -> str:
     """A condition on the columns of ``alias``; empty where nothing is known."""
-    parts = (f"{alias}.{quote(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items())
+    parts = (values.holds(f"{alias}.{quote(name)}") for name, values in ranges.items())
     return " AND ".join(parts)
 
 
-def hull(ranges: Sequence[Range | None]) -> Range | None:
+def hull(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
     """The range of all together; ``None`` where one of them is not known.
 
-    >>> hull([("5", "9"), ("10", "12")])
-    ('5', '12')
-    >>> hull([("DATE '2024-01-31'", "DATE '2024-02-01'"), ("DATE '2023-12-31'", "DATE '2024-01-02'")])
-    ("DATE '2023-12-31'", "DATE '2024-02-01'")
-    >>> hull([("5", "9"), None]) is None
+    >>> hull([ValueRange("5", "9"), ValueRange("10", "12")])
+    ValueRange(least='5', greatest='12')
+    >>> days = ValueRange("DATE '2024-01-31'", "DATE '2024-02-01'")
+    >>> hull([days, ValueRange("DATE '2023-12-31'", "DATE '2024-01-02'")]).least
+    "DATE '2023-12-31'"
+    >>> hull([ValueRange("5", "9"), None]) is None
     True
     """
     known = [one for one in ranges if one is not None]
@@ -74,7 +70,8 @@ def hull(ranges: Sequence[Range | None]) -> Range | None:
         return None
     # Days are written with four digits for the year, so that their order is that of their text.
     order = str if dated[0] else int
-    return min((low for low, _ in known), key=order), max((high for _, high in known), key=order)
+    least = min((one.least for one in known), key=order)
+    return ValueRange(least, max((one.greatest for one in known), key=order))
 
 
 def _is_beyond_dates(days: list[int], type_: str) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from weakref import finalize
 
 from dbt_arctic.keyed.names import quote
-from dbt_arctic.store.key_ranges import Range
+from dbt_arctic.keyed.value_range import ValueRange
 
 Run = Callable[[str, str], int]
 """Step and SQL."""
@@ -28,7 +28,7 @@ KEPT = 64
 more than one statement reads, whose own must stay until it has run."""
 
 
-Make = Callable[[Sequence[str], Mapping[str, Range | None]], str]
+Make = Callable[[Sequence[str], Mapping[str, ValueRange | None]], str]
 """From columns, and queries of keys with their ranges, to the SQL of rows."""
 
 
@@ -37,7 +37,7 @@ class Foreseen:
     """What other refreshes will ask for of the same rows. Parameters as those of ``SharedRows.kept``."""
 
     columns: Sequence[str]
-    lookup_keys: Mapping[str, Range | None]
+    lookup_keys: Mapping[str, ValueRange | None]
 
 
 @dataclass
@@ -50,7 +50,7 @@ class _Asked:
 
     times: int = 0
     columns: dict[str, None] = field(default_factory=dict)
-    lookup_keys: dict[str, Range | None] = field(default_factory=dict)
+    lookup_keys: dict[str, ValueRange | None] = field(default_factory=dict)
     kept: frozenset[str] | None = None
 
 
@@ -75,7 +75,7 @@ class SharedRows:
         self,
         rows_of: str,
         columns: Sequence[str],
-        lookup_keys: Mapping[str, Range | None],
+        lookup_keys: Mapping[str, ValueRange | None],
         make: Make,
         run: Run,
         foresee: Callable[[], Foreseen | None] = lambda: None,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, TableState, ViewState
+from dbt_arctic.catalog.api import CatalogColumn, CatalogReader, Snapshot, TableState, ViewState
 from dbt_arctic.errors import DamagedKeyedTable, UnknownRelation
 from dbt_arctic.keyed.columns_at import ColumnsAt, ColumnThen
 from dbt_arctic.keyed.comparison import compare_exactly
@@ -158,29 +158,45 @@ def head(state: TableState) -> int:
     return state.current_snapshot_id
 
 
-def count_rows(side: TableState) -> int:
-    """Rows of the current snapshot, from its summary; -1 where it does not say."""
+def count_rows(side: TableState) -> int | None:
+    """Rows of the current snapshot, from its summary; ``None`` where it does not say."""
     for snapshot in side.snapshots:
         if snapshot.snapshot_id == side.current_snapshot_id:
-            return int(snapshot.summary.get("total-records", "-1"))
+            return _total(snapshot, "records")
     return 0
 
 
-def bytes_of_row(side: TableState) -> float:
-    """What a row takes in the files of the current snapshot, by its summary; -1 where it does not say."""
+def bytes_of_row(side: TableState) -> float | None:
+    """What a row takes in the files of the current snapshot; ``None`` where its summary does not say."""
     for snapshot in side.snapshots:
         if snapshot.snapshot_id == side.current_snapshot_id:
-            rows, size = (
-                int(snapshot.summary.get(f"total-{what}", "-1")) for what in ("records", "files-size")
-            )
-            return size / rows if rows > 0 and size >= 0 else -1
-    return -1
+            rows, size = _total(snapshot, "records"), _total(snapshot, "files-size")
+            return size / rows if rows and size is not None else None
+    return None
 
 
-def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int:
-    """How many rows a read of a table may come by, changes included; -1 where metadata do not say."""
-    counts = [count_rows(side) for side in consistent_pair(catalog, table)]
-    return -1 if min(counts) < 0 else sum(counts)
+def _total(snapshot: Snapshot, what: str) -> int | None:
+    told = snapshot.summary.get(f"total-{what}")
+    return None if told is None else int(told)
+
+
+def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int | None:
+    """How many rows a read of a table may come by, changes included; ``None`` where metadata do not say."""
+    return total(count_rows(side) for side in consistent_pair(catalog, table))
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """The sum of numbers; ``None`` where one is not known.
+
+    >>> total([2, 3]), total([2, None]), total([])
+    (5, None, 0)
+    """
+    found = 0
+    for one in counts:
+        if one is None:
+            return None
+        found += one
+    return found
 
 
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import SIGN_OF_ROW, Node, State, scans
 from dbt_arctic.planner.algebra.query import Query
@@ -27,7 +28,13 @@ from dbt_arctic.planner.delta.plan import (
     understand,
 )
 from dbt_arctic.planner.delta.shared_lookups import share_lookups
-from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged, inline
+from dbt_arctic.planner.delta.stages import (
+    Collected,
+    Staged,
+    WithStaged,
+    affected_values_sql,
+    shared_lookup_sql,
+)
 from dbt_arctic.planner.delta.weighted_delta import NoDelta, signed
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
@@ -60,6 +67,14 @@ class Verdict:
     affected: int = 0
     total: int = 0
     met: frozenset[str] = frozenset()
+
+
+def inline(staged: Staged, sources: Sources) -> dict[str, str]:
+    """The queries of staged relations where these are not computed before."""
+    named = {one.name: f"(\n{affected_values_sql(one, sources)}\n)" for one in staged.touched}
+    for rows in staged.gathered:
+        named[rows.name] = f"(\n{shared_lookup_sql(rows, sources, named)}\n)"
+    return named
 
 
 def to_duckdb(sql: str) -> str:
@@ -202,8 +217,8 @@ def facts_of(old: Tables, new: Tables) -> Facts:
         before, after = Counter(old[table]), Counter(new[table])
         changed = [row[0] for row in ((before - after) + (after - before)).elements()]
         keys = [key for key in changed if key is not None] if KEYS[table] else []
-        bounds = {KEYS[table][0]: (str(min(keys)), str(max(keys)))} if keys else {}
-        rows = dice.choice((0, len(new[table]), 1_000 * len(new[table])))
+        bounds = {KEYS[table][0]: ValueRange(str(min(keys)), str(max(keys)))} if keys else {}
+        rows = dice.choice((None, len(new[table]), 1_000 * len(new[table])))
         said = dice.choice((None, len(changed), 10_000_000)) if changed else 0
         found[table] = UpstreamFacts(
             bool(changed),

@@ -15,7 +15,7 @@ from dbt_arctic.planner.auxiliary.aggregate_maintenance import (
 )
 from dbt_arctic.planner.delta.plan import guard_sql
 from dbt_arctic.planner.reasons import CannotPlan
-from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
+from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, inline, prepare
 from tests.planner.random_queries import Case, draw
 from tests.planner.random_tables import KEYS
 
@@ -102,7 +102,9 @@ def _added(database: Database, ready: Prepared, sums: Sums) -> tuple[dict[_Key, 
     rows = (dict(zip(ready.case.columns, row, strict=True)) for row in ready.before)
     groups = {tuple(row[name] for name in sums.key): row for row in rows}
     net: dict[tuple[_Key, str], Counter[object]] = defaultdict(Counter)
-    for change in () if sums.changes is None else database.named_rows(changes_sql(sums, InDuckDB())):
+    sources = InDuckDB()
+    text = None if sums.changes is None else changes_sql(sums, sources, inline(sums.staged, sources), {})
+    for change in () if text is None else database.named_rows(text):
         key = tuple(change[name] for name in sums.key)
         group = groups.setdefault(key, {**dict.fromkeys(change), **dict(zip(sums.key, key, strict=True))})
         for name in (*sums.counts, *sums.counted):
@@ -139,7 +141,7 @@ def _asked(database: Database, sums: Sums, lost: set[_Key]) -> list[_Group]:
     database.connection.execute(
         f'CREATE OR REPLACE TEMP TABLE "{_LEFT}" AS SELECT * FROM (VALUES {values}) AS v({names})'
     )
-    return database.named_rows(extremes_of_left_sql(sums, InDuckDB(), f"`{_LEFT}`"))
+    return database.named_rows(extremes_of_left_sql(sums, InDuckDB(), f"`{_LEFT}`", {}))
 
 
 def _number(value: object) -> int:

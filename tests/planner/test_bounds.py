@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.algebra.operators import Project, Restrict, Scan
 from dbt_arctic.planner.algebra.scalars import column
 from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
 
-NUMBERS, TEXTS, DAYS = ("9", "10"), ("'10'", "'9'"), ("DATE '2026-01-01'", "DATE '2026-01-02'")
+NUMBERS, TEXTS = ValueRange("9", "10"), ValueRange("'10'", "'9'")
+DAYS = ValueRange("DATE '2026-01-01'", "DATE '2026-01-02'")
 
 
 @pytest.mark.parametrize(
@@ -22,9 +24,7 @@ NUMBERS, TEXTS, DAYS = ("9", "10"), ("'10'", "'9'"), ("DATE '2026-01-01'", "DATE
         (TEXTS, None, False),
     ],
 )
-def test_texts_have_an_order_of_their_own(
-    bounds: tuple[str, str], type_: str | None, is_ordered: bool
-) -> None:
+def test_texts_have_an_order_of_their_own(bounds: ValueRange, type_: str | None, is_ordered: bool) -> None:
     assert is_ordered_as(bounds, type_) is is_ordered
 
 

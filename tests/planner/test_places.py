@@ -12,7 +12,7 @@ from sqlglot import exp
 from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.execute_table import require_incremental
 from dbt_arctic.auto.inputs import Reading
-from dbt_arctic.auto.plan import Full
+from dbt_arctic.auto.plan import Full, Header
 from dbt_arctic.auto.upstreams import Upstream, View
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
@@ -345,7 +345,7 @@ def test_a_refusal_of_a_strict_model_says_the_place() -> None:
     strict = replace(CONFIG, auto="strict")
     with pytest.raises(CannotPlan) as found:
         followed("SELECT id,\n rand() AS r FROM a")
-    plan = Full("model", found.value.reason, "", Reading(), {}, {})
+    plan = Full(Header("model", found.value.reason, "", Reading(), {}, {}))
     with pytest.raises(ConfigError) as error:
         require_incremental(plan, strict)
     assert "(line 2 of the compiled SQL)" in str(error.value)

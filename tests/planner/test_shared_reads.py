@@ -16,9 +16,11 @@ import pytest
 
 from dbt_arctic.auto import shared_reads
 from dbt_arctic.auto.inputs import Reading
-from dbt_arctic.auto.plan import ByKeys, BySums, Sources
+from dbt_arctic.auto.plan import ByKeys, BySums, Header
+from dbt_arctic.auto.sources import Sources
 from dbt_arctic.auto.upstreams import Upstream, signed
 from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.keyed.version import Consumed
 from dbt_arctic.planner.algebra.operators import State
 from dbt_arctic.planner.algebra.query import Query
@@ -29,7 +31,7 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.store.context import Context
 from dbt_arctic.store.row_cache import SharedRows
 from tests.extent import extent
-from tests.planner.oracle import to_duckdb
+from tests.planner.oracle import inline, to_duckdb
 
 Row = tuple[int | None, ...]
 Tables = dict[str, dict[Row, Row]]
@@ -105,7 +107,9 @@ class World:
                 row_bytes=100 if len(first) % 2 else 1000,
                 logged=bool(logged),
                 images=bool(logged) and table == images,
-                ranges={KEYS[table][0]: (str(min(first)), str(max(first)))} if ranged and first else {},
+                ranges={KEYS[table][0]: ValueRange(str(min(first)), str(max(first)))}
+                if ranged and first
+                else {},
                 was=Was(table) if logged else None,  # type: ignore[arg-type]
             )
         self.shared = SharedRows()
@@ -148,7 +152,7 @@ class World:
     def shared_plan(self, kind: Any, query: Query, made: Any) -> Any:
         """The plan of a kind, over rows that are kept for several models."""
         reading = Reading(self.upstreams)
-        plan = kind("model", None, "", reading, {}, {}, query, made, full_refresh_above=1)
+        plan = kind(Header("model", None, "", reading, {}, {}), query, made, full_refresh_above=1)
         nothing: Any = None
         context = Context(
             catalog=nothing,
@@ -171,7 +175,7 @@ class World:
         if sums is None or sums.changes is None or self.guarded(sums):
             return None
         plan = self.shared_plan(BySums, query, sums)
-        changes = changes_sql(plan.sums, plan.sources)
+        changes = changes_sql(plan.sums, plan.sources, inline(plan.sums.staged, plan.sources), {})
         totals = {group: [rows, total or 0, values] for group, rows, total, values in self.full(sql, "old")}
         for group, *added in self.rows(f"SELECT g, sum(n), sum(s), sum(c) FROM ({changes}) GROUP BY g"):
             stored = totals.get(group, [0, 0, 0])

@@ -17,7 +17,7 @@ import pytest
 from dbt_arctic.auto import aggregate_delta, execute_table
 from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.inputs import Reading
-from dbt_arctic.auto.plan import ByKeys, BySums, Full, RefreshPlan
+from dbt_arctic.auto.plan import ByKeys, BySums, Full, Header, RefreshPlan
 from dbt_arctic.auto.stages import printed, stages_of
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.errors import StatementError
@@ -116,15 +116,15 @@ def reading(data: duckdb.DuckDBPyConnection) -> Reading:
     return Reading(upstreams)
 
 
-def common(data: duckdb.DuckDBPyConnection) -> tuple[Any, ...]:
+def header(data: duckdb.DuckDBPyConnection) -> Header:
     consumed = {FINGERPRINT: Consumed("", "")}
-    return ("model", None, "SELECT the whole query", reading(data), consumed, consumed)
+    return Header("model", None, "SELECT the whole query", reading(data), consumed, consumed)
 
 
 def by_keys(name: str, data: duckdb.DuckDBPyConnection) -> ByKeys:
     query = understand(unlimited(tpch_data.QUERIES[name]), tpch_data.schemas(data))
     made = plan_incremental(query, tpch_data.KEYS[name], tpch_data.FACTS, TIES)
-    return ByKeys(*common(data), query, made, full_refresh_above=0.3)
+    return ByKeys(header(data), query, made, full_refresh_above=0.3)
 
 
 def by_sums(name: str, data: duckdb.DuckDBPyConnection) -> BySums:
@@ -135,7 +135,7 @@ def by_sums(name: str, data: duckdb.DuckDBPyConnection) -> BySums:
     sums = plan_sums(query, made.key, tpch_data.FACTS, TIES)
     assert sums is not None
     keys = plan_incremental(query, made.key, tpch_data.FACTS, TIES)
-    return BySums(*common(data), query, sums, keys, full_refresh_above=0.3)
+    return BySums(header(data), query, sums, keys, full_refresh_above=0.3)
 
 
 def table_of(plan: ByKeys | BySums) -> KeyedTable:
@@ -146,7 +146,7 @@ def table_of(plan: ByKeys | BySums) -> KeyedTable:
 
 def refreshed(recorder: Recorder, plan: ByKeys | BySums) -> Outcome:
     config = KeyedConfig("model", table_of(plan).key)
-    return execute_table.refresh_auto(recorder.context, TARGET, table_of(plan), config, plan, -1)
+    return execute_table.refresh_auto(recorder.context, TARGET, table_of(plan), config, plan, None)
 
 
 @pytest.mark.parametrize("name", tpch_data.QUERIES)
@@ -154,7 +154,9 @@ def test_what_is_printed_is_what_is_sent_by_keys(
     name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
     plan = by_keys(name, data)
-    assert refreshed(recorder, plan).choice is not None
+    outcome = refreshed(recorder, plan)
+    assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
+    assert {one.rows for one in outcome.stages if one.stage == "affected_keys"} <= {recorder.count}
     assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
     assert "least_key_0" in recorder.answers or plan.incremental.affected is None
 
@@ -164,7 +166,9 @@ def test_what_is_printed_is_what_is_sent_by_sums(
     name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
     plan = by_sums(name, data)
-    assert refreshed(recorder, plan).choice is not None
+    outcome = refreshed(recorder, plan)
+    assert [one.stage for one in outcome.stages] == [one.name for one in stages_of(plan)]
+    assert (outcome.stages[-1].rows, outcome.fell_back) == (outcome.rows, ())
     assert sent.differing(sent.of_plan(plan), recorder.sent, recorder.answers) == []
 
 
@@ -200,9 +204,12 @@ def test_more_keys_than_pay_end_it_before_it_writes(
     plan = by_keys("q03", data)
     (decision,) = [stage.decision for stage in stages_of(plan) if stage.decision]
     assert decision.when == "more than 30% of the stored keys are affected"
-    choice = refreshed(recorder, plan).choice
+    outcome = refreshed(recorder, plan)
+    choice = outcome.choice
     assert choice is not None
     assert (choice.strategy, choice.reason) == ("full", "many-keys")
+    assert [one.stage for one in outcome.stages] == ["affected_keys", "query"]
+    assert outcome.fell_back == (decision.when,)
     writes = [sql for sql in recorder.sent if sql.startswith("INSERT")]
     assert len(writes) == 1
     assert "SELECT the whole query" in writes[0]
@@ -259,6 +266,24 @@ def test_errors_lead_to_the_plans_that_are_declared(
     assert isinstance(following(looks_up, ENDED), ByKeys)
     assert isinstance(following(looks_up, StatementError("it failed", why=BELOW_ZERO)), Full)
     recorder.errors = [ENDED]
-    choice = refreshed(recorder, looks_up).choice
-    assert choice is not None
-    assert choice.keys == recorder.count
+    outcome = refreshed(recorder, looks_up)
+    assert outcome.choice is not None
+    assert outcome.choice.keys == recorder.count
+    assert [one.stage for one in outcome.stages] == ["changes", "affected_keys", "rows"]
+    assert outcome.fell_back == ("a statement that looks up different values fails",)
+
+
+@pytest.mark.parametrize("name", ["q04", "q18"])
+def test_what_is_added_is_looked_up_between_the_bounds_of_touched_values(
+    name: str, data: duckdb.DuckDBPyConnection, recorder: Recorder
+) -> None:
+    """Where the rows that touched values meet are kept, the statement looks them up by itself."""
+    plan = by_sums(name, data)
+    plan = replace(plan, sums=plan.sums.where_kept(tpch_data.CHANGED))
+    shown = sent.of_plan(plan)
+    assert [one.name for one in shown] == ["touched_1", "changes"]
+    bounds = {f"{end}_{column}" for end in ("least", "greatest") for column in stages_of(plan)[0].columns}
+    assert bounds <= {name[1:] for name in sent.PLACEHOLDER.findall(shown[-1].text)}
+    refreshed(recorder, plan)
+    assert recorder.answers.keys() == bounds
+    assert sent.differing(shown, recorder.sent, recorder.answers) == []

@@ -24,7 +24,7 @@ from dbt_arctic.planner.delta.plan import affected_sql, guard_sql, plan_incremen
 from dbt_arctic.planner.delta.weighted_delta import SIGN
 from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner import tpch_data
-from tests.planner.oracle import to_duckdb
+from tests.planner.oracle import inline, to_duckdb
 
 LIMITED = {"q02", "q03", "q10", "q18", "q21"}
 """Those with the first rows of an order: a query over a state that has all rows."""
@@ -185,7 +185,7 @@ def test_what_changed_added_to_the_state_gives_that_of_the_full_query(
         for one in values
     )
     wanted = ", ".join(f'"{one}"' for one in (*made.key, *values))
-    changes = to_duckdb(changes_sql(sums, tpch_data.Sources()))
+    changes = to_duckdb(changes_sql(sums, tpch_data.Sources(), inline(sums.staged, tpch_data.Sources()), {}))
     added = data.execute(
         f"SELECT {keys}, {totals} FROM (SELECT {wanted} FROM ({changes}) UNION ALL "
         f"SELECT {wanted} FROM old_state) GROUP BY {keys} "

@@ -7,7 +7,7 @@ of the example project for a round; all 22 run on DuckDB in ``tests/planner``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from benchmarks.tpch.data import generate
 from benchmarks.tpch.example import example_models
 from benchmarks.tpch.lake import Lake
 from benchmarks.tpch.report import last_line
-from dbt_arctic.auto import execute_table, nested_view
-from dbt_arctic.auto.plan import NotOver, OverState, RefreshPlan, Schema
+from dbt_arctic.auto import execute_table, nested_view, refresh_model
+from dbt_arctic.auto.plan import NotOver, OverState, RefreshPlan, Schema, StatePlan
+from dbt_arctic.auto.plan_model import plan_over_state
 from dbt_arctic.auto.stages import Stage
+from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.engine.session import SessionConnection
 from dbt_arctic.engine.session_cursor import SessionCursor
@@ -42,6 +44,7 @@ class Sent:
 
     ran: list[str] = field(default_factory=list)
     carried_out: list[RefreshPlan] = field(default_factory=list)
+    planned: list[RefreshPlan] = field(default_factory=list)
     compared: dict[str, int] = field(default_factory=dict)
 
     def noted(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,18 +66,17 @@ class Sent:
             self.ran, self.carried_out, planned = [], [], [plan]
             if isinstance(plan, OverState):
                 planned = [] if plan.action == "nothing" else [plan.state.plan]
-                over = plan.state.over
-
-                def known(schema: Schema) -> RefreshPlan | NotOver:
-                    found = over(schema)
-                    planned.extend([found] if isinstance(found, RefreshPlan) else [])
-                    return found
-
-                plan = replace(plan, state=replace(plan.state, over=known))
+            self.planned = planned
             outcome = run_refresh(context, name, config, plan, **more)
             self._compare(name.identifier, planned)
             return outcome
 
+        def over(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | NotOver:
+            found = plan_over_state(catalog, state, schema)
+            self.planned += [found] if isinstance(found, RefreshPlan) else []
+            return found
+
+        monkeypatch.setattr(refresh_model, "plan_over_state", over)
         monkeypatch.setattr(SessionCursor, "execute", noting)
         monkeypatch.setattr(execute_table, "stages_of", staged)
         monkeypatch.setattr(benchmark, "run_refresh", run)

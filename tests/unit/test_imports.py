@@ -168,12 +168,20 @@ def reached(module: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", ["plan", "stages", "fallbacks", "execute_table", "execute"])
-def test_what_carries_out_a_plan_does_not_plan(module: str) -> None:
+EXECUTING = ("plan", "stages", "fallbacks", "execute_table", "execute")
+
+
+@pytest.mark.parametrize("module", EXECUTING)
+def test_what_executes_a_plan_does_not_plan(module: str) -> None:
     found = reached(f"dbt_arctic.auto.{module}")
     assert "dbt_arctic.auto.plan" in found
     assert found & PLANNING == set()
-    assert "dbt_arctic.auto.plan_table" in reached("dbt_arctic.auto.plan_model")
+
+
+def test_what_plans_does_not_execute() -> None:
+    found = reached("dbt_arctic.auto.plan_model")
+    assert "dbt_arctic.auto.plan_table" in found
+    assert found & {f"dbt_arctic.auto.{module}" for module in ("execute", "execute_table")} == set()
 
 
 def test_the_rule_sees_imports_in_functions_and_relative_ones(

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.operators import (
     Aggregate,
     Filter,
@@ -84,7 +85,7 @@ class Renderer:
     """Renders trees for one statement, in all of which each alias stands for one relation."""
 
     sources: Sources
-    ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
     """Least and greatest value of key columns that are never NULL, as literals: sorted files are skipped."""
     _alias: Identifiers = field(default_factory=lambda: Identifiers("_"))
 
@@ -200,10 +201,9 @@ class Renderer:
         )
         text = f"{left.from_}\nLEFT SEMI JOIN {keys.from_}\n  ON {on or 'true'}"
         between = tuple(
-            f"{to_sql(substitute(value, left.items))} BETWEEN {low} AND {high}"
+            self.ranges[name].holds(to_sql(substitute(value, left.items)))
             for value, name in node.pairs
             if isinstance(value, exp.Column) and name in self.ranges
-            for low, high in [self.ranges[name]]
         )
         return replace(left, from_=text, where=(*left.where, *between), joined=True)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from dbt_arctic.keyed.comparison import Sort
+from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Scan, UnionAll, scans, walk
 from dbt_arctic.planner.algebra.query import Query
@@ -27,7 +28,7 @@ from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.plan import LARGEST, Guard, guards_of
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.shared_lookups import SharedLookup, share_lookups
-from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged, inline
+from dbt_arctic.planner.delta.stages import Collected, Staged, WithStaged
 from dbt_arctic.planner.delta.weighted_delta import SIGN, NoDelta, signed
 from dbt_arctic.planner.properties.determinism import check_determined
 from dbt_arctic.planner.properties.facts import Facts
@@ -282,28 +283,20 @@ def _of_left(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expressi
     return trimmed(Project(rows, (*keys.items(), *shown)))
 
 
-def changes_sql(
-    sums: Sums,
-    sources: Sources,
-    staged: Mapping[str, str] | None = None,
-    ranges: Mapping[str, tuple[str, str]] | None = None,
-) -> str:
+def changes_sql(sums: Sums, sources: Sources, staged: Mapping[str, str], ranges: Ranges) -> str:
     """SQL of what to add to each group, as columns of the model.
 
-    :param staged: for each staged relation what stands for it; without it, their queries.
-    :param ranges: least and greatest of touched values without NULLs, as literals.
+    :param staged: for each staged relation what stands for it.
+    :param ranges: of touched values without NULLs.
     """
     assert sums.changes is not None
-    named = inline(sums.staged, sources) if staged is None else staged
-    return Renderer(WithStaged(sources, named), ranges or {}).query(sums.changes)
+    return Renderer(WithStaged(sources, staged), ranges).query(sums.changes)
 
 
-def extremes_of_left_sql(
-    sums: Sums, sources: Sources, left: str, ranges: Mapping[str, tuple[str, str]] | None = None
-) -> str:
+def extremes_of_left_sql(sums: Sums, sources: Sources, left: str, ranges: Ranges) -> str:
     """SQL of the extremes of groups that have lost one. :param left: the relation that has these."""
     assert sums.of_left is not None
-    return Renderer(WithStaged(sources, {LEFT: left}), ranges or {}).query(sums.of_left)
+    return Renderer(WithStaged(sources, {LEFT: left}), ranges).query(sums.of_left)
 
 
 def _signed_value(

@@ -98,7 +98,7 @@ def _values(subqueries: tuple[Subquery, ...], facts: Facts) -> Iterator[tuple[in
         if any(moves(*all_expressions(part)) for part in walk(node)):
             continue
         name = hashlib.sha256(sql_of(trimmed(node)).encode()).hexdigest()[:16]
-        yield number, SharedValue(name, node, sum(facts.of(scan).rows for scan in scans(node)))
+        yield number, SharedValue(name, node, facts.known_rows(scans(node)))
 
 
 __all__ = ["SharedValue", "shared_values", "value_sql", "with_known"]

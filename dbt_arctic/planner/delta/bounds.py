@@ -6,20 +6,18 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.value_range import Ranges, ValueRange
 from dbt_arctic.planner.algebra.operators import Node, Restrict, walk
 
-Bounds = Mapping[str, tuple[str, str]]
-"""Least and greatest value of columns of keys, as SQL literals."""
 
-
-def is_ordered_as(bounds: tuple[str, str], type_: str | None) -> bool:
+def is_ordered_as(bounds: ValueRange, type_: str | None) -> bool:
     """Whether a column of a type lies between bounds where its values do. Texts have an order of their own:
     ``'10'`` comes before ``'9'``.
     """
     return type_ == "string" or not any(bound.startswith("'") for bound in bounds)
 
 
-def fitting(bounds: Bounds, nodes: Iterable[Node], types: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def fitting(bounds: Ranges, nodes: Iterable[Node], types: Mapping[str, str]) -> dict[str, ValueRange]:
     """The bounds without those that some Restrict would hold against a column of another order.
 
     :param types: of the columns of scans, by identifier; one that is not among them may have any.

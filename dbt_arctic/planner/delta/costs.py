@@ -38,7 +38,7 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
 
 def _values_read(node: Node, facts: Facts) -> int:
     """Rows by columns of all that a tree scans; 0 where it is not known of some."""
-    read = [(facts.of(scan).rows, len(scan.columns)) for scan in scans(node)]
+    read = [(facts.of(scan).rows or 0, len(scan.columns)) for scan in scans(node)]
     return 0 if any(rows <= 0 for rows, _ in read) else sum(rows * columns for rows, columns in read)
 
 

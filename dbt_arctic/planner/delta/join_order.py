@@ -239,8 +239,8 @@ def has_few_lookup_keys(node: Node, names: Iterable[str], facts: Facts) -> bool:
 
 
 def rows_of(node: Node, facts: Facts) -> int:
-    """Of the tables that a relation reads, 0 where that is not known."""
-    return sum(facts.of(scan).rows for scan in scans(node))
+    """Of the tables that a relation reads, as far as they are known."""
+    return facts.known_rows(scans(node))
 
 
 def _rows_of_one(node: Node, facts: Facts) -> int:

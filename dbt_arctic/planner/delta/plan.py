@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import check_columns, line_of_column, line_within, trimmed
 from dbt_arctic.planner.algebra.operators import Aggregate, Node, Project, Scan, State, Subquery, walk
 from dbt_arctic.planner.algebra.query import Built, Query, Schemas
@@ -274,7 +275,7 @@ def rows_sql(
     plan: Incremental,
     sources: Sources,
     keys: str,
-    ranges: Mapping[str, tuple[str, str]] | None = None,
+    ranges: Ranges | None = None,
 ) -> str:
     """SQL of the model's rows of the affected keys.
 

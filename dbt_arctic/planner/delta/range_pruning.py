@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.planner.algebra.analysis import conservative
 from dbt_arctic.planner.algebra.operators import (
     OF_CHANGES,
@@ -40,7 +41,7 @@ def pruned_to_ranges(node: Node, changed: Node, same: Mapping[str, str], facts: 
     return _filtered(node, tuple(conditions)) if conditions else node
 
 
-def range_of(node: Node, name: str, facts: Facts) -> tuple[str, str] | None:
+def range_of(node: Node, name: str, facts: Facts) -> ValueRange | None:
     """The range of a column of changed rows, where it is a key column of one upstream."""
     match node:
         case Scan():

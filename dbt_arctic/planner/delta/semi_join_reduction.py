@@ -27,7 +27,7 @@ def semi_join_reduced(values: Node, whole: Node, facts: Facts) -> Node:
     if facts.time_moved:
         return values  # a condition on the time may have been another one
     conditions, relations = _parts(whole)
-    looked_up = max((facts.of(scan).rows for scan in scans(whole) if facts.changed(scan)), default=0)
+    looked_up = max((facts.of(scan).rows or 0 for scan in scans(whole) if facts.changed(scan)), default=0)
     made = values
     for place, relation in enumerate(relations):
         own = tuple(part for part in conditions if _is_own(part, relation))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.columns import trimmed
 from dbt_arctic.planner.algebra.operators import Aggregate, Node, Scan, State
 from dbt_arctic.planner.algebra.render import Renderer, Sources
@@ -68,7 +69,7 @@ def shared_lookup_sql(
     gathered: SharedLookup,
     sources: Sources,
     staged: Mapping[str, str],
-    ranges: Mapping[str, tuple[str, str]] | None = None,
+    ranges: Ranges | None = None,
 ) -> str:
     """SQL of gathered rows.
 
@@ -76,11 +77,3 @@ def shared_lookup_sql(
     :param ranges: least and greatest of touched values without NULLs, as literals.
     """
     return Renderer(WithStaged(sources, staged), ranges or {}).query(gathered.rows)
-
-
-def inline(staged: Staged, sources: Sources) -> dict[str, str]:
-    """The queries of staged relations where these are not computed before."""
-    named = {one.name: f"(\n{affected_values_sql(one, sources)}\n)" for one in staged.touched}
-    for rows in staged.gathered:
-        named[rows.name] = f"(\n{shared_lookup_sql(rows, sources, named)}\n)"
-    return named

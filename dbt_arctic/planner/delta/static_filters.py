@@ -24,7 +24,7 @@ def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> F
     """
     conditions: list[exp.Expression] = []
     subqueries: list[Subquery] = []
-    rows = (facts.of(scan).rows for scan in scans(changed or node) if facts.changed(scan))
+    rows = (facts.of(scan).rows or 0 for scan in scans(changed or node) if facts.changed(scan))
     largest = max(rows, default=0)
     for part in node.conditions:
         used = {ref.number: node.subqueries[ref.number] for ref in part.find_all(SubqueryRef)}
@@ -45,7 +45,7 @@ def columns_asked(node: Filter | None) -> frozenset[str]:
 
 
 def _is_settled(subquery: Subquery, largest: int, facts: Facts) -> bool:
-    read = [facts.of(scan).rows for scan in scans(subquery.plan)]
+    read = [facts.of(scan).rows or 0 for scan in scans(subquery.plan)]
     few = bool(read) and min(read) > 0 and sum(read) <= largest
     return subquery.kind != "scalar" and few and not facts.changed(subquery.plan)
 

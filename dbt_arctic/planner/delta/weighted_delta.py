@@ -308,7 +308,7 @@ def _with_sign(node: Node, wanted: Wanted, sign: int) -> Node:
 
 
 def _size(node: Node, facts: Facts) -> int:
-    return sum(facts.of(scan).rows for scan in scans(node) if facts.changed(scan))
+    return facts.known_rows(scan for scan in scans(node) if facts.changed(scan))
 
 
 __all__ = ["SIGN", "Inline", "NoDelta", "Signed", "signed"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from dbt_arctic.keyed.value_range import Ranges
 from dbt_arctic.planner.algebra.operators import Filter, Node, Scan, map_children, scans
 from dbt_arctic.planner.frontend.point_in_time import before, has_moved
 
@@ -14,7 +15,7 @@ class UpstreamFacts:
     """What is known of one upstream.
 
     :param key: the columns that identify a row, as stored; empty where none are known.
-    :param rows: about how many, 0 where it is not known. :param changed_rows: of these; ``None``: not known.
+    :param rows: about how many. :param changed_rows: of these; ``None``: not known, as of ``rows``.
     :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
     :param logged: whether a log tells what changed; else two states are compared to find it.
     :param signed: whether one read gives the rows of both states that changed, with their signs.
@@ -22,9 +23,9 @@ class UpstreamFacts:
 
     changed: bool
     key: tuple[str, ...] = ()
-    rows: int = 0
+    rows: int | None = None
     changed_rows: int | None = None
-    ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
     logged: bool = True
     signed: bool = False
 
@@ -47,6 +48,10 @@ class Facts:
 
     def of(self, scan: Scan) -> UpstreamFacts:
         return self.upstreams[scan.source]
+
+    def known_rows(self, scanned: Iterable[Scan]) -> int:
+        """The rows of these upstreams together, as far as they are known."""
+        return sum(self.of(scan).rows or 0 for scan in scanned)
 
     def changed(self, node: Node) -> bool:
         """Whether anything that a query reads has changed, or the time that it asks for."""

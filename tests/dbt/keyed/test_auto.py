@@ -212,8 +212,17 @@ def test_the_plan_tells_what_would_run_before_it_runs(shop: Shop, monkeypatch: p
     monkeypatch.setattr(execute_table, "with_shared_rows", lambda context, target, plan: plan)
     done = shop.dbt("run", "--threads", "1", "--select", *names)
     shown = [stage for entry in done.results for stage in sent.of_json(told[entry.node.name])]
-    assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes"}
+    assert {stage.name for stage in shown} == {"affected_keys", "rows", "changes", "query"}
     assert sent.differing(shown, shop.script.ran) == []
+    for name in names:
+        walked, planned = shop.recorded[name]["stages"], told[name]["stages"]
+        assert [one["stage"] for one in walked] == [one["name"] for one in planned], name
+        assert all(one["seconds"] >= 0 for one in walked)
+        assert shop.recorded[name]["fell_back"] == []
+    keys, written = shop.recorded["top"]["stages"]
+    assert (keys["rows"], written["rows"]) == tuple(
+        shop.recorded["top"][one] for one in ("keys", "rows_affected")
+    )
 
 
 def test_the_plan_is_that_of_the_run_with_a_contract_and_with_consistent_reads(shop: Shop) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from dbt_arctic.auto.auxiliary_tables import find_state
 from dbt_arctic.auto.plan import RefreshPlan
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.config import parse_config
 from tests.spark.keyed.conftest import Orders

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import cached_columns
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.store.state import load_keyed
 from tests.extent import first

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import fast_path
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import SparkEnded
 from dbt_arctic.planner.delta import costs
 from dbt_arctic.refresh.config import KeyedConfig, parse_config

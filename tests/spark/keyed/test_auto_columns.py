@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import ConfigError, SchemaChanged
 from dbt_arctic.keyed.names import quote_all
 from tests.extent import extent

@@ -13,7 +13,8 @@ import pytest
 from dbt_arctic.auto import execute_table
 from dbt_arctic.auto.auxiliary_tables import find_state
 from dbt_arctic.auto.plan import BySums, RefreshPlan
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.auto.stages import Stage
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.context import Outcome

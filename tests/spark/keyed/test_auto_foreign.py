@@ -12,7 +12,8 @@ import pytest
 
 from dbt_arctic.auto import select_list_subqueries
 from dbt_arctic.auto.plan import RefreshPlan
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.differences import differing_rows
@@ -331,7 +332,8 @@ def test_what_the_session_decides_is_never_skipped(orders: Orders, condition: st
             settings=settings if condition.endswith(" cut") else "",
         )
 
-    full = replace(plan(), sql=f"SELECT id, amount FROM {orders.name.sql}")
+    full = plan()
+    full = replace(full, header=replace(full.header, sql=f"SELECT id, amount FROM {orders.name.sql}"))
     run_refresh(context, model.name, model.config, full, owner="model.test")
     found = plan()
     assert found.action == "full"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import group_counts, plan_model
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.maintenance.release import release

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.compaction.major import compact_major
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.context import Outcome

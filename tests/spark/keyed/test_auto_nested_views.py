@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto import auxiliary_view, execute, nested_view, plan_table, select_list_subqueries
+from dbt_arctic.auto import auxiliary_view, nested_view, plan_table, refresh_model, select_list_subqueries
 from dbt_arctic.auto.auxiliary_tables import find_state
 from dbt_arctic.auto.plan import OverState, RefreshPlan
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.engine.session_settings import tuned
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed.log import consumed_versions
@@ -168,7 +169,7 @@ def test_it_equals_its_query_after_any_change(
 ) -> None:
     """Whether all that the outer query reads is small enough to be read whole, or not."""
     monkeypatch.setattr(plan_table, "SMALL", small)
-    monkeypatch.setattr(execute, "_LITTLE", 0)
+    monkeypatch.setattr(refresh_model, "_LITTLE", 0)
     of_sales.refresh(model)
     state = of_sales.state(model)
     assert (state is None) == (model == "no sums alone")
@@ -384,7 +385,7 @@ def test_small_tables_get_none(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) 
 
 def test_strict_is_about_the_outer_query_as_well(of_sales: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_table, "SMALL", 0)
-    monkeypatch.setattr(execute, "_LITTLE", 0)
+    monkeypatch.setattr(refresh_model, "_LITTLE", 0)
     of_sales.refresh("beyond", auto="strict")
     of_sales.sales.upsert([{**of_sales.sale(n), "amount": "99.99"} for n in range(30)])
     with pytest.raises(ConfigError, match="guard"):

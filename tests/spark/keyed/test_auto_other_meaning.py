@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.errors import DuplicateKey
 from tests.extent import first
 from tests.spark.keyed.auto import Model

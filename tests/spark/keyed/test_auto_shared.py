@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dbt_arctic.auto import expected_requests
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.refresh.config import parse_config
 from dbt_arctic.store.context import Alongside

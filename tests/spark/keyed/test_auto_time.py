@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.planner.frontend.point_in_time import Clock
 from dbt_arctic.refresh.config import parse_config
 from tests.spark.keyed import auto

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.refresh.config import parse_config
 
 

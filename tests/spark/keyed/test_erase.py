@@ -12,7 +12,8 @@ from pyiceberg.avro.file import AvroFile
 
 from dbt_arctic.adapter.operator import size_of
 from dbt_arctic.auto.auxiliary_tables import find_state
-from dbt_arctic.auto.plan_model import plan_refresh, run_refresh
+from dbt_arctic.auto.plan_model import plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
 from dbt_arctic.catalog.embedded import EmbeddedCatalog
 from dbt_arctic.catalog.manifests import _BytesInput
 from dbt_arctic.errors import ConfigError, VersionUnavailable

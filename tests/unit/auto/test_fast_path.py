@@ -26,13 +26,13 @@ class Context:
         (2, 500_000, 500_000, "3"),
         (2, 100, 7_000_000, "15"),
         (2, 100, 60_000_000, "121"),  # or as many as the session has
-        (2, 100, -1, None),
+        (2, 100, None, None),
         (64, 100, 0, "8"),
         (None, 100, 0, "8"),
     ],
 )
 def test_a_stage_has_as_many_tasks_as_its_rows_ask_for(
-    cores: int | None, changed: int, read: int, tasks: str | None
+    cores: int | None, changed: int, read: int | None, tasks: str | None
 ) -> None:
     context: Any = Context(cores)
     fast_path.changes(context, changed, read)
@@ -40,8 +40,8 @@ def test_a_stage_has_as_many_tasks_as_its_rows_ask_for(
     assert context.conf == ({} if tasks is None else {fast_path.PARTITIONS: tasks})
 
 
-@pytest.mark.parametrize("changed", [-1, fast_path.CHANGES + 1])
-def test_a_statement_over_many_changed_rows_is_planned_as_it_runs(changed: int) -> None:
+@pytest.mark.parametrize("changed", [None, fast_path.CHANGES + 1])
+def test_a_statement_over_many_changed_rows_is_planned_as_it_runs(changed: int | None) -> None:
     context: Any = Context(2)
     fast_path.changes(context, changed, 0)
     assert context.conf == {}

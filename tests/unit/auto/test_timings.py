@@ -31,10 +31,12 @@ def test_a_history_tells_how_long_each_refresh_took() -> None:
         commit(500, note("full", 600)),  # a clock that went back took no time
     ]
     assert timings([commit(9_000, note("full", 1_000, 7, "guard"))]) == [Took("full", 8.0, 7, "guard")]
+    # What nobody knew is written as versions before 0.2.0 wrote it.
+    assert '"changed": -1' in note("full", 1_000)["arctic.refresh"]
     assert timings(history) == [Took("incremental", 7.5, 40), Took("full", 8.0), Took("full", 0.0)]
 
 
-def took(strategy: Strategy, *seconds: float, changed: int = 100) -> list[Took]:
+def took(strategy: Strategy, *seconds: float, changed: int | None = 100) -> list[Took]:
     return [Took(strategy, one, changed) for one in seconds]
 
 
@@ -51,8 +53,8 @@ def took(strategy: Strategy, *seconds: float, changed: int = 100) -> list[Took]:
         (took("incremental", 20) + took("full", 4), 100, False),  # too cheap to matter
         (took("incremental", 8) + took("full", 10), 200, True),  # twice as many rows
         (took("incremental", 20) + took("full", 10), 1, True),  # few rows are no promise
-        (took("incremental", 8) + took("full", 10), -1, False),
-        (took("incremental", 8, changed=-1) + took("full", 10), 10_000, False),
+        (took("incremental", 8) + took("full", 10), None, False),
+        (took("incremental", 8, changed=None) + took("full", 10), 10_000, False),
         (took("incremental", *[20.0] * 5, 1) + took("full", 10), 100, True),  # long ago
         # Ten times as many rows need not take ten times as long: it is tried.
         (took("incremental", 8, changed=10) + took("full", 10), 100, False),
@@ -179,7 +181,7 @@ def test_what_cannot_be_found_late_this_time_is_tried() -> None:
     assert found_late(guards, 100, guarded=False) is None
     assert found_late(keys, 100, guarded=False) is not None
     assert found_late(keys, 99, guarded=False) is None  # fewer rows have fewer keys
-    assert found_late(keys, -1, guarded=False) is not None
+    assert found_late(keys, None, guarded=False) is not None
 
 
 def test_the_reason_tells_what_was_found() -> None:

@@ -93,7 +93,7 @@ def report() -> Report:
         writes_every_ms=HOUR,
         refreshes=[
             Refreshed(NOW - 2 * HOUR, ORDERS, "incremental", 2.5, 1200),
-            Refreshed(NOW - HOUR, EVENTS, "full", 20.0, -1),
+            Refreshed(NOW - HOUR, EVENTS, "full", 20.0, None),
         ],
         operations=[
             record(),

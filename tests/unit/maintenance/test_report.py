@@ -114,7 +114,7 @@ def test_how_automatic_models_were_refreshed(shop: Orders) -> None:
     for minutes_ago, one in zip((10, 5), told, strict=True):
         shop.change.commit(minutes_ago, **{name.removeprefix("arctic."): text for name, text in one.items()})
     assert gathered(Catalog(shop)).refreshes == [
-        Refreshed(NOW - 10 * MINUTE, ORDERS, "full", 60.0, -1),
+        Refreshed(NOW - 10 * MINUTE, ORDERS, "full", 60.0, None),
         Refreshed(NOW - 5 * MINUTE, ORDERS, "incremental", 60.0, 30),
     ]
 

@@ -12,6 +12,7 @@ from dbt_arctic.keyed.layout import Layout
 from dbt_arctic.keyed.log import LogRange
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import TXN, Column, Generation, KeyedTable
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.store.key_ranges import between, key_ranges
 
 LOG = LogRange((7, 8), (100,))
@@ -79,7 +80,8 @@ def test_bounds_of_other_types_are_no_literals() -> None:
 
 
 def test_a_range_is_a_condition() -> None:
-    assert between({"id": ("1", "9"), "day": ("DATE '2020-01-01'", "DATE '2020-01-02'")}, "m") == (
+    days = ValueRange("DATE '2020-01-01'", "DATE '2020-01-02'")
+    assert between({"id": ValueRange("1", "9"), "day": days}, "m") == (
         "m.`id` BETWEEN 1 AND 9 AND m.`day` BETWEEN DATE '2020-01-01' AND DATE '2020-01-02'"
     )
 

@@ -6,7 +6,7 @@ import gc
 import re
 from collections.abc import Mapping, Sequence
 
-from dbt_arctic.store.key_ranges import Range
+from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.store.row_cache import KEPT, Foreseen, SharedRows
 
 
@@ -41,7 +41,7 @@ class Cache:
         return self.views[name[1]]
 
 
-def made(columns: Sequence[str], lookup_keys: Mapping[str, Range | None]) -> str:
+def made(columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
     return f"SELECT {', '.join(columns)} met by {', '.join(lookup_keys)}"
 
 

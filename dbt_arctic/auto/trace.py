@@ -1,0 +1,66 @@
+"""What was executed of a plan: for dbt's log and ``run_results.json``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from dbt_arctic.store.context import Outcome, StageRun
+
+
+@dataclass
+class Trace:
+    """The stages of one table's refresh as they are run, and why another plan has followed."""
+
+    relation: str
+    stages: list[StageRun] = field(default_factory=list)
+    fell_back: list[str] = field(default_factory=list)
+    _done: int = 0
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add a stage, or the seconds to one that was the last of its name."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._note(stage, time.monotonic() - began)
+
+    def found(self, stage: str, rows: int | None) -> None:
+        """Note how many rows a stage has found or written."""
+        place = self._last(stage)
+        assert place is not None, stage
+        self.stages[place] = replace(self.stages[place], rows=rows)
+
+    def inside(self, stage: str, other: str) -> None:
+        """Add a stage that was run as a part of the statement of another one."""
+        place = self._last(other)
+        assert place is not None, other
+        self.stages.insert(place + 1, StageRun(self.relation, stage))
+
+    def falls_back(self, when: str) -> None:
+        """Note why another plan follows. Stages of that are others, though they may have the same names."""
+        self.fell_back.append(when)
+        self._done = len(self.stages)
+
+    def of(self, outcome: Outcome) -> Outcome:
+        """An outcome with what led to it."""
+        return replace(outcome, stages=tuple(self.stages), fell_back=tuple(self.fell_back))
+
+    def _note(self, stage: str, seconds: float) -> None:
+        place = self._last(stage)
+        if place is None:
+            self.stages.append(StageRun(self.relation, stage, seconds))
+        else:
+            self.stages[place] = replace(
+                self.stages[place], seconds=(self.stages[place].seconds or 0.0) + seconds
+            )
+
+    def _last(self, stage: str) -> int | None:
+        places = [at for at in range(self._done, len(self.stages)) if self.stages[at].stage == stage]
+        return places[-1] if places else None
+
+
+__all__ = ["Trace"]

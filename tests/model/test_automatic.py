@@ -1,0 +1,78 @@
+"""Automatic models on the lake in memory: their plans are executed as they are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.auto.plan import STATE_RELATION, OverState, RefreshPlan
+from dbt_arctic.auto.plan_model import plan_over_state, plan_refresh
+from dbt_arctic.auto.refresh_model import run_refresh
+from dbt_arctic.auto.stages import printed, stages_of
+from dbt_arctic.keyed.names import Name
+from dbt_arctic.keyed.table import KeyedTable
+from dbt_arctic.refresh.build import build_generation
+from dbt_arctic.refresh.config import parse_config
+from dbt_arctic.refresh.run import write_rows
+from dbt_arctic.store.consumption import Consumption
+from dbt_arctic.store.context import Context
+from tests.model import duck
+from tests.model.world import MemoryWorld
+
+FIRST = (
+    "SELECT customer, sum(amount) AS total FROM {} GROUP BY customer ORDER BY total DESC, customer LIMIT 1"
+)
+
+
+def sales(*rows: tuple[int, int, int]) -> str:
+    return " UNION ALL ".join(f"SELECT {a} AS id, {b} AS customer, {c} AS amount" for a, b, c in rows)
+
+
+def planned(world: MemoryWorld, sql: str) -> tuple[Name, RefreshPlan]:
+    context, name = world.process("plan").context, world.name("first")
+    config = parse_config("first", {"unique_key": "customer", "incremental_strategy": "auto", "buckets": 1})
+    return name, plan_refresh(context.catalog, name, config, sql, context.query_schema)
+
+
+def test_a_model_over_a_state_is_refreshed_as_its_plan_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The query over the state is printed before the state is refreshed, and sent with its new rows."""
+    monkeypatch.setitem(duck._FROM_DUCK, "HUGEINT", "bigint")  # as Spark adds whole numbers
+    world = MemoryWorld(1)
+    context, source = world.process("run").context, world.name("sales")
+    sent: list[str] = []
+
+    def run(step: str, text: str, table: KeyedTable | None = None) -> int:
+        sent.append(text)
+        return context.run(step, text, table)
+
+    recorded = Context(context.catalog, run, context.query_schema, context.query, now_ms=context.now_ms)
+    plain = parse_config("sales", {"unique_key": "id", "incremental_strategy": "upsert", "buckets": 1})
+    rows = sales((1, 1, 10), (2, 1, 20), (3, 2, 31))
+    build_generation(context, source, plain, rows, {}, owner="o", comment="", column_comments=None)
+    sql = FIRST.format(source.sql)
+    for action, first, changes in (
+        ("build", "query", [(1, 1, 90), (4, 3, 500)]),
+        ("incremental", "changes", [(4, 3, 5), (5, 2, 400)]),
+        ("incremental", "changes", []),
+    ):
+        name, plan = planned(world, sql)
+        assert isinstance(plan, OverState)
+        assert plan.action == action
+        *_, (stage, text) = printed(stages_of(plan))
+        assert (stage.name, text) == ("query", plan.state.query)
+        sent.clear()
+        outcome = run_refresh(recorded, name, plan.state.request.config, plan, owner="o")
+        stages = [("first__state", first), ("first", "query")]
+        assert [(one.relation, one.stage) for one in outcome.stages] == stages
+        assert [one.name for one in stages_of(plan)] == [name for _, name in stages]
+        assert outcome.fell_back == ()
+        over = plan_over_state(context.catalog, plan.state, context.query_schema)
+        assert isinstance(over, RefreshPlan)
+        (state,) = over.reading.upstreams.values()
+        expected = text.replace(STATE_RELATION, f"(\n{state.states['new']}\n)")
+        assert any(expected in statement for statement in sent), expected
+        assert world.query(f"SELECT * FROM {name.sql}") == world.query(sql)
+        if changes:
+            write_rows(context, source, plain, sales(*changes), Consumption({}, {}), None)
+    name, plan = planned(world, sql)
+    assert (plan.action, stages_of(plan)) == ("nothing", [])
+    assert str(run_refresh(context, name, plain, plan, owner="o").choice) == "SKIP (no upstream change)"
