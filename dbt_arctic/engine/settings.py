@@ -225,8 +225,12 @@ def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
         found.append(SQLITE_DRIVER)
     if uri.startswith("jdbc:postgresql:"):
         found.append(POSTGRES_DRIVER)
-    named = f"{catalog.get('type', '')} {catalog.get('catalog-impl', '')} {catalog.get('io-impl', '')}"
-    if "glue" in named or ".aws." in named or any(name.startswith("s3.") for name in catalog):
+    named = (
+        f"{catalog.get('type', '')} {catalog.get('catalog-impl', '')} {catalog.get('io-impl', '')}".lower()
+    )
+    # A REST catalog chooses the reader of a file by its scheme, so only settings tell that it may be S3's.
+    rest_on_s3 = "rest" in named and any(name.startswith("s3.") for name in catalog)
+    if "glue" in named or ".aws." in named or rest_on_s3:
         found.append(f"{AWS_BUNDLE}:{version}")
     return tuple(found)
 

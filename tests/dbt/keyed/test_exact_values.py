@@ -150,7 +150,7 @@ MISTAKES = {
     ),
     "exclude": (
         "incremental_strategy='merge', unique_key='id', merge_exclude_columns=['m']",
-        ["AR-301", "merge_exclude_columns names m"],
+        ["AR-301", "merge_exclude_columns contains m"],
     ),
     "update": (
         "incremental_strategy='delete+insert', unique_key='id', merge_update_columns=['n']",

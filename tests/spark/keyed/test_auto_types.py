@@ -71,6 +71,7 @@ def test_a_column_does_not_stand_for_one_of_another_type(shop: Any, orders: Orde
 PARTS = "(SELECT k, id AS x FROM {0} UNION ALL SELECT k, amount AS x FROM {0}) AS u"
 
 
+# Branches that are columns are cast as Spark casts them. Of computed ones the planner does not know the type.
 OF_TWO_TYPES = [
     f"SELECT k, sum(x / 3) AS s, count(*) AS n FROM {PARTS} GROUP BY k",
     f"SELECT cast(x AS string) AS k, count(*) AS n FROM {PARTS} GROUP BY 1",
@@ -87,16 +88,19 @@ OF_TWO_TYPES = [
 ]
 
 
+OF_COMPUTED = (OF_TWO_TYPES[3], OF_TWO_TYPES[6])
+
+
 @pytest.mark.parametrize(
     "sql",
     first(1, OF_TWO_TYPES),
     ids=["sums", "keys", "distinct", "computed", "lateral", "exists", "divisor"],
 )
-def test_an_expression_over_a_union_of_two_types_is_not_computed_by_part(orders: Orders, sql: str) -> None:
+def test_an_expression_over_a_union_of_two_types_has_the_type_of_both(orders: Orders, sql: str) -> None:
     model = Model(orders, "k", sql.format(orders.name.sql))
     model.refresh()
     orders.apply([row(7, "1.00"), row(8, "7.00")], [{"id": 1}])
-    assert follows(model).startswith("FULL")
+    assert follows(model).startswith("FULL" if sql in OF_COMPUTED else "INCREMENTAL")
 
 
 def test_what_is_null_in_one_part_has_the_type_of_the_other(orders: Orders) -> None:

@@ -171,6 +171,10 @@ def test_hive_and_glue_keep_tables_in_s3() -> None:
     }
 
 
+def test_the_embedded_catalog_loads_nothing_for_settings_that_it_does_not_use() -> None:
+    assert AWS_BUNDLE not in jars(profile(catalog_properties={"s3.secret-access-key": "unused"}))
+
+
 def test_raw_properties_win_and_a_server_is_given_the_same() -> None:
     made = profile(
         method="connect",
