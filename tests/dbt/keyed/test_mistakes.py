@@ -133,7 +133,7 @@ def test_compacting_what_is_not_keyed_is_an_error(shop: Shop) -> None:
     ("profile", "told"),
     [
         ("method: jdbc", "session"),
-        ("spark_conf: {a: {b: 1}}", "flat"),
+        ("spark_conf: {a: {b: 1}}", "single value"),
         ("catalog: 'my lake'", "lake"),
     ],
 )

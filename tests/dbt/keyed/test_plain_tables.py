@@ -170,7 +170,7 @@ def test_columns_are_compared_as_they_are_stored(shop: Shop) -> None:
 def test_what_is_in_another_catalog_is_not_looked_up_here(shop: Shop) -> None:
     shop.source("raw_orders", "SELECT 1 AS id")
     shop.model("orders", "{{ config(materialized='table', database='other') }} select 1 as id")
-    assert "orders is of the catalog other" in shop.fail("run")
+    assert "orders has the catalog other" in shop.fail("run")
     shop.model(
         "orders",
         "select * from {{ changes(api.Relation.create(database='other', schema=target.schema, "
