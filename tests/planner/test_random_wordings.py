@@ -300,7 +300,7 @@ def test_no_relation_is_called_as_a_column_of_another(sql: str) -> None:
         ("SELECT a, 2 AS b, count(*) AS n FROM pairs GROUP BY a, 2 WITH ROLLUP", "constant"),
         (
             "SELECT id, s.* FROM (SELECT t.id, e.id FROM customer t JOIN customer e ON e.id = t.id) s",
-            "columns",
+            "column: id",
         ),
         ("SELECT id FROM customer WHERE p = p IN (SELECT f FROM events)", "comparison"),
         ("SELECT a, '1' || a + 1 AS c FROM pairs", "||"),

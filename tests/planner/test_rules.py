@@ -217,7 +217,6 @@ def test_guards(sql: str, changed: str, guards: int) -> None:
         ("SELECT id FROM a WHERE (x, y) IN (SELECT v, aid FROM b)", "unsupported", 1),
         ("SELECT id FROM a WHERE (SELECT max(v) FROM b) IN (SELECT k FROM c)", "unsupported", 1),
         ("SELECT id FROM a TABLESAMPLE (10 PERCENT)", "unsupported", 1),
-        ("SELECT id, explode(array(x)) AS e FROM a", "unsupported", 1),
         ("WITH t AS (SELECT id, x FROM a) SELECT id, xxhash64(*) AS h FROM t", "unsupported", 1),
         ("SELECT id, struct(*) AS s FROM (SELECT a.id, k FROM a JOIN c ON x = k) t", "unsupported", 1),
         ("SELECT x AS id, count(DISTINCT *) AS n FROM a GROUP BY x", "unsupported", 1),
