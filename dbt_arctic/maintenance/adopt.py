@@ -257,8 +257,9 @@ def _check_keys(context: Context, name: Name, state: TableState, key: Sequence[s
     }
     duplicates, nulls = told["duplicate"], told["null"]
     if duplicates[0]:
+        plural = "" if duplicates[0] == 1 else "s"
         raise DuplicateKey(
-            f"{name} has {duplicates[0]} duplicate key{'' if duplicates[0] == 1 else 's'}, for instance {duplicates[1]}",
+            f"{name} has {duplicates[0]} duplicate key{plural}, for instance {duplicates[1]}",
             where=name.dotted,
             why=f"the key {', '.join(key)} must identify a row",
             fix="give every key column, or delete the duplicate rows",
