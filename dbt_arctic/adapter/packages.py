@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.base.meta import AdapterMeta, available
 from dbt.adapters.base.relation import BaseRelation
 
-from dbt_arctic.adapter.compiling import rewrite_when_compiled
 from dbt_arctic.adapter.databases import is_of
+from dbt_arctic.adapter.sql_extensions import rewrite_when_compiled
 from dbt_arctic.adapter.target_type import name_spark_in_packages
 from dbt_arctic.adapter.translate import as_dbt_errors
 from dbt_arctic.errors import ConfigError

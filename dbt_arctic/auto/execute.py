@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from dbt_arctic.auto.execute_table import refresh_auto
 from dbt_arctic.auto.plan import Build, RefreshPlan, has_other_columns
 from dbt_arctic.auto.requested_states import record_requests, will_request
+from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import Found, stages_of
 from dbt_arctic.auto.timings import note
-from dbt_arctic.auto.trace import Trace
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.refresh.build import build_generation

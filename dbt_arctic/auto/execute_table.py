@@ -19,9 +19,9 @@ from dbt_arctic.auto.fallbacks import fallbacks_of
 from dbt_arctic.auto.plan import ByKeys, BySums, Full, IncrementalPlan, Nothing, RefreshPlan
 from dbt_arctic.auto.requested_states import record_requests, recorded_by, recorded_in, will_request
 from dbt_arctic.auto.shared_reads import with_shared_rows
+from dbt_arctic.auto.stage_trace import Trace
 from dbt_arctic.auto.stages import KEYS, Found, Stage, Staged, stages_of
 from dbt_arctic.auto.timings import Strategy, note
-from dbt_arctic.auto.trace import Trace
 from dbt_arctic.catalog.api import Snapshot
 from dbt_arctic.errors import ConfigError, SparkEnded, StatementError
 from dbt_arctic.keyed import write

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from dbt_arctic.auto.inputs import Reading, Until
-from dbt_arctic.auto.sources import Sources
+from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.engine.api import ColumnInfo
 from dbt_arctic.keyed.names import Name

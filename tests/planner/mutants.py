@@ -46,8 +46,8 @@ from dbt_arctic.planner.delta.affected_keys import NOTHING, Touched, affected_ke
 from dbt_arctic.planner.delta.restriction import restricted, restricted_rule, some_of
 from dbt_arctic.planner.delta.rules import aggregate, condition, join, project, subquery
 from dbt_arctic.planner.delta.weighted_delta import Signed, delta_rule
-from dbt_arctic.planner.properties import equal_columns as equal_module
-from dbt_arctic.planner.properties import excluded_parts as excluded_module
+from dbt_arctic.planner.properties import column_equivalences as equal_module
+from dbt_arctic.planner.properties import union_branch_pruning as excluded_module
 from dbt_arctic.planner.properties.facts import Facts
 from tests.planner.oracle import Database, InDuckDB, Prepared, compare, judge, prepare
 from tests.planner.random_queries import Case, draw

@@ -131,7 +131,7 @@ IN_SPARKS_WORDS = [
 
 
 @pytest.mark.parametrize(("written", "drawn"), IN_SPARKS_WORDS)
-def test_what_is_said_in_words_of_spark(written: str, drawn: str) -> None:
+def test_what_is_said_rewrite_extensions(written: str, drawn: str) -> None:
     for seed in range(5):
         case = Case(seed, drawn, columns(drawn), ("o1",), frozenset(), written=written)
         assert judge(Database(), case).outcome == "incremental"

@@ -17,7 +17,7 @@ import pytest
 from dbt_arctic.auto import shared_reads
 from dbt_arctic.auto.inputs import Reading
 from dbt_arctic.auto.plan import ByKeys, BySums, Header
-from dbt_arctic.auto.sources import Sources
+from dbt_arctic.auto.upstream_relations import Sources
 from dbt_arctic.auto.upstreams import Upstream, signed
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.keyed.value_range import ValueRange

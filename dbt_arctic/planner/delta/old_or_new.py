@@ -31,7 +31,7 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import column, columns_of
 from dbt_arctic.planner.delta.static_filters import columns_asked, static_filters
 from dbt_arctic.planner.frontend.point_in_time import before, moves
-from dbt_arctic.planner.properties.equal_columns import joined_to
+from dbt_arctic.planner.properties.column_equivalences import joined_to
 from dbt_arctic.planner.properties.facts import Facts
 
 

@@ -20,13 +20,13 @@ from dbt_arctic.planner.delta.lookup_keys import with_lookup_keys
 from dbt_arctic.planner.delta.restriction import restricted
 from dbt_arctic.planner.delta.rows_from_log import Origin, whole_log, with_logged_rows
 from dbt_arctic.planner.frontend.build import Builder
-from dbt_arctic.planner.frontend.common_types import with_common_types
 from dbt_arctic.planner.frontend.parse import named_columns, parse, qualified
 from dbt_arctic.planner.frontend.point_in_time import Time, with_moments
+from dbt_arctic.planner.frontend.set_operation_casts import with_common_types
 from dbt_arctic.planner.frontend.union_types import refuse_mixed, with_typed_nulls
 from dbt_arctic.planner.properties.determinism import check_determined
-from dbt_arctic.planner.properties.excluded_parts import without_excluded_parts
 from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.union_branch_pruning import without_excluded_parts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, first_line, mark_view, of_view
 from dbt_arctic.planner.typing.coercion import with_exact_equalities

@@ -15,8 +15,8 @@ from dbt_arctic.planner.algebra.query import Schemas
 from dbt_arctic.planner.frontend.duplicate_names import rename_duplicates
 from dbt_arctic.planner.frontend.named_windows import with_written_windows
 from dbt_arctic.planner.frontend.parser_differences import in_parser_terms
+from dbt_arctic.planner.frontend.pivots_and_generators import with_written_relations
 from dbt_arctic.planner.frontend.unsupported import refused
-from dbt_arctic.planner.frontend.written_relations import with_written_relations
 from dbt_arctic.planner.reasons import CannotPlan, at_line, line_of
 from dbt_arctic.planner.spark.aliases import rename_hidden
 from dbt_arctic.planner.spark.dialect import verbatim, with_signs, with_suffixes

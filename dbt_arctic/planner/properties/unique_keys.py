@@ -26,8 +26,8 @@ from dbt_arctic.planner.algebra.operators import (
     walk,
 )
 from dbt_arctic.planner.algebra.scalars import equalities, plain
-from dbt_arctic.planner.properties.constants import constant_of, fixed_columns
-from dbt_arctic.planner.properties.equal_columns import equal_columns
+from dbt_arctic.planner.properties.column_equivalences import equal_columns
+from dbt_arctic.planner.properties.constant_columns import constant_of, fixed_columns
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import (
     Dependency,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dbt_arctic
-from dbt_arctic.adapter.compiling import in_words_of_spark
+from dbt_arctic.adapter.sql_extensions import rewrite_extensions
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.planner.spark.qualify import without_qualify
 
@@ -107,21 +107,21 @@ def test_what_would_mean_something_else_is_refused_with_its_line(sql: str, why: 
 def test_only_models_that_ask_are_rewritten_and_automatic_ones_do() -> None:
     sql = f"select * from t qualify {FIRST}"
     automatic = {"materialized": "incremental", "incremental_strategy": "auto"}
-    assert in_words_of_spark(sql, "m", {"materialized": "table"}) == sql
-    assert in_words_of_spark(sql, "m", {**automatic, "sql_extensions": []}) == sql
+    assert rewrite_extensions(sql, "m", {"materialized": "table"}) == sql
+    assert rewrite_extensions(sql, "m", {**automatic, "sql_extensions": []}) == sql
     for config in (automatic, {"sql_extensions": "qualify"}, {"sql_extensions": ["qualify"]}):
-        assert in_words_of_spark(sql, "m", config) == without_qualify(sql)
+        assert rewrite_extensions(sql, "m", config) == without_qualify(sql)
     for wrong in ("pivot", ["qualify", "top"], {"qualify": True}, True):
         with pytest.raises(ConfigError, match="known are: qualify"):
-            in_words_of_spark(sql, "m", {"sql_extensions": wrong})
+            rewrite_extensions(sql, "m", {"sql_extensions": wrong})
 
 
 def test_sql_is_rewritten_in_one_place() -> None:
     naming = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
-        if re.search(r"\b(without_qualify|in_words_of_spark)\b", path.read_text(encoding="utf-8"))
+        if re.search(r"\b(without_qualify|rewrite_extensions)\b", path.read_text(encoding="utf-8"))
     }
-    assert naming == {"planner/spark/qualify.py", "adapter/compiling.py"}
-    text = (ROOT / "adapter" / "compiling.py").read_text(encoding="utf-8")
-    assert text.count("in_words_of_spark(") == 2, "its definition and one call"
+    assert naming == {"planner/spark/qualify.py", "adapter/sql_extensions.py"}
+    text = (ROOT / "adapter" / "sql_extensions.py").read_text(encoding="utf-8")
+    assert text.count("rewrite_extensions(") == 2, "its definition and one call"

@@ -24,7 +24,7 @@ from dbt_arctic.planner.delta.affected_keys import touched as touch
 from dbt_arctic.planner.delta.old_or_new import filters, old_or_new
 from dbt_arctic.planner.delta.restriction import Pairs, restricted_rule, some_of
 from dbt_arctic.planner.delta.restriction import restricted as restrict
-from dbt_arctic.planner.properties.equal_columns import joined_to
+from dbt_arctic.planner.properties.column_equivalences import joined_to
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import has_one_row
 

@@ -31,7 +31,7 @@ from dbt_arctic.planner.algebra.operators import (
 )
 from dbt_arctic.planner.algebra.scalars import column, plain
 from dbt_arctic.planner.frontend.union_types import columns_of_several_types
-from dbt_arctic.planner.properties.constants import Constant, constant, constant_of
+from dbt_arctic.planner.properties.constant_columns import Constant, constant, constant_of
 
 _Allowed = Mapping[str, frozenset[Constant]]
 """Of some columns the only values that rows with a place in the result can have."""

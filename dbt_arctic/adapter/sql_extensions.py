@@ -23,7 +23,7 @@ SETTING = "sql_extensions"
 EXTENSIONS: Mapping[str, Callable[[str], str]] = {"qualify": without_qualify}
 """What Spark lacks, and what writes it in Spark's words."""
 
-_WRAPPED = "_arctic_in_words_of_spark"
+_WRAPPED = "_arctic_rewrites_extensions"
 
 
 def rewrite_when_compiled() -> None:
@@ -37,14 +37,14 @@ def rewrite_when_compiled() -> None:
         made: Any = compile_code(self, node, manifest, *more, **named)
         if self.config.credentials.type == ADAPTER and made.language == "sql" and made.compiled_code:
             with as_dbt_errors():
-                made.compiled_code = in_words_of_spark(made.compiled_code, made.name, _config(self, made))
+                made.compiled_code = rewrite_extensions(made.compiled_code, made.name, _config(self, made))
         return made
 
     setattr(compiled, _WRAPPED, True)
     Compiler._compile_code = compiled  # type: ignore[method-assign]
 
 
-def in_words_of_spark(sql: str, name: str, config: Mapping[str, Any]) -> str:
+def rewrite_extensions(sql: str, name: str, config: Mapping[str, Any]) -> str:
     """The SQL of a node without what its config asks to have rewritten. Automatic models ask for everything,
     unless they say otherwise.
 
@@ -74,4 +74,4 @@ def _config(compiler: Compiler, node: Any) -> Mapping[str, Any]:
     return config if isinstance(config, Mapping) else dict(config.to_dict())
 
 
-__all__ = ["EXTENSIONS", "SETTING", "in_words_of_spark", "rewrite_when_compiled"]
+__all__ = ["EXTENSIONS", "SETTING", "rewrite_extensions", "rewrite_when_compiled"]
