@@ -143,7 +143,7 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
                 "The catalog cannot be reached.",
                 where=where,
                 why=told,
-                fix="Check catalog_properties in the profile (uri, credentials) and that the server runs.",
+                fix="Check the catalog in the profile (uri, credentials), and that its server runs.",
             )
         )
     return Fault(
