@@ -81,6 +81,8 @@ def to_duckdb(sql: str) -> str:
     """Spark's SQL of these tests as DuckDB reads it."""
     text = sql.replace("`", '"').replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")
     text = _CALLED.sub(lambda found: f"spark_{found[0]}", _SUFFIXED.sub(r"\1", text))
+    if _AGGREGATED.search(text):
+        text = _AGGREGATED.sub(_of_lists, text)
     text = _LISTED_SETS.sub("GROUP BY GROUPING SETS", text.replace("<=>", "IS NOT DISTINCT FROM"))
     return _LATERAL.sub(_unnest, text) if "LATERAL VIEW" in text else text
 
@@ -93,6 +95,18 @@ _MACROS = (
     "spark_isnull(a) AS a IS NULL",
     "spark_isnotnull(a) AS a IS NOT NULL",
     "spark_int(a) AS CAST(a AS INT)",
+    "size(a) AS len(a)",
+    "array_join(a, b) AS array_to_string(a, b)",
+    "sort_array(a, b := true) AS CASE WHEN b THEN list_sort(a) ELSE list_reverse_sort(a) END",
+    "array_max(a) AS list_max(a)",
+    "struct(a, b) AS row(a, b)",
+    "named_struct(m, a, n, b) AS row(a, b)",
+)
+_INSIDE = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
+_AGGREGATED = re.compile(
+    rf"\b(?:(?P<collect>collect_list|collect_set|array_agg)\((?P<value>{_INSIDE})\)"
+    rf"|(?P<list>listagg|string_agg)\((?P<args>{_INSIDE})\) WITHIN GROUP \()",
+    re.IGNORECASE,
 )
 _SUFFIXED = re.compile(r"\b(\d+)(?:BD|[DL])\b")
 _CALLED = re.compile(r"\b(?:nvl|ifnull|isnull|isnotnull|int)\(", re.IGNORECASE)
@@ -103,6 +117,14 @@ _LATERAL = re.compile(
     rf"LATERAL VIEW (OUTER )?(pos)?explode(_outer)?\((.*?)\) ({_NAME}) AS ({_NAME}(?:, {_NAME})?)",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+def _of_lists(found: re.Match[str]) -> str:
+    """Spark collects no NULLs, and DuckDB has the order of a list inside its parentheses."""
+    if found["list"]:
+        return f"string_agg({found['args']} "
+    distinct = "DISTINCT " * (found["collect"].lower() == "collect_set")
+    return f"coalesce(list({distinct}{found['value']}) FILTER (WHERE {found['value']} IS NOT NULL), [])"
 
 
 def _unnest(found: re.Match[str]) -> str:

@@ -153,6 +153,52 @@ def _end_of_order(dice: random.Random) -> _Drawn:
     return f"SELECT t1.id AS o1, t1.x AS o2, {over} AS o3 FROM a AS t1", 3, "o1"
 
 
+def _any_order(dice: random.Random) -> _Drawn:
+    """Aggregates of the order of rows, in a form that no order changes."""
+    v, by = dice.choice([("t1.y", "t1.id"), ("t1.z", "t1.id"), ("coalesce(t1.y, t1.z)", "t1.id")])
+    collect = dice.choice(["collect_set", "collect_list", "array_agg"])
+    listed = f"{dice.choice(['listagg', 'string_agg'])}(CAST({v} AS STRING), ',') WITHIN GROUP (ORDER BY "
+    calls = [
+        f"array_join(array_sort({collect}({v})), ',')",
+        f"array_join(sort_array({collect}({v}){dice.choice(['', ', true', ', false'])}), ',')",
+        f"size({collect}({v}))",
+        f"array_contains({collect}({v}), {dice.randint(0, 3)})",
+        f"array_max({collect}({v}))",
+        f"{listed}{dice.choice([v, by, f'{v} DESC, {by}'])})",
+        f"max_by({v}, {by})",
+        f"min_by({v}, struct(t1.z, {by}))",
+        "any_value(t1.x)",
+        "first(t1.x + 1)",
+    ]
+    joined = "a AS t1"
+    if dice.random() < 0.4:
+        # The key of the one side determines the rest of it; that of the other tells its rows apart.
+        joined = f"a AS t1 {dice.choice(['JOIN', 'LEFT JOIN'])} b AS t2 ON t2.aid = t1.id"
+        calls = [
+            "any_value(t1.y)",
+            "last(t1.z - t1.y)",
+            "max_by(t2.v, t2.id)",
+            "size(collect_list(t2.v))",
+            "array_join(sort_array(collect_list(t2.w)), '-')",
+            "min_by(t1.y, t2.v)",
+        ]
+        groups = "t1.id AS o1, t1.x AS o2"
+    else:
+        groups = dice.choice(["t1.x AS o1, 1 AS o2", "t1.x AS o1, t1.y > 1 AS o2"])
+    first, second = dice.sample(calls, 2)
+    having = f" HAVING size({collect}(t1.z)) > {dice.randint(0, 1)}" if dice.random() < 0.2 else ""
+    by_group = (
+        " GROUP BY t1.id, t1.x"
+        if "t2" in joined
+        else " GROUP BY 1, 2"
+        if "> 1" in groups
+        else " GROUP BY t1.x"
+    )
+    where = f" WHERE {_condition(dice, 't1.y')}" if dice.random() < 0.2 else ""
+    sql = f"SELECT {groups}, {first} AS o3, {second} AS o4 FROM {joined}{where}{by_group}{having}"
+    return sql, 4, "o1"
+
+
 SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "united channels": _channels,
     "chained equalities": _chain,
@@ -160,5 +206,6 @@ SHAPES: dict[str, Callable[[random.Random], _Drawn]] = {
     "grouping sets of a join": _sets,
     "windows without ties": _ties,
     "ends of a window's order": _end_of_order,
+    "aggregates in any order": _any_order,
 }
 OPERATORS = tuple(SHAPES)

@@ -10,6 +10,7 @@ from dbt_arctic.planner.algebra.operators import Aggregate, Node
 from dbt_arctic.planner.frontend.builder import QueryBuilder
 from dbt_arctic.planner.frontend.scope import LIFTED, Scope, lifted
 from dbt_arctic.planner.frontend.unsupported import refused
+from dbt_arctic.planner.spark.collections import collected_in
 from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.spark.functions import function_name
 from dbt_arctic.planner.spark.syntax import (
@@ -66,7 +67,8 @@ def grouped(
                 for child in as_list(window.args.get(key)):
                     child.replace(lift(child))
             return window
-        if is_aggregate_call(node_):
+        if is_aggregate_call(node_) or collected_in(node_) is not None:
+            # With what a collected array is for: of a sorted one, the order of the rows does not matter.
             name = function_name(core(node_))
             converted = builder.plain_expression(node_, scope)
             if name in ("grouping", "grouping_id") and sets is None:

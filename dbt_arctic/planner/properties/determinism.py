@@ -19,11 +19,12 @@ from dbt_arctic.planner.frontend.string_literals import labels, stays_text
 from dbt_arctic.planner.frontend.unsupported import refused
 from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.functional_dependencies import is_of
+from dbt_arctic.planner.properties.order_independence import Identical, independent_of_order
 from dbt_arctic.planner.properties.unique_keys import is_unique, unique_keys
 from dbt_arctic.planner.reasons import CannotPlan, Reason, first_line, line_of
 from dbt_arctic.planner.spark.dialect import Moment
 from dbt_arctic.planner.spark.functions import SUMS, function_name, kind_of
-from dbt_arctic.planner.typing.coercion import types_of_columns
+from dbt_arctic.planner.typing.coercion import TypesOfValues, types_of_columns
 from dbt_arctic.planner.typing.numeric_types import sort_of, sorts
 
 _CAUSES = {
@@ -35,7 +36,8 @@ _CAUSES = {
     "ordered": (
         "order-dependent",
         "{} depends on the order in which rows come",
-        "use min, max or a row_number over a unique order",
+        "sort what is collected, order the list or max_by() by the key of the rows, use min, max or a "
+        "row_number over a unique order",
     ),
     "float": (
         "float-sum",
@@ -129,6 +131,7 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
     """Functions that no data determine, wherever they stand."""
     items = cache(lambda: labels(node))
     known = cache(lambda: types_of_columns(node, types))
+    same = identical(node, types)
     for part in walk(node):
         if isinstance(part, Limit) and not first_rows_are_known(part, facts):
             line = first_line(part.limit, part.offset, *part.order)
@@ -140,19 +143,27 @@ def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[Cann
             what = f"{call.args['call']} has another value than at the last refresh, in more than a WHERE"
             yield CannotPlan("time", what, "pass a date as a variable", first_line(call, moved[0]))
         for expression in all_expressions(part):
-            yield from causes_in(expression, isinstance(part, Window), types, items, known)
+            fine = None if isinstance(part, Window) else independent_of_order(expression, part, facts, same)
+            yield from causes_in(expression, fine, types, items, known)
+
+
+def identical(node: Node, types: Mapping[str, str]) -> Identical:
+    """Tells of expressions over the columns of a tree whether their equal values are the same value."""
+    found = cache(lambda: TypesOfValues(node, types))
+    return lambda value: found().is_identical(value)
 
 
 def causes_in(
     expression: exp.Expression,
-    ordered_is_fine: bool,
+    fine: Collection[int] | None,
     types: Mapping[str, str],
     items: Callable[[], set[int]],
     known: Callable[[], Mapping[str, str]],
 ) -> Iterator[CannotPlan]:
     """What of one expression no data determine.
 
-    :param ordered_is_fine: it is one of a window, whose order is looked at by itself.
+    :param fine: calls by ``id`` whose value does not depend on the order of rows, whatever their function
+        does; ``None`` for all of them: those of a window, whose order is looked at by itself.
     :param items: asked for the literals that are only shown, as ``labels`` finds them.
     :param known: asked for the types of all columns, not of those of scans alone.
     """
@@ -167,7 +178,7 @@ def causes_in(
             yield _of_time(f"'{found.name}', which is a time of today,", found)
         if special := _special(found, name):
             yield special
-        if kind not in _CAUSES or (kind == "ordered" and ordered_is_fine):
+        if kind not in _CAUSES or (kind == "ordered" and (fine is None or id(found) in fine)):
             continue
         code, what, fix = _CAUSES[kind]
         yield CannotPlan(code, what.format(f"{name}()"), fix, first_line(found, expression))

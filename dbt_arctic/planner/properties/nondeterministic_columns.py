@@ -34,8 +34,15 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.frontend.string_literals import labels
-from dbt_arctic.planner.properties.determinism import causes_in, first_rows_are_known, float_sum, ties
+from dbt_arctic.planner.properties.determinism import (
+    causes_in,
+    first_rows_are_known,
+    float_sum,
+    identical,
+    ties,
+)
 from dbt_arctic.planner.properties.facts import Facts
+from dbt_arctic.planner.properties.order_independence import independent_of_order
 from dbt_arctic.planner.reasons import CannotPlan, Reason
 from dbt_arctic.planner.spark.functions import SUMS, function_name
 from dbt_arctic.planner.typing.coercion import types_of_columns
@@ -110,6 +117,7 @@ class _Following:
         self._labels = cache(lambda: labels(query.node))
         self._known = cache(lambda: types_of_columns(query.node, query.types))
         self._sorts = cache(lambda: sorts(query.node, query.types))
+        self._identical = identical(query.node, query.types)
 
     def of(self, node: Node) -> _Open:
         match node:
@@ -248,7 +256,9 @@ class _Following:
 
     def _own(self, expression: exp.Expression, node: Node) -> list[Reason]:
         """What in an expression itself is determined by no rows."""
-        found = list(causes_in(expression, isinstance(node, Window), self._types, self._labels, self._known))
+        windowed = isinstance(node, Window)
+        fine = None if windowed else independent_of_order(expression, node, self._facts, self._identical)
+        found = list(causes_in(expression, fine, self._types, self._labels, self._known))
         return [one.reason for one in (*found, *self._float_sums(expression)) if _counts(one)]
 
     def _float_sums(self, expression: exp.Expression) -> Iterator[CannotPlan]:

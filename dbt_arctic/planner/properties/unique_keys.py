@@ -106,14 +106,21 @@ def is_unique(node: Node, columns: Iterable[str | None], facts: Facts, own: Keys
 
     :param own: sets of columns that are unique for another reason.
     """
-    known = fixed_columns(node) | frozenset(name for name in columns if name is not None)
+    named = frozenset(name for name in columns if name is not None)
+    known = determined_by(node, fixed_columns(node) | named, facts)
+    return _covered(unique_keys(node, facts) | own, known)
+
+
+def determined_by(node: Node, columns: Iterable[str], facts: Facts) -> frozenset[str]:
+    """Some columns, and those in which rows are equal that are equal in these (NULLs as values)."""
+    known = frozenset(columns)
     found = [*dependencies(node, facts)]
     found += [Dependency(frozenset({one}), group) for group in equal_columns(node) for one in group]
     before: frozenset[str] | None = None
     while known != before:
         before = known
         known = known.union(*(columns for key, columns in found if key <= known))
-    return _covered(unique_keys(node, facts) | own, known)
+    return known
 
 
 def _numbers(node: Window) -> Iterator[frozenset[str]]:

@@ -215,6 +215,26 @@ def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = 
     return types.known
 
 
+class TypesOfValues:
+    """Types of expressions over the columns of a tree.
+
+    :param scanned: of the columns of scans.
+    """
+
+    def __init__(self, node: Node, scanned: Mapping[str, str]) -> None:
+        self._numbers = sorts(node, scanned)
+        self._types = _Types(self._numbers, certain=False, known=types_of_columns(node, scanned))
+
+    def is_identical(self, value: exp.Expression) -> bool:
+        """Whether values that compare equal are the same value. Zeros of a float are not, nor strings that
+        a collation takes for one.
+        """
+        if sort_of(value, self._numbers) != "float":
+            return True
+        type_ = self._types.of_value(value)
+        return type_ is not None and (type_ == "binary" or family(type_) == "string")
+
+
 @dataclass
 class _Types:
     """Infers types of expressions over columns whose types are known; ``None`` where the text does not tell.

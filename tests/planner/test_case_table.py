@@ -1,0 +1,225 @@
+"""Shapes of public packages and analytical benchmarks: each is incremental, or has the code of why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_arctic.planner.auxiliary.auxiliary_view import split
+from dbt_arctic.planner.delta.plan import plan_incremental, understand
+from dbt_arctic.planner.frontend.point_in_time import Clock
+from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
+from dbt_arctic.planner.reasons import CannotPlan
+from dbt_arctic.planner.spark.qualify import without_qualify
+
+SCHEMAS = {
+    "t": [
+        *(("id", "bigint"), ("g", "string"), ("v", "bigint"), ("at", "timestamp"), ("d", "date")),
+        *(("n", "int"), ("p", "decimal(10,2)"), ("other_id", "bigint")),
+    ],
+    "o": [("id", "bigint"), ("name", "string"), ("v", "bigint"), ("at", "timestamp")],
+    "u": [("tid", "bigint"), ("field", "string"), ("at", "timestamp"), ("v", "string"), ("uid", "bigint")],
+    "raw": [("tid", "bigint"), ("field", "string"), ("upd", "string"), ("v", "string")],
+}
+KEYS = {"t": ("id",), "o": ("id",), "u": ("tid", "field", "at"), "raw": ()}
+NUMBERED = "(select *, row_number() over (partition by g order by at, id) k from t) q"
+LAST, NOW = Clock("2026-11-27", "2026-11-27 04:00:00Z"), Clock("2026-11-28", "2026-11-28 04:00:00Z")
+
+INCREMENTAL, STATE = "incremental", "state"
+
+CASES = {
+    "numbered order": (
+        f"select id, sum(v) over (partition by g order by k rows unbounded preceding) s from {NUMBERED}",
+        "id",
+        INCREMENTAL,
+    ),
+    "lag over a number": (
+        f"select id, lag(v) over (partition by g order by k) p from {NUMBERED}",
+        "id",
+        INCREMENTAL,
+    ),
+    "constant among groups": (
+        "with b as (select *, 'x' as sr from t), a as (select g, sr, d, sum(v) s from b group by 1, 2, 3) "
+        "select g, d, sum(s) over (partition by g order by d rows unbounded preceding) r from a",
+        "g d",
+        INCREMENTAL,
+    ),
+    "function of a group": (
+        "with a as (select g, d, trunc(d, 'week') w, sum(v) s from t group by g, d, trunc(d, 'week')) "
+        "select g, d, sum(s) over (partition by g order by d rows unbounded preceding) r from a",
+        "g d",
+        INCREMENTAL,
+    ),
+    "key column fixed": (
+        "select tid, at, lag(v) over (partition by tid order by at) p from u where field = 'x'",
+        "tid at",
+        INCREMENTAL,
+    ),
+    "lead of the order": (
+        "select tid, at, lead(at) over (partition by tid order by at) n from u",
+        "tid at",
+        INCREMENTAL,
+    ),
+    "min of the order": (
+        "select tid, at, min(at) over (partition by tid order by at rows unbounded preceding) n from u",
+        "tid at",
+        INCREMENTAL,
+    ),
+    "deduplication": (
+        "select tid, v from (select *, row_number() over (partition by tid order by upd desc) n from raw) "
+        "where n = 1",
+        "tid",
+        "ties",
+    ),
+    "own key": (
+        "select tid, field, upd, lead(upd) over (partition by tid, field order by upd) n from raw",
+        "tid field upd",
+        INCREMENTAL,
+    ),
+    "window over a union": (
+        "select id, sum(v) over (partition by g order by id rows unbounded preceding) s from "
+        "(select id, g, v from t union all select -id, g, v from t)",
+        "id",
+        INCREMENTAL,
+    ),
+    "two columns of one name": (
+        "with j as (select t.*, o.name, o.v from t left join o on o.id = t.other_id), "
+        "c as (select * from j where id > 0) select c.id, c.name from c",
+        "id",
+        INCREMENTAL,
+    ),
+    "union of two types": (
+        "select id, at as x from t union all select id + 1000, d from t",
+        "id",
+        INCREMENTAL,
+    ),
+    "sorted set": (
+        "select g, array_join(array_sort(collect_set(v)), ', ') s from t group by g",
+        "g",
+        INCREMENTAL,
+    ),
+    "sorted list": ("select g, sort_array(collect_list(v)) s from t group by g", "g", INCREMENTAL),
+    "size of a set": ("select g, size(collect_set(v)) s from t group by g", "g", INCREMENTAL),
+    "element of a set": (
+        "select g, array_contains(collect_set(v), 3L) s from t group by g",
+        "g",
+        INCREMENTAL,
+    ),
+    "listagg": (
+        "select g, listagg(cast(v as string), ',') within group (order by v) s from t group by g",
+        "g",
+        INCREMENTAL,
+    ),
+    "string_agg": (
+        "select g, string_agg(cast(v as string), ',') within group (order by id) s from t group by g",
+        "g",
+        INCREMENTAL,
+    ),
+    "max_by": ("select g, max_by(v, id) s from t group by g", "g", INCREMENTAL),
+    "min_by of a pair": ("select g, min_by(v, struct(at, id)) s from t group by g", "g", INCREMENTAL),
+    "max_by with ties": ("select g, max_by(v, at) s from t group by g", "g", "order-dependent"),
+    "first": ("select g, first(v, true) s from t group by g", "g", "order-dependent"),
+    "any_value of what the group determines": (
+        "select o.id, any_value(o.name) n, sum(t.v) s from o join t on t.other_id = o.id group by o.id",
+        "id",
+        INCREMENTAL,
+    ),
+    "first of the group": ("select g, d, first(g, true) s from t group by g, d", "g d", INCREMENTAL),
+    "qualify": (
+        "select id from t qualify row_number() over (partition by g order by id) = 1",
+        "id",
+        INCREMENTAL,
+    ),
+    "named window": ("select id, sum(v) over w s from t window w as (partition by g)", "id", INCREMENTAL),
+    "pivot": ("select * from (select g, n, v from t) pivot (sum(v) for n in (1, 2))", "g", INCREMENTAL),
+    "unpivot": ("select id, x from t unpivot (x for c in (v, other_id))", "id", INCREMENTAL),
+    "lateral subquery": (
+        "select t.id, m.s from t, lateral (select sum(o.v) s from o where o.id = t.other_id) m",
+        "id",
+        "unsupported",
+    ),
+    "generator": ("select id, explode(array(v, other_id)) as x from t", "id", INCREMENTAL),
+    "time in a value": ("select id, coalesce(at, current_timestamp()) as x from t", "id", "time"),
+    "time in a case": (
+        "select id, case when at > current_timestamp() then 'later' else 'past' end as x from t",
+        "id",
+        "time",
+    ),
+    "time in a join": (
+        "select t.id, o.name from t left join o on o.id = t.other_id and o.at < current_timestamp()",
+        "id",
+        "time",
+    ),
+    "time alone": ("select id, current_date() as x from t", "id", "time"),
+    "average of bigint": ("select g, avg(v) a from t group by g", "g", "float-sum"),
+    "variance": ("select g, stddev_samp(v) a from t group by g", "g", "float-sum"),
+    "limit with ties": ("select g, sum(v) r from t group by g order by r desc limit 100", "g", "ties"),
+    "number with ties": ("select id, row_number() over (partition by g order by d) r from t", "id", "ties"),
+    "limit of a rollup": (
+        "select g, d, sum(v) s from t group by rollup(g, d) order by 1, 2, 3 limit 100",
+        "g d",
+        STATE,
+    ),
+    "limit of a rollup by its groups": (
+        "select g, d, grouping(d) x, sum(v) s from t group by rollup(g, d) order by 1, 2, 3 limit 100",
+        "g d x",
+        "ties",
+    ),
+    "channels": (
+        "with y as (select id, v, 's' c from t union all select id, v, 'w' c from o) "
+        "select a.id, a.v - b.v x from y a, y b where a.id = b.id and a.c = 's' and b.c = 'w'",
+        "id",
+        INCREMENTAL,
+    ),
+    "star of one relation": (
+        "with s as (select id k, v from t) select s0.k, s0.v + s1.v + s2.v + s3.v + s4.v + s5.v x "
+        "from s s0, s s1, s s2, s s3, s s4, s s5 "
+        "where s0.k = s1.k and s1.k = s2.k and s2.k = s3.k and s3.k = s4.k and s4.k = s5.k",
+        "k",
+        INCREMENTAL,
+    ),
+    "parentheses": (
+        "select g, sum(p / 2) s from t group by g union all select g, sum((p / 2)) from t group by g",
+        "g",
+        INCREMENTAL,
+    ),
+    "guard": ("select id from o where v > (select avg(p) * 1.2 from t)", "id", INCREMENTAL),
+    "coalesced group": ("select coalesce(g, '?') k, sum(v) s from t group by g", "k", INCREMENTAL),
+    "full join of groups": (
+        "with a as (select g, d, sum(v) s from t group by g, d), "
+        "b as (select name, cast(at as date) d, sum(v) s from o group by 1, 2), "
+        "j as (select coalesce(a.g, b.name) g, coalesce(a.d, b.d) d, a.s x, b.s y "
+        "from a full join b on a.g = b.name and a.d = b.d) "
+        "select g, d, sum(x) over (partition by g order by d rows unbounded preceding) r from j",
+        "g d",
+        INCREMENTAL,
+    ),
+    "full join of groups, by both": (
+        "with a as (select g, d, sum(v) s from t group by g, d), "
+        "b as (select name, cast(at as date) d, sum(v) s from o group by 1, 2) "
+        "select a.g, a.d, b.name, b.d e, sum(a.s) over (partition by a.g order by a.d, b.name, b.d "
+        "rows unbounded preceding) r from a full join b on a.g = b.name and a.d = b.d",
+        "g d name e",
+        INCREMENTAL,
+    ),
+}
+"""Each with its key and how it is refreshed."""
+
+
+def refreshed(sql: str, key: str) -> str:
+    facts = Facts({name: UpstreamFacts(True, KEYS[name]) for name in SCHEMAS}, time_moved=True)
+    try:
+        query = understand(without_qualify(sql), SCHEMAS, now=NOW, last=LAST)
+    except CannotPlan as error:
+        return error.reason.code
+    try:
+        plan_incremental(query, key.split(), facts)
+    except CannotPlan as error:
+        made = split(query, key.split(), KEYS) if error.reason.code == "limit" else None
+        return error.reason.code if made is None else STATE
+    return INCREMENTAL
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_shape_is_refreshed_as_the_table_says(name: str) -> None:
+    sql, key, expected = CASES[name]
+    assert refreshed(sql, key) == expected
