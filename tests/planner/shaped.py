@@ -136,6 +136,11 @@ def _ties(dice: random.Random) -> _Drawn:
             "sum(t1.id) AS v FROM a AS t1 GROUP BY ALL) AS q1 WHERE q1.c = '1'",
             "SELECT t1.id, 1 AS g, t1.x AS v, t1.id + 0 AS n FROM a AS t1 "
             "UNION ALL SELECT t2.id, 2, t2.v, t2.id + 0 FROM b AS t2",
+            "SELECT coalesce(q1.x, q2.v) AS id, coalesce(q1.y, q2.w) AS g, coalesce(q1.x, q2.v) AS n, "
+            "coalesce(q1.s, 0) - coalesce(q2.s, 1) AS v FROM (SELECT t1.x, t1.y, sum(t1.z) AS s FROM a AS t1 "
+            "WHERE t1.x >= 0 AND t1.y IS NOT NULL GROUP BY ALL) AS q1 FULL JOIN "
+            "(SELECT t2.v, t2.w, count(*) AS s FROM b AS t2 GROUP BY ALL) AS q2 "
+            "ON q2.v = q1.x AND q1.y = q2.w",
         ]
     )
     last = ", q.id" if "q1" in relation or "UNION" in relation else ""

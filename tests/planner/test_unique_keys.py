@@ -18,6 +18,8 @@ from tests.planner.random_tables import KEYS, SCHEMAS, draw_tables
 
 FACTS = Facts({table: UpstreamFacts(True, key) for table, key in KEYS.items()})
 NUMBERED = "(SELECT t.*, row_number() OVER (PARTITION BY t.x ORDER BY t.id) AS rn FROM a AS t) AS q"
+SUMMED = "(SELECT x, sum(y) AS m FROM a GROUP BY x) AS q"
+SUMMED_TOO = "(SELECT v, sum(w) AS n FROM b GROUP BY v) AS g"
 JOINED = "FROM a AS t1 JOIN b AS t2 ON t2.aid = t1.id"
 
 CASES = {
@@ -41,6 +43,19 @@ CASES = {
     f"SELECT t1.id, t2.v, count(*) AS n {JOINED} GROUP BY t1.id, t2.v": {"id", "v"},
     f"SELECT t1.id, t1.x, count(*) AS n {JOINED.replace('JOIN', 'LEFT JOIN')} GROUP BY t1.id, t1.x": {"id"},
     f"SELECT t2.id, t2.v, count(*) AS n {JOINED.replace('JOIN', 'RIGHT JOIN')} GROUP BY t2.id, t2.v": {"id"},
+    # Of a FULL JOIN, the keys of both sides, if one of them is never NULL.
+    "SELECT t1.id, t2.id AS i, t1.x FROM a AS t1 FULL JOIN b AS t2 ON t2.aid = t1.id": {"id", "i"},
+    f"SELECT q.x, g.v, n FROM {SUMMED} FULL JOIN {SUMMED_TOO} ON g.v = q.x": None,
+    f"SELECT q.x, g.v, n FROM {SUMMED} FULL JOIN (SELECT * FROM {SUMMED_TOO} WHERE v > 0) AS g "
+    "ON g.v = q.x": {"x", "v"},
+    "SELECT coalesce(t1.id, t2.id) AS i FROM a AS t1 FULL JOIN b AS t2 ON t2.id = t1.id": {"i"},
+    "SELECT CASE WHEN t2.id IS NOT NULL THEN t2.id ELSE t1.id END AS i, t1.x "
+    "FROM a AS t1 FULL JOIN b AS t2 ON t2.id = t1.id": {"i"},
+    "SELECT coalesce(t1.id, t2.id) AS i FROM a AS t1 FULL JOIN b AS t2 ON t2.id = t1.id AND t1.x > 1": None,
+    "SELECT coalesce(t1.id, t2.aid) AS i FROM a AS t1 FULL JOIN b AS t2 ON t2.aid = t1.id": None,
+    f"SELECT coalesce(x, v) AS k, n FROM {SUMMED} FULL JOIN {SUMMED_TOO} ON g.v = q.x": None,
+    f"SELECT ifnull(v, x) AS k FROM (SELECT * FROM {SUMMED} WHERE x IS NOT NULL) AS q "
+    f"FULL JOIN {SUMMED_TOO} ON g.v = q.x": {"k"},
     f"SELECT t1.id, t1.x, count(*) AS n {JOINED.replace('JOIN', 'FULL JOIN')} GROUP BY t1.id, t1.x": {
         "id",
         "x",

@@ -37,6 +37,7 @@ from dbt_arctic.planner.properties.functional_dependencies import (
     under,
     without_dependent,
 )
+from dbt_arctic.planner.properties.present_columns import present_columns
 from dbt_arctic.planner.spark.functions import function_name
 
 Keys = frozenset[frozenset[str]]
@@ -45,6 +46,7 @@ _NONE: Keys = frozenset()
 _NOTHING: frozenset[str] = frozenset()
 _LEAST: dict[type[exp.Expr], int] = {exp.EQ: 1, exp.LTE: 1, exp.LT: 2}
 """How a number of rows that begins at 1 is told to be 1."""
+_FIRST_OF = frozenset(["coalesce", "ifnull", "nvl"])
 _FEW = 8
 """More ways to identify a row than these are not followed."""
 
@@ -81,7 +83,7 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
             return unique_keys(node.child, facts)
         case Project():
             named = (under(dict(node.items), key) for key in unique_keys(node.child, facts))
-            return frozenset(key for key in named if key is not None)
+            return frozenset(key for key in (*named, _of_both_sides(node, facts)) if key is not None)
         case Aggregate():
             if node.grouping_sets is not None:
                 return _NONE
@@ -176,11 +178,12 @@ def _of_join(node: Join, facts: Facts) -> Keys:
     left = unique_keys(node.left, facts)
     if node.kind == "semi":
         return left
-    if node.kind == "full":
-        # A key may hold NULLs, and so does the side that is missing.
-        return _NONE
     right = unique_keys(node.right, facts)
     found = {one | other for one, other in product(left, right)}
+    if node.kind == "full":
+        # Where a key is NULL in a row of each side, both rows are NULL in the keys of both sides.
+        present = present_columns(node.left, facts) | present_columns(node.right, facts)
+        return _few(key for key in found if key & present)
     met = [
         (mine, theirs)
         for mine, theirs in equalities(node.conditions)
@@ -192,7 +195,55 @@ def _of_join(node: Join, facts: Facts) -> Keys:
         found |= left
     if node.kind in ("inner", "right") and _covered(left, of_left):
         found |= right
+    return _few(found)
+
+
+def _few(found: Iterable[frozenset[str]]) -> Keys:
     return frozenset(sorted(found, key=lambda key: (len(key), sorted(key)))[:_FEW])
+
+
+def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
+    """Columns that have, of rows of a FULL JOIN on keys of both sides, the key of the side that is there."""
+    join = node.child
+    while isinstance(join, Filter | Window | Limit):
+        join = join.child
+    if not isinstance(join, Join) or join.kind != "full":
+        return None
+    left, right = join.left, join.right
+    pairs = {
+        (mine, theirs)
+        for mine, theirs in equalities(join.conditions, same_type=True)
+        if mine in left.output and theirs in right.output
+    }
+    if not pairs or len(pairs) != len(join.conditions):
+        return None
+    of_left, of_right = (frozenset(side) for side in zip(*pairs, strict=True))
+    if not (_covered(unique_keys(left, facts), of_left) and _covered(unique_keys(right, facts), of_right)):
+        return None
+    # Rows of the two sides that are NULL in a key meet no row, and are NULL in the same column.
+    if not (of_left <= present_columns(left, facts) or of_right <= present_columns(right, facts)):
+        return None
+    named = {sides: name for name, value in node.items if (sides := _sides_of(value)) is not None}
+    found = [named.get((one, other)) or named.get((other, one)) for one, other in pairs]
+    return frozenset(name for name in found if name is not None) if all(found) else None
+
+
+def _sides_of(value: exp.Expression) -> tuple[str, str] | None:
+    """The two columns of ``coalesce(a, b)``, also where it is written as a ``CASE``."""
+    value = value.unnest()
+    sides: list[exp.Expression] = []
+    if function_name(value) in _FIRST_OF or isinstance(value, exp.Coalesce):
+        sides = [one for one in value.iter_expressions() if isinstance(one, exp.Expression)]
+    elif isinstance(value, exp.Case) and value.this is None and len(value.args["ifs"]) == 1:
+        tested = value.args["ifs"][0].this.unnest()
+        default = value.args.get("default")
+        is_present = exp.Not(this=exp.Is(this=value.args["ifs"][0].args["true"], expression=exp.Null()))
+        if default is not None and tested == is_present:
+            sides = [value.args["ifs"][0].args["true"], default]
+    names = [plain(side) for side in sides]
+    if len(names) != 2 or names[0] is None or names[1] is None:
+        return None
+    return names[0], names[1]
 
 
 def _covered(keys: Iterable[frozenset[str]], columns: frozenset[str]) -> bool:
