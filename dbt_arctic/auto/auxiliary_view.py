@@ -47,6 +47,7 @@ from dbt_arctic.planner.auxiliary.aggregate_maintenance import plan_sums
 from dbt_arctic.planner.auxiliary.auxiliary_view import (
     NoState,
     Split,
+    changes_types,
     outer_sql,
     split,
     state_sql,
@@ -57,7 +58,6 @@ from dbt_arctic.planner.properties.determinism import check_determined
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.planner.spark.dialect import Moment
-from dbt_arctic.planner.typing.stored_types import may_change_types
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import find_keyed, load_keyed
 
@@ -173,7 +173,7 @@ def _chosen(
     made = inside_of(query, facts, reading, config, there) if inside is not False else None
     if made is None and not inside and not hides:
         made = _split(query, facts, reading, config, hides=False)
-    if made is None or may_change_types(made.state):
+    if made is None or changes_types(made):
         return None
     # A loss of what nobody reads would end its refreshes late.
     return without_spare(made)
@@ -305,14 +305,16 @@ def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *,
     what its extremes need besides.
     """
     try:
-        check_determined(query.node, query.types, facts, config.accept)
+        # A state of all rows is written by the model's key, which is then checked.
+        key = query.identifiers(config.unique_key)
+        check_determined(query.node, query.types, facts, config.accept, key)
         itself = plan_sums(query, config.unique_key, facts, config.accept)
         if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
             return None  # it is a state itself
         made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
-    if made is None or may_change_types(made.state):
+    if made is None or changes_types(made):
         return None
     if any(part.find(Moment) for node in made.above for part in expressions(node)):
         return None  # time would change the model though its state stays as it is

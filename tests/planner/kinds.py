@@ -43,14 +43,14 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(39, draw, judge, random_queries.OPERATORS),
+    "plain": Kind(32, draw, judge, random_queries.OPERATORS),
     "rare": Kind(7, draw_rare, judge),
     "typed": Kind(8, partial(draw, typed=True), judge, typed=True),
     "summed": Kind(13, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
     "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
-    "limited": Kind(4, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
+    "limited": Kind(7, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
-    "shaped": Kind(11, shaped.draw_shaped, judge, shaped.OPERATORS),
+    "shaped": Kind(15, shaped.draw_shaped, judge, shaped.OPERATORS),
     "in other words": Kind(7, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)

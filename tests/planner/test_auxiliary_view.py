@@ -11,6 +11,7 @@ from dbt_arctic.planner.auxiliary.auxiliary_view import (
     NoState,
     Split,
     beside,
+    changes_types,
     outer_sql,
     split,
     without_spare,
@@ -102,3 +103,34 @@ def test_a_state_in_a_table_of_its_own_keeps_no_other_end() -> None:
     alone = split(understood("SELECT max(x) AS m FROM t", schemas), (), {})
     assert alone is not None
     assert without_spare(alone).state.output == ("_one", "_rows", "_max_1")
+
+
+SETS = "SELECT coalesce(g, 0) AS k, {} AS n, count(*) AS c FROM t GROUP BY ROLLUP (g, x) ORDER BY 1 LIMIT 3"
+
+
+@pytest.mark.parametrize(
+    ("value", "cast"),
+    [
+        ("grouping(g)", True),
+        ("grouping(g) + grouping(x)", True),
+        ("-(grouping(g) - grouping(x))", True),
+        ("grouping(g) + 2", False),
+        ("grouping(g) = 1", False),
+        ("CASE WHEN grouping(g) = 1 THEN 'all' ELSE 'one' END", False),
+        ("rank() OVER (PARTITION BY grouping(g) ORDER BY count(*))", False),
+        ("grouping_id()", False),
+        # Whether these are a TINYINT does not follow from what is known here.
+        ("CASE WHEN g > 1 THEN grouping(g) END", None),
+        ("abs(grouping(g))", None),
+        ("lag(grouping(g)) OVER (ORDER BY g)", None),
+        ("CAST(g AS SMALLINT)", None),
+    ],
+)
+def test_what_a_state_has_in_another_type_is_cast_back(value: str, cast: bool | None) -> None:
+    query = understood(SETS.format(value), {"t": (("g", "int"), ("x", "int"))})
+    made = split(query, ("k", "n"), {"t": ()})
+    assert made is not None
+    assert changes_types(made) is (cast is None)
+    if cast is not None:
+        text = outer_sql(made, "state", dict.fromkeys(made.state.output, "int"))
+        assert text.count("AS TINYINT)") == cast

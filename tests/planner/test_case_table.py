@@ -160,8 +160,14 @@ CASES = {
         STATE,
     ),
     "limit of a rollup by its groups": (
-        "select g, d, grouping(d) x, sum(v) s from t group by rollup(g, d) order by 1, 2, 3 limit 100",
+        "select coalesce(g, 'all') g, coalesce(d, date '1970-01-01') d, grouping(g) + grouping(d) x, "
+        "sum(v) s from t group by rollup(g, d) order by 3, 1, 2 limit 100",
         "g d x",
+        STATE,
+    ),
+    "limit of a rollup without its key": (
+        "select coalesce(g, 'all') g, grouping(g) x, sum(v) s from t group by rollup(g) order by s limit 9",
+        "g x",
         "ties",
     ),
     "channels": (

@@ -62,7 +62,15 @@ CASES = {
     },
     "SELECT g.x, g.n, count(*) AS m FROM (SELECT x, count(*) AS n FROM a GROUP BY x) AS g "
     "JOIN b ON b.v = g.n GROUP BY g.x, g.n": {"x"},
+    # A set is told from another one by what NULL means in a column that is not in both.
     "SELECT id, x FROM a GROUP BY ROLLUP (id, x)": None,
+    "SELECT x, id, sum(z) AS s FROM a GROUP BY x, ROLLUP (id)": {"x", "id"},
+    "SELECT x, y, grouping(x) AS p, grouping(y) AS q FROM a GROUP BY ROLLUP (x, y)": {"x", "y", "p", "q"},
+    "SELECT x, y, grouping(x) AS p, sum(z) AS s FROM a GROUP BY ROLLUP (x, y)": None,
+    "SELECT x, y, grouping_id(x, y) AS p FROM a GROUP BY CUBE (x, y)": {"x", "y", "p"},
+    "SELECT x, y, grouping_id(x, y) AS p FROM a GROUP BY GROUPING SETS ((x, y), (y, x))": None,
+    "SELECT x, y, count(*) AS n FROM a WHERE x > 0 AND y IS NOT NULL GROUP BY CUBE (x, y)": {"x", "y"},
+    "SELECT x, y, count(*) AS n FROM a WHERE x > 0 GROUP BY CUBE (x, y)": None,
     # Rows have another number each, and parts another constant.
     f"SELECT y, x, rn FROM {NUMBERED}": {"x", "rn"},
     f"SELECT x, rn FROM {NUMBERED.replace('row_number', 'rank')}": None,

@@ -33,6 +33,7 @@ from dbt_arctic.planner.properties.unique_keys import has_small_groups
 from dbt_arctic.planner.spark.dialect import SameType, expression, to_sql
 from dbt_arctic.planner.spark.nested_types import decimal_digits
 from dbt_arctic.planner.typing.numeric_types import sorts
+from dbt_arctic.planner.typing.stored_types import may_change_types, short_columns
 
 ONE = "_one"
 """The key of a state that has one row."""
@@ -155,6 +156,9 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[s
         node = trimmed(_filled(made.around, node, {**stored, **dict(_items(made, types))}, sums))
     elif made.parts:
         node = Project(node, _items(made, types))
+    elif short := short_columns(made.state):
+        values = ((name, _as_tiny(name) if name in short else column(name)) for name in made.state.output)
+        node = Project(node, tuple(values))
     for part in reversed(made.above):
         node = replace(part, child=node)
     shown = tuple(dict.fromkeys(one for _, one in made.columns))
@@ -189,6 +193,18 @@ def _cast(value: exp.Expression, types: Mapping[str, str]) -> exp.Expression:
     made = value.copy().transform(swap, copy=False)
     assert isinstance(made, exp.Expression)
     return made
+
+
+def _as_tiny(name: str) -> exp.Expression:
+    """A column that the query has as ``TINYINT``, and the table of its state as ``INT``."""
+    return exp.cast(column(name), "TINYINT", dialect="spark")
+
+
+def changes_types(made: Split) -> bool:
+    """Whether a state has columns in another type than the query does, and none that it is cast back to."""
+    if made.parts or made.around is not None:
+        return may_change_types(made.state)
+    return short_columns(made.state) is None
 
 
 def sql_of(node: Node) -> str:

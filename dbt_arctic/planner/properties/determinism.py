@@ -73,13 +73,14 @@ def check_determined(
     """Check that the rows that a query reads determine its result.
 
     :param types: the types of the columns of scans.
-    :param key: columns of which a row with the values of another one is refused when it is written.
+    :param key: columns of which a row with the values of another one is refused when it is written: to the
+        model, or to the state that has all rows of which a LIMIT shows the first.
 
     :raises CannotPlan: something in the query is not determined by the rows that it reads.
     """
     known: dict[str, Sort] | None = None
     own = list(_identified_by(node, key)) if key else []
-    for error in _causes(node, types, facts):
+    for error in _causes(node, types, facts, _limited_by(node, key)):
         _refuse(error, accept)
     for part in walk(node):
         if isinstance(part, Window):
@@ -114,6 +115,20 @@ def _identified_by(node: Node, key: frozenset[str]) -> Iterator[tuple[Window, fr
         node = node.child
 
 
+def _limited_by(node: Node, key: frozenset[str]) -> tuple[Limit, frozenset[str]] | None:
+    """The outermost LIMIT, if it is over all rows of a state, with the key in its columns."""
+    names = key
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            items = dict(node.items)
+            below = {plain(items[name]) for name in names}
+            if None in below:
+                return None
+            names = frozenset(name for name in below if name is not None)
+        node = node.child
+    return (node, names) if isinstance(node, Limit) and names else None
+
+
 def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
     """Why a query may have another result at another time, or for somebody else, whatever else leaves it
     open.
@@ -127,13 +142,22 @@ def _refuse(error: CannotPlan | None, accept: frozenset[str]) -> None:
         raise error
 
 
-def _causes(node: Node, types: Mapping[str, str], facts: Facts) -> Iterator[CannotPlan]:
-    """Functions that no data determine, wherever they stand."""
+def _causes(
+    node: Node,
+    types: Mapping[str, str],
+    facts: Facts,
+    limited: tuple[Limit, frozenset[str]] | None = None,
+) -> Iterator[CannotPlan]:
+    """Functions that no data determine, wherever they stand.
+
+    :param limited: a LIMIT with columns of which no two of its rows have the same values.
+    """
     items = cache(lambda: labels(node))
     known = cache(lambda: types_of_columns(node, types))
     same = identical(node, types)
     for part in walk(node):
-        if isinstance(part, Limit) and not first_rows_are_known(part, facts):
+        own = limited[1] if limited is not None and limited[0] is part else None
+        if isinstance(part, Limit) and not first_rows_are_known(part, facts, own):
             line = first_line(part.limit, part.offset, *part.order)
             what = "a LIMIT whose ORDER BY leaves rows equal"
             yield CannotPlan("ties", what, _UNIQUE, line)
@@ -203,10 +227,14 @@ def _of_time(what: str, found: exp.Expr) -> CannotPlan:
     return CannotPlan(code, text.format(what), fix, line_of(found))
 
 
-def first_rows_are_known(node: Limit, facts: Facts) -> bool:
-    """Whether the rows that an order leaves equal are equal in all, or there are none."""
+def first_rows_are_known(node: Limit, facts: Facts, own: frozenset[str] | None = None) -> bool:
+    """Whether the rows that an order leaves equal are equal in all, or there are none.
+
+    :param own: columns that identify the rows for another reason.
+    """
     named = {plain(part.this) for part in node.order if isinstance(part, exp.Ordered)}
-    return named >= set(node.child.output) or is_unique(node.child, named, facts)
+    keys = frozenset() if own is None else frozenset({own})
+    return named >= set(node.child.output) or is_unique(node.child, named, facts, keys)
 
 
 def ties(

@@ -86,7 +86,7 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
             return frozenset(key for key in (*named, _of_both_sides(node, facts)) if key is not None)
         case Aggregate():
             if node.grouping_sets is not None:
-                return _NONE
+                return _of_sets(node, node.grouping_sets, facts)
             # What stands in GROUP BY twice is shown once.
             groups = {name: value for value, name in {value: name for name, value in node.groups}.items()}
             determining = without_dependent(groups, dependencies(node.child, facts))
@@ -202,6 +202,30 @@ def _few(found: Iterable[frozenset[str]]) -> Keys:
     return frozenset(sorted(found, key=lambda key: (len(key), sorted(key)))[:_FEW])
 
 
+def _of_sets(node: Aggregate, sets: Sequence[Sequence[int]], facts: Facts) -> Keys:
+    """The groups, with what tells the sets apart in which a group is NULL because it is not in the set."""
+    present = present_columns(node.child, facts)
+    groups = frozenset(name for name, _ in node.groups)
+    every = next((name for name, call in node.aggregates if _is_number_of_set(call, node)), None)
+    if every is not None:
+        return frozenset({groups | {every}}) if len({frozenset(one) for one in sets}) == len(sets) else _NONE
+    told: dict[int, str | None] = {}
+    for place, (_, value) in enumerate(node.groups):
+        flag = exp.Anonymous(this="grouping", expressions=[value])
+        if plain(value) in present:
+            told[place] = None
+        elif (name := next((one for one, call in node.aggregates if call == flag), None)) is not None:
+            told[place] = name
+    if len({frozenset(set(one) & told.keys()) for one in sets}) < len(sets):
+        return _NONE
+    return frozenset({groups | {name for name in told.values() if name is not None}})
+
+
+def _is_number_of_set(call: exp.Expression, node: Aggregate) -> bool:
+    values = [value for _, value in node.groups]
+    return function_name(call) == "grouping_id" and list(call.iter_expressions()) in ([], values)
+
+
 def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
     """Columns that have, of rows of a FULL JOIN on keys of both sides, the key of the side that is there."""
     join = node.child
@@ -228,9 +252,9 @@ def _of_both_sides(node: Project, facts: Facts) -> frozenset[str] | None:
     return frozenset(name for name in found if name is not None) if all(found) else None
 
 
-def _sides_of(value: exp.Expression) -> tuple[str, str] | None:
+def _sides_of(written: exp.Expression) -> tuple[str, str] | None:
     """The two columns of ``coalesce(a, b)``, also where it is written as a ``CASE``."""
-    value = value.unnest()
+    value = written.unnest()
     sides: list[exp.Expression] = []
     if function_name(value) in _FIRST_OF or isinstance(value, exp.Coalesce):
         sides = [one for one in value.iter_expressions() if isinstance(one, exp.Expression)]

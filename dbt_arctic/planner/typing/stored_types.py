@@ -10,8 +10,18 @@ import re
 
 from sqlglot import exp
 
-from dbt_arctic.planner.algebra.columns import all_expressions
-from dbt_arctic.planner.algebra.operators import Node, Values, walk
+from dbt_arctic.planner.algebra.columns import all_expressions, computed
+from dbt_arctic.planner.algebra.operators import (
+    Filter,
+    Generate,
+    Node,
+    Project,
+    SetOperation,
+    UnionAll,
+    Values,
+    walk,
+)
+from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.planner.spark.dialect import Suffixed
 from dbt_arctic.planner.spark.functions import function_name
 
@@ -35,6 +45,54 @@ def may_change_types(node: Node) -> bool:
     return short or any(_IN_VALUES.search(sql) for sql in listed)
 
 
+def short_columns(node: Node) -> frozenset[str] | None:
+    """The columns of a query that are ``TINYINT``, and ``INT`` in a table that has its rows: ``grouping()``,
+    and sums of these. ``None`` where other columns may have another type there as well.
+    """
+    if not may_change_types(node):
+        return frozenset()
+    short: frozenset[str] = frozenset()
+    # What stands below comes later in a walk.
+    for part in reversed(list(walk(node))):
+        items = dict(computed(part))
+        if isinstance(part, Values | Generate) or (isinstance(part, Project | Filter) and part.subqueries):
+            return None
+        if isinstance(part, UnionAll | SetOperation):
+            if any(short & set(one.output) for one in part.parts):
+                return None
+            continue
+        made = {name: _is_tiny(value, short) for name, value in items.items()}
+        if None in made.values():
+            return None
+        short |= {name for name, is_tiny in made.items() if is_tiny}
+    return short & frozenset(node.output)
+
+
+def _is_tiny(value: exp.Expression, short: frozenset[str]) -> bool | None:
+    """Whether a value is a ``TINYINT``; ``None`` where it may be one, or a ``SMALLINT``."""
+    if isinstance(value, exp.Column):
+        return value.name in short
+    if function_name(value) == "grouping":
+        return True
+    if isinstance(value, exp.Paren | exp.Neg):
+        return _is_tiny(value.this, short)
+    if isinstance(value, exp.Add | exp.Sub | exp.Mul):
+        sides = {_is_tiny(value.this, short), _is_tiny(value.expression, short)}
+        return None if None in sides else sides == {True}
+    if isinstance(value, exp.Case):
+        # The conditions leave the type as it is.
+        branches = [branch.args["true"] for branch in value.args["ifs"]]
+        branches += [value.args["default"]] if value.args.get("default") is not None else []
+        kinds = {_is_tiny(one, short) for one in branches}
+        return False if kinds == {False} else None
+    if isinstance(value, exp.Predicate | exp.Connector | exp.Not):
+        return False
+    if isinstance(value, exp.Window) and not list(value.this.iter_expressions()):
+        return False  # rank() and the like
+    has_short = any(_is_short(one) for one in value.walk()) or columns_of(value) & short
+    return None if has_short else False
+
+
 def _is_short(part: exp.Expr) -> bool:
     if isinstance(part, exp.DataType):
         return part.this in _TYPES
@@ -47,4 +105,4 @@ def _is_short(part: exp.Expr) -> bool:
     return name in _CALLS
 
 
-__all__ = ["may_change_types"]
+__all__ = ["may_change_types", "short_columns"]
