@@ -1,4 +1,4 @@
-"""The number of before-images in commits, from manifests. No Spark job."""
+"""Counts the before-images in commits from manifests, without a Spark job."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from dbt_arctic.keyed.table import OFFSET, TXN, KeyedTable
 def count_images(
     catalog: CatalogReader, table: KeyedTable, commits: Iterable[SnapshotLike], snapshot_id: int
 ) -> int | None:
-    """Of the rows that some commits added, as far as their files are still there at a snapshot.
+    """The number of before-images that the given commits added, for files that still exist at a snapshot.
 
-    Images have NULL for a place among the changes, and files tell how many NULLs they have. ``None`` where
-    one does not, where it has rows of other commits, too, or where it takes Spark to ask.
+    A before-image has NULL in the column of its position in the commit, and files record the number of NULLs.
+    The result is ``None`` if a file lacks this count, if it also holds rows of other commits, or if only
+    Spark could answer.
     """
     wanted = {int(commit.summary[PROPERTY_TXN]) for commit in commits if commit.summary.get(PROPERTY_IMAGES)}
     if not wanted:

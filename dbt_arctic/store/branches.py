@@ -17,26 +17,28 @@ __all__ = ["ATTEMPTS", "branch_name", "drop_stale_branches", "publish", "staged"
 
 _GONE = -1
 ATTEMPTS = 5
-"""How often a write on a branch starts again when other commits get in between."""
+"""How often a write on a branch is retried after other commits interfered."""
 
 
 @contextmanager
 def staged(
     context: Context, target: Name, snapshot_id: int | None, branch: str, table: KeyedTable | None = None
 ) -> Iterator[None]:
-    """A branch of ``target`` at a snapshot, dropped at the end, published or not."""
+    """Create a branch of ``target`` at a snapshot, and drop it at the end, published or not."""
     context.run("create_branch", write.create_branch(target, branch, snapshot_id), table)
     try:
         yield
     finally:
-        # What a user has to see is the failure before, or that there was none: a write that was published
-        # did not fail. A branch that stays is dropped by a later run.
+        # The user must see the original failure, or none if the write was published. A later run drops a
+        # branch that remains.
         with suppress(ArcticError):
             context.run("drop_branch", write.drop_branch(target, branch), table)
 
 
 def drop_stale_branches(context: Context, target: Name, state: TableState, table: KeyedTable | None) -> None:
-    """Drop what a crashed run left; a young branch may belong to a run that is still at work."""
+    """Drop the branches that a crashed run left. A recent branch may belong to a run that is still in
+    progress.
+    """
     for branch in state.branches:
         if is_abandoned_branch(branch, context.now_ms()):
             context.run("drop_branch", write.drop_branch(target, branch), table)
@@ -50,10 +52,11 @@ def publish(
     since: int | None,
     columns: Sequence[CatalogColumn] = (),
 ) -> bool:
-    """Fast-forward main to a branch; ``False`` when main moved since the branch was made.
+    """Fast-forward main to a branch. Returns ``False`` if main has moved since the branch was created.
 
-    :param since: the snapshot at which it was made.
-    :param columns: those with which its rows were written, where it matters that they are still the same.
+    :param since: the snapshot at which the branch was created.
+    :param columns: the columns with which its rows were written, if the write requires that they are
+        unchanged.
     """
     state = context.catalog.load_table(target.schema, target.identifier)
     is_as_made = state is not None and _begins_at(state, branch) == since and _has(state, columns)
@@ -65,13 +68,13 @@ def publish(
         except StatementError as error:
             if "fast-forward" not in str(error):
                 raise
-            # Sent again after an answer that was lost, it finds what it has done itself below what came then.
+            # If the statement is sent again after a lost response, it finds its own commit below later ones.
             return _landed(context, target, branch)
         except CommitStateUnknown:
             if not _landed(context, target, branch):
                 raise
         except CommitConflict:
-            # Any other commit to the table gets in the way, to a branch too: main may not have moved.
+            # Any other commit to the table conflicts, even one to a branch, and main may not have moved.
             if not left:
                 raise
             continue
@@ -80,10 +83,11 @@ def publish(
 
 
 def _begins_at(state: TableState, branch: str) -> int | None:
-    """The snapshot of main that a branch goes on from.
+    """The snapshot of main that a branch starts from.
 
-    A branch that was dropped under a statement is made again by that statement's commit, and then from where
-    main is: its rows were computed without what main has got meanwhile, and a fast-forward would not tell.
+    If a branch is dropped while a statement writes to it, the commit of the statement creates it again from
+    the current main. Its rows were computed without the newer commits of main, and a fast-forward would not
+    detect that.
     """
     main = {one.snapshot_id for one in state.history()}
     at = state.branches.get(branch)
@@ -93,13 +97,15 @@ def _begins_at(state: TableState, branch: str) -> int | None:
 
 
 def _has(state: TableState, columns: Sequence[CatalogColumn]) -> bool:
-    """A column that was dropped and added again has none of the values that were written before."""
+    """Whether the table still has the given columns. A column that was dropped and added again has lost its
+    values.
+    """
     numbers = {column.name: column.field_id for column in state.columns}
     return all(numbers.get(column.name, _GONE) == column.field_id for column in columns)
 
 
 def _landed(context: Context, target: Name, branch: str) -> bool:
-    """Whether main holds a branch's head, by now maybe below commits of others."""
+    """Whether main contains the head of a branch, possibly below later commits of others."""
     state = context.catalog.load_table(target.schema, target.identifier)
     at = None if state is None else state.branches.get(branch)
     if state is None or at is None:

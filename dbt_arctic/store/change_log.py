@@ -1,7 +1,7 @@
-"""The contents of a change table at a version, from its manifests. No Spark job.
+"""Reads the contents of a change table at a version from its manifests, without a Spark job.
 
-A read that is pinned there leaves out what there is not. Right after a compaction that is the whole change
-table, with a task for each of its buckets.
+A read that is pinned to the version skips what is not there. Right after a compaction that is the whole
+change table, which would take one task per bucket.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 
 
 def logged_at(catalog: CatalogReader, table: KeyedTable, change: TableState, snapshot_id: int) -> Logged:
-    """By the bounds of ``_txn``, whatever the log still says; ``several`` where it takes Spark to ask."""
+    """What the change table holds at a snapshot, by the bounds of ``_txn``. ``several`` if only Spark could
+    answer.
+    """
     if catalog.needs_spark or not any(one.snapshot_id == snapshot_id for one in change.snapshots):
         return "several"
     files = catalog.data_files(table.change.schema, table.change.identifier, snapshot_id, TXN)
@@ -23,7 +25,7 @@ def logged_at(catalog: CatalogReader, table: KeyedTable, change: TableState, sna
     transactions = {bound for file in files for bound in (file.lower, file.upper)}
     if len(transactions) > 1 or None in transactions:
         return "several"
-    # A statement that arrived twice has committed each of its rows twice.
+    # A statement that was delivered twice has committed each of its rows twice.
     (txn,) = transactions
     commits = [one for one in change.history(snapshot_id) if one.summary.get(PROPERTY_TXN) == str(txn)]
     rows = str(sum(file.record_count for file in files))

@@ -1,7 +1,8 @@
-"""Writes that depend on rows or versions that were read: published only if the change table has not moved.
+"""Writes that depend on rows or versions they have read. They are published only if the change table has not
+moved.
 
-Pin, write what was computed from the pinned state to a branch, fast-forward; else compute again. This is the
-only place that does so for keyed tables. It knows nothing of what is computed.
+Pin a version, write the rows computed from it to a branch, fast-forward; otherwise compute again. This is the
+only implementation of this protocol for keyed tables. It knows nothing about what is computed.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ from dbt_arctic.store.writer_lock import turn
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a computed write is for, as steps and errors name it.
+    """Describes a computed write for the names of its steps and for its errors.
 
     :param step: the name of the statement that writes.
     :param where: the model or table that errors name.
-    :param again: what a person does once others were faster, for instance ``run the model again``.
-    :param pulls: whether it consumes upstream versions. A full refresh consumes them itself; any other
-        computed write would be lost beside one, so the two exclude each other.
-    :param joins: whether the statement joins other rows with the table's, which is to stay where it is.
+    :param again: what the user does after other runs were faster, for example ``run the model again``.
+    :param pulls: whether it consumes upstream versions. A full refresh consumes them itself and would lose
+        any other computed write that runs concurrently, so the two exclude each other.
+    :param joins: whether the statement joins other rows with the rows of the table, whose distribution should
+        be kept.
     """
 
     step: str
@@ -54,11 +56,11 @@ class Purpose:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one attempt is computed from, and where it is written.
+    """The state that one attempt is computed from, and the branch that it writes to.
 
-    :param version: the pinned state; its base is only pinned where the write reads rows.
+    :param version: the pinned state. The base table is pinned only if the write reads rows.
     :param known: the columns of these snapshots.
-    :param previous: the attempt before, which was overtaken; its branch is still there.
+    :param previous: the previous attempt, which another commit overtook. Its branch still exists.
     """
 
     change: TableState
@@ -70,15 +72,16 @@ class Attempt:
 
     @property
     def pinned(self) -> Version:
+        """The pinned version of an attempt that reads rows."""
         assert self.version is not None, "a write that reads rows says so"
         return self.version
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a computed write has committed.
+    """The result of a computed write.
 
-    :param rows: rows written; -1 where nobody tells.
+    :param rows: rows written; -1 if unknown.
     """
 
     rows: int
@@ -96,9 +99,10 @@ def write_computed(
     reads_rows: bool = True,
     publish_empty: bool = True,
 ) -> Written:
-    """Publish one commit that was computed from the state right before it. Parameters as of ``write_unless``.
+    """Publish one commit that was computed from the state right before it. The parameters are those of
+    ``write_unless``.
 
-    :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
+    :raises ConcurrentRun: other runs kept committing, or a full refresh was published. Nothing was published.
     """
     written = write_unless(
         context, table, purpose, statement, check=check, reads_rows=reads_rows, publish_empty=publish_empty
@@ -118,14 +122,16 @@ def write_unless(
     reads_rows: bool = True,
     publish_empty: bool = True,
 ) -> Written | None:
-    """``write_computed``, or ``None`` and nothing is published where the write has become pointless.
+    """Like ``write_computed``, but publishes nothing and returns ``None`` if the write has become pointless.
 
-    :param statement: the SQL of one attempt. It writes to the attempt's branch, with the attempt's ``txn``.
-    :param check: looks at the pinned change table, and raises where this write must not be.
-    :param pointless: looks at it, too, and ends the write where something else has to be written.
-    :param reads_rows: whether ``statement`` needs a pinned version, or only that nobody committed meanwhile.
-    :param publish_empty: whether a commit without rows says something too: what was consumed.
-    :raises ConcurrentRun: others kept committing, or a full refresh went through: nothing is published.
+    :param statement: returns the SQL of one attempt. It writes to the branch of the attempt, with its
+        ``txn``.
+    :param check: inspects the pinned change table and raises an error if this write is not allowed.
+    :param pointless: inspects the pinned change table and ends the write if a different write is needed.
+    :param reads_rows: whether ``statement`` needs a pinned version. Otherwise it only requires that no other
+        commit was made in the meantime.
+    :param publish_empty: whether a commit without rows carries information, namely the consumed versions.
+    :raises ConcurrentRun: other runs kept committing, or a full refresh was published. Nothing was published.
     """
     previous: Attempt | None = None
     if not purpose.pulls:
@@ -133,10 +139,10 @@ def write_unless(
     with ExitStack() as kept:
         for count in range(ATTEMPTS):
             if count:
-                # Writers of one process take turns, so that they do not overtake each other for ever.
+                # Writers of one process take turns, so that they do not overtake each other endlessly.
                 kept.enter_context(turn(table.change))
             attempt = _pin(context, table, reads_rows, previous)
-            # After the pins: a column that was added before them is told by the view by then.
+            # Must follow the pins: the view then shows every column that was added before them.
             _require_generation(context, table, purpose, same_columns=reads_rows)
             if not takes_rows(attempt.change.columns, table):
                 raise changing_columns(table.name, purpose.where, purpose.again)
@@ -157,7 +163,7 @@ def write_unless(
                     context, table.change, attempt.branch, table, head(pinned), pinned.columns
                 )
             if published:
-                # A build that ends between the two looks is seen by the second.
+                # The second check detects a build that ends between the two.
                 if not purpose.pulls:
                     _require_no_switch(context, table, purpose)
                 _require_generation(context, table, purpose)
@@ -181,7 +187,7 @@ def _run(context: Context, table: KeyedTable, purpose: Purpose, sql: str) -> int
 
 
 def branch_head(context: Context, table: KeyedTable, branch: str) -> int:
-    """The snapshot with the rows of a branch of the change table that is not published, or not yet."""
+    """The snapshot that holds the rows of an unpublished branch of the change table."""
     state = context.catalog.load_table(table.change.schema, table.change.identifier)
     snapshot = None if state is None else state.branches.get(branch)
     if snapshot is None:
@@ -206,7 +212,9 @@ def _pin(context: Context, table: KeyedTable, reads_rows: bool, previous: Attemp
 
 
 def _require_no_switch(context: Context, table: KeyedTable, purpose: Purpose) -> None:
-    """A build that is about to be shown may have looked for the last time before this write landed."""
+    """Refuse the write if a switch of generations is pending. The build may have done its last check before
+    this write landed.
+    """
     build = find_build(context, table.name, table)
     if build is not None and build.finished:
         raise ConcurrentRun(

@@ -1,4 +1,4 @@
-"""The upstream versions that a write consumes. They are committed with its rows, once."""
+"""The upstream versions that a write consumes. They are committed together with its rows, exactly once."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from dbt_arctic.store.state import find_keyed, plain_id
 
 
 def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed]:
-    """The versions from which a model goes on: those of the newest commit of its table that tells of any.
+    """The upstream versions that a model continues from. They are in the newest commit of its table that
+    records any.
 
-    :param history: of the table, newest first.
-    :raises VersionUnavailable: commits are gone, and none that is left tells of any. Were the model taken for
-        one that has never read its upstreams, it would never learn of rows that they have lost.
+    :param history: the snapshots of the table, newest first.
+    :raises VersionUnavailable: commits have expired, and none of the remaining ones records a version. If the
+        model were treated as one that has never read its upstreams, it would miss the rows that they have
+        lost.
     """
     found = consumed_versions(history)
     if not found and history and history[-1].parent_id is not None:
@@ -40,7 +42,9 @@ def last_consumed(history: Sequence[Snapshot], model: str) -> dict[str, Consumed
 
 
 def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]) -> Consumed | None:
-    """What a model has consumed of an upstream, also if that had another name then; ``None`` for nothing."""
+    """The version of an upstream that a model has consumed, even if the upstream was renamed since; ``None``
+    if there is none.
+    """
     found = expected.get(upstream.dotted)
     if found is not None or not expected:
         return found
@@ -54,7 +58,7 @@ def last_read(catalog: CatalogReader, upstream: Name, expected: Mapping[str, Con
 
 
 def not_before(last: Consumed | None, table_id: str, history: Sequence[Snapshot], now: Version) -> Version:
-    """The version to read a keyed upstream at: ``now``, or what was consumed last where that is further."""
+    """The version to read a keyed upstream at: the later of ``now`` and the last consumed one."""
     if last is not None and last.table_id == table_id and is_token(last.version):
         consumed = Version.parse(last.version)
         if has_read_further(history, consumed.change_snapshot, now.change_snapshot):
@@ -63,11 +67,14 @@ def not_before(last: Consumed | None, table_id: str, history: Sequence[Snapshot]
 
 
 def has_read_further(history: Sequence[Snapshot], before: int, now: int) -> bool:
-    """Whether an upstream was consumed further than it is to be read: with ``consistent_reads`` by a run that
-    began later than this one, and was faster. What it has read is read then, and has not changed.
+    """Whether a model has already consumed a later version of an upstream than the one it is to read.
 
-    :param history: of the upstream, newest first.
-    :param before: the snapshot that was consumed last. :param now: the one that is to be read.
+    This happens with ``consistent_reads``, if another run started later but finished first. The rows that
+    this version would add are then already consumed.
+
+    :param history: the snapshots of the upstream, newest first.
+    :param before: the snapshot that was last consumed.
+    :param now: the snapshot that is to be read.
     """
     order = [snapshot.snapshot_id for snapshot in history]
     return before in order and now in order and order.index(before) < order.index(now)
@@ -77,10 +84,10 @@ def has_read_further(history: Sequence[Snapshot], before: int, now: int) -> bool
 class Consumption:
     """The upstream versions that a write consumes.
 
-    :param expected: what the target's last commit had consumed when the SQL was made.
-    :param consumed: what this write consumes; empty for a model that does not pull.
-    :param forgets: whether the model has to do with nothing else any more. What it had consumed of a relation
-        that it reads no longer would be kept for it, and hold back what may be expired.
+    :param expected: the versions that the last commit of the target had consumed when the SQL was generated.
+    :param consumed: the versions that this write consumes; empty for a model that does not pull.
+    :param forgets: whether to drop the entries of all other upstreams. Otherwise the entry of a relation that
+        the model no longer reads would be kept and would prevent the expiry of its snapshots.
     """
 
     expected: Mapping[str, Consumed] = field(default_factory=dict)
@@ -88,12 +95,12 @@ class Consumption:
     forgets: bool = False
 
     def properties(self) -> dict[str, str]:
-        """What the commit says of it."""
+        """The properties of the commit that record the consumed versions."""
         if not self.consumed:
             return {}
-        # Rows of a pull are of no query that an automatic model could go on from.
+        # Rows of a pull do not belong to a query from which an automatic model could continue.
         kept = {} if self.forgets else of_relations(self.expected)
-        # What was read under another name before is the same table.
+        # An upstream that was read under a different name is the same table.
         read = {one.table_id for one in self.consumed.values()}
         kept = {name: one for name, one in kept.items() if one.table_id not in read}
         return {PROPERTY_CONSUMED: encode_consumed({**kept, **self.consumed})}

@@ -21,8 +21,8 @@ from dbt_arctic.store.row_cache import SharedRows
 class Alongside:
     """The automatic models that one invocation refreshes.
 
-    :param readers: those that read a relation, themselves or through views.
-    :param until: the version at which they read a relation; ``None``: the newest.
+    :param readers: the models that read a relation, directly or through views.
+    :param until: the version at which they read a relation; ``None`` for the newest.
     """
 
     readers: Callable[[Name], Sequence[Name]]
@@ -30,20 +30,23 @@ class Alongside:
 
 
 class RunStatement(Protocol):
-    """Run one statement. ``step`` names it in logs and to overriding macros; returns rows written."""
+    """Runs one statement and returns the number of rows written. ``step`` names it in logs and for overriding
+    macros.
+    """
 
     def __call__(self, step: str, sql: str, table: KeyedTable | None = None) -> int: ...
 
 
 @dataclass(frozen=True)
 class Context:
-    """The outside world of one refresh.
+    """The catalog, session and functions that one refresh uses.
 
-    :param query_schema: the columns of a query, by analysis only.
-    :param query: the rows of a query.
-    :param run_id: invocation and model; committed with the data, to recognise it later.
-    :param beside: a connection of its own for another thread, for as long as the context lasts; ``None``
-        where there is none.
+    :param query_schema: returns the columns of a query by analysis only.
+    :param query: returns the rows of a query.
+    :param run_id: invocation and model. It is committed with the data, so that the commit can be recognised
+        later.
+    :param beside: opens a separate connection for another thread, for the lifetime of the context; ``None``
+        if not available.
     """
 
     catalog: CatalogReader
@@ -54,21 +57,25 @@ class Context:
     now_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
     beside: Callable[[], AbstractContextManager[RunStatement]] | None = None
     shared: SharedRows | None = None
-    """Rows that several refreshes read; ``None`` where each computes its own."""
+    """Rows that several refreshes read; ``None`` if each refresh computes its own."""
     alongside: Alongside | None = None
-    """Who else is refreshed by the same invocation; ``None`` where nobody tells."""
+    """The other models that the same invocation refreshes; ``None`` if unknown."""
     tuned: Callable[[Mapping[str, str]], AbstractContextManager[None]] = field(
         default=lambda conf: nullcontext()
     )
-    """Settings of the session for as long as a context lasts; none where they are not ours to choose."""
+    """Changes session settings for the lifetime of a context manager; has no effect if the session is not
+    ours to configure.
+    """
     cores: int | None = None
-    """Of the machine that Spark runs on, if it is one; ``None`` for a cluster, or where nobody tells."""
+    """Cores of the machine that Spark runs on, if it is a single machine; ``None`` for a cluster or if
+    unknown.
+    """
 
     only_told: bool = False
-    """Statements are told, and not run: nothing that they make is there."""
+    """Statements are only printed and not executed, so the objects that they would create do not exist."""
 
     def new_txn(self) -> int:
-        """A unique BIGINT: milliseconds since the epoch, then 20 random bits."""
+        """A unique BIGINT: milliseconds since the epoch, followed by 20 random bits."""
         return (self.now_ms() << 20) | secrets.randbits(20)
 
 
@@ -76,9 +83,9 @@ class Context:
 class Choice:
     """How an automatic model was refreshed.
 
-    :param reason: the code of a reason, where one was given.
-    :param keys: how many keys were computed anew; ``None`` where it was not done by keys.
-    :param how: in brackets, where there is neither.
+    :param reason: the code of the reason, if there is one.
+    :param keys: the number of recomputed keys; ``None`` if the refresh was not by keys.
+    :param how: the text in brackets if there is neither a reason nor a number of keys.
     """
 
     strategy: Literal["incremental", "full", "skip"]
@@ -93,11 +100,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class StageRun:
-    """A stage of a refresh that was run.
+    """A stage of a refresh that was executed.
 
-    :param relation: the table that was refreshed; ``stage``: as ``dbt-arctic plan --json`` calls it.
-    :param seconds: ``None`` where it was a part of another stage's statement.
-    :param rows: that it found or wrote; ``None`` where nobody counted.
+    :param relation: the table that was refreshed.
+    :param stage: the name of the stage as in ``dbt-arctic plan --json``.
+    :param seconds: ``None`` if the stage was part of the statement of another stage.
+    :param rows: the rows that it read or wrote; ``None`` if they were not counted.
     """
 
     relation: str
@@ -108,10 +116,10 @@ class StageRun:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a refresh did, for dbt's log and ``run_results.json``.
+    """The result of a refresh, for dbt's log and ``run_results.json``.
 
-    :param stages: of an automatic model, in the order in which they were run.
-    :param fell_back: why another plan has followed, one after the other.
+    :param stages: the executed stages of an automatic model, in order.
+    :param fell_back: the reasons for which the refresh fell back to another plan, in order.
     """
 
     message: str

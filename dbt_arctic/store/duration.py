@@ -12,12 +12,12 @@ _DURATION = re.compile(r"\s*(\d+)\s*(second|minute|hour|day|week)s?\s*", re.IGNO
 
 
 def parse_duration(model: str, setting: str, value: Any, default_s: int) -> int:
-    """Seconds.
+    """Parse a duration and return seconds.
 
     >>> parse_duration("orders", "tombstone_retention", "2 days", 0)
     172800
 
-    :raises ConfigError: it is neither a number of seconds nor a number with a unit.
+    :raises ConfigError: the value is neither a number of seconds nor a number with a unit.
     """
     if value is None:
         return default_s

@@ -18,7 +18,7 @@ from dbt_arctic.store.state import to_columns
 
 
 def generation_numbers(catalog: CatalogReader, made_as: Name) -> list[int]:
-    """The generations of which there is a side table, newest first."""
+    """The numbers of the generations that have a side table, newest first."""
     numbers = {
         number
         for entry in catalog.list_names(made_as.schema)
@@ -28,16 +28,16 @@ def generation_numbers(catalog: CatalogReader, made_as: Name) -> list[int]:
 
 
 def load_generation(catalog: CatalogReader, name: Name, root: str, number: int) -> KeyedTable:
-    """A generation as its own side tables describe it.
+    """Load a generation from the description in its side tables.
 
-    :param root: what the side tables are named after.
-    :raises VersionUnavailable: it is not there, or not whole.
+    :param root: the name from which the names of the side tables are derived.
+    :raises VersionUnavailable: the generation does not exist or is incomplete.
     """
     made_as = name.sibling(root)
     sides = [_side(catalog, made_as, role, number, name) for role in ("base", "change")]
     base, change = sides
     stored = {column.name for column in change.columns} - set(SYSTEM_COLUMNS)
-    # A schema change that was cut off may have reached one of the two only.
+    # An interrupted schema change may have reached only one of the two tables.
     columns = tuple(column for column in base.columns if column.name in stored)
     return from_sides(
         name,
@@ -63,6 +63,7 @@ def _side(catalog: CatalogReader, made_as: Name, role: str, number: int, name: N
 
 
 def gone(name: Name, number: int, why: str) -> VersionUnavailable:
+    """The error for a generation that cannot be read."""
     return VersionUnavailable(
         f"generation {number} of {name} cannot be read",
         where=name.dotted,

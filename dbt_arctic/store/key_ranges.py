@@ -1,7 +1,7 @@
-"""The range of keys in changed rows, from the column bounds of change files. No Spark job.
+"""Derives the range of keys in changed rows from the column bounds of change files, without a Spark job.
 
-As literals in a statement they let Spark skip the files and row groups of a sorted table that hold no
-changed key. Recent keys, which most changes have, lie close together.
+As literals in a statement, these ranges let Spark skip the files and row groups of a sorted table that
+contain no changed key. Most changes concern recent keys, which are close together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIRST_DAY, _LAST_DAY = ((end - _EPOCH).days for end in (dt.date.min, dt.date.ma
 
 
 def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> dict[str, ValueRange]:
-    """The ranges of those key columns of which every file of the range tells its bounds."""
+    """The ranges of those key columns for which every file in the log range has bounds."""
     wanted = [name for name in table.key if table.types[name] in ("int", "bigint", "date")]
     found: dict[str, list[int]] = {name: [] for name in wanted}
     transactions = set(log.transactions)
@@ -48,13 +48,13 @@ def key_ranges(catalog: CatalogReader, table: KeyedTable, log: LogRange) -> dict
 
 
 def between(ranges: Ranges, alias: str) -> str:
-    """A condition on the columns of ``alias``; empty where nothing is known."""
+    """A SQL condition on the columns of ``alias``; empty if no range is known."""
     parts = (values.holds(f"{alias}.{quote(name)}") for name, values in ranges.items())
     return " AND ".join(parts)
 
 
 def hull(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
-    """The range of all together; ``None`` where one of them is not known.
+    """The smallest range that contains all the given ones; ``None`` if one of them is unknown.
 
     >>> hull([ValueRange("5", "9"), ValueRange("10", "12")])
     ValueRange(least='5', greatest='12')
@@ -68,14 +68,14 @@ def hull(ranges: Sequence[ValueRange | None]) -> ValueRange | None:
     dated = [low.startswith("DATE") for low, _ in known]
     if not known or len(known) < len(ranges) or any(dated) != all(dated):
         return None
-    # Days are written with four digits for the year, so that their order is that of their text.
+    # Date literals have four-digit years, so they sort like their text.
     order = str if dated[0] else int
     least = min((one.least for one in known), key=order)
     return ValueRange(least, max((one.greatest for one in known), key=order))
 
 
 def _is_beyond_dates(days: list[int], type_: str) -> bool:
-    """Whether some are in a year that no literal of ours names."""
+    """Whether a day is in a year that a date literal with four digits cannot express."""
     return type_ == "date" and not (min(days) >= _FIRST_DAY and max(days) <= _LAST_DAY)
 
 

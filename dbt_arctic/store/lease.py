@@ -1,8 +1,9 @@
-"""The lease of a build. Its base table exists once, so it records who builds, since when and where.
+"""The lease of a build. It is stored in the base table and records which process builds, since when and
+where.
 
-A lease makes things clear early: a second builder ends at once, instead of at its end. What is shown is
-safe without it, see ``switch``. A lease is over when its process has ended, or, where that cannot be told
-(another host), when it was not renewed for its timeout.
+A lease lets a second builder stop at its start instead of at its end. Correctness does not depend on it, see
+``view_switch``. A lease ends when its process has ended. If that cannot be determined (another host), it ends
+when it was not renewed within its timeout.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ RENEWALS = 3
 """How often a lease is renewed within its timeout."""
 
 _held: set[str] = set()
-"""The ids of base tables that threads of this very process are building."""
+"""The ids of base tables that threads of this process are building."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """Who builds a generation, and until when the claim is good.
+    """The process that builds a generation, and how long its claim is valid.
 
-    :param run: invocation and model. :param timeout_s: how long it is good without being renewed.
+    :param run: invocation and model.
+    :param timeout_s: seconds for which the lease is valid without a renewal.
     """
 
     holder: Process
@@ -44,11 +46,12 @@ class Lease:
     timeout_s: int
 
     def to_properties(self) -> dict[str, str]:
+        """The table properties that store the lease."""
         return {PROPERTY_LEASE: json.dumps(asdict(self), sort_keys=True)}
 
     @property
     def told(self) -> str:
-        """For people: who builds since when."""
+        """A description of the builder and its start for messages."""
         since = datetime.fromtimestamp(self.since_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         run = f" (run {self.run})" if self.run else ""
         return f"{self.holder.told}{run} since {since} UTC"
@@ -56,9 +59,9 @@ class Lease:
 
 @dataclass(frozen=True)
 class Build:
-    """A generation that no view shows yet, under a lease that is not over.
+    """A generation that no view shows yet and that has a valid lease.
 
-    :param finished: it has all of its rows; what is left is to show it.
+    :param finished: whether it has all of its rows and only has to be published.
     """
 
     number: int
@@ -67,12 +70,12 @@ class Build:
 
 
 def take(context: Context, timeout_s: int) -> Lease:
-    """What to create the base table with."""
+    """Create the lease that the base table is created with."""
     return Lease(this_process(), context.run_id, context.now_ms(), timeout_s)
 
 
 def read_lease(properties: Mapping[str, str]) -> Lease | None:
-    """The lease that a base table tells of; ``None`` where it tells of none that can be understood."""
+    """The lease in the properties of a base table; ``None`` if there is none or it cannot be parsed."""
     try:
         fields = json.loads(properties[PROPERTY_LEASE])
         return Lease(**{**fields, "holder": Process(**fields["holder"])})
@@ -81,7 +84,7 @@ def read_lease(properties: Mapping[str, str]) -> Lease | None:
 
 
 def is_living(properties: Mapping[str, str], now_ms: int) -> bool:
-    """Whether somebody may be at work on a base table."""
+    """Whether a build of a base table may still be in progress."""
     lease = read_lease(properties)
     if lease is None:
         return False
@@ -99,9 +102,9 @@ def _runs(lease: Lease, properties: Mapping[str, str]) -> bool | None:
 
 
 def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build | None:
-    """The build that is at work on the next generation of a table now.
+    """The build of the next generation of a table that is now in progress.
 
-    :param shown: what the table's view shows.
+    :param shown: the generation that the view of the table shows.
     """
     above = newest_named(shown) if shown is not None and shown.made_as == name else 0
     numbers = {
@@ -122,7 +125,7 @@ def find_build(context: Context, name: Name, shown: KeyedTable | None) -> Build 
 def build_at_work(
     number: int, base: TableState | None, change: TableState | None, now_ms: int
 ) -> Build | None:
-    """A generation that no view names, if somebody is at work on it."""
+    """The build of a generation that no view names, if it is in progress."""
     lease = None if base is None else read_lease(base.properties)
     if base is None or lease is None or not is_living(base.properties, now_ms):
         return None
@@ -133,7 +136,7 @@ def build_at_work(
 
 
 def was_cut_off(base: TableState | None, change: TableState | None) -> bool:
-    """Whether a generation that no view names was never finished, and whoever built it has ended."""
+    """Whether a generation that no view names was left unfinished by a process that has ended."""
     if base is None or (change is not None and create.is_finished(change.properties)):
         return False
     lease = read_lease(base.properties)
@@ -141,7 +144,7 @@ def was_cut_off(base: TableState | None, change: TableState | None) -> bool:
 
 
 def newest_named(table: KeyedTable) -> int:
-    """Generations above this one were made after all that a view names."""
+    """The newest generation that a view names. Higher numbers were created later."""
     return max(table.generation.number, table.previous.number if table.previous else 0)
 
 
@@ -152,8 +155,10 @@ def _side(context: Context, name: Name, role: str, number: int) -> TableState | 
 
 
 def _may_still_be_shown(base: TableState, change: TableState, lease: Lease, now_ms: int) -> bool:
-    """To show a finished generation takes a moment, and what it replays before that takes as long as its
-    lease is renewed. One that waits for longer has lost its view since.
+    """Whether a finished generation may still be published.
+
+    Publishing takes little time, and the replay before it takes at most as long as the lease is renewed. A
+    build that has waited longer has lost its claim to the view.
     """
     renewed = int(base.properties.get(PROPERTY_RENEWED) or 0)
     last = max((renewed, *(one.timestamp_ms for one in change.snapshots[-1:])))
@@ -161,10 +166,10 @@ def _may_still_be_shown(base: TableState, change: TableState, lease: Lease, now_
 
 
 def refuse_beside_build(context: Context, table: KeyedTable, what: str, where: str) -> None:
-    """Refuse what a build under way could not carry over to the generation that it makes.
+    """Refuse an operation whose result a build in progress could not carry over to its new generation.
 
-    :param what: what is refused, as the beginning of a sentence.
-    :raises ConcurrentRun: says who builds.
+    :param what: the refused operation, as the beginning of a sentence.
+    :raises ConcurrentRun: names the builder.
     """
     build = find_build(context, table.name, table)
     if build is not None:
@@ -172,6 +177,7 @@ def refuse_beside_build(context: Context, table: KeyedTable, what: str, where: s
 
 
 def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
+    """The error for an operation that is refused because a build is in progress."""
     return ConcurrentRun(
         what,
         where=where,
@@ -182,7 +188,9 @@ def under_way(what: str, build: Build, where: str) -> ConcurrentRun:
 
 @contextmanager
 def held(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
-    """While a build is at work: others of this process see it, and its lease outlasts a long statement."""
+    """Hold the lease of a build: other threads of this process see it, and it is renewed during long
+    statements.
+    """
     _held.add(table.generation.base_id)
     stop = threading.Event()
     beat = None
@@ -201,18 +209,19 @@ def held(context: Context, table: KeyedTable, lease: Lease) -> Iterator[None]:
 
 
 def _renew_until(context: Context, table: KeyedTable, lease: Lease, stop: threading.Event) -> None:
-    """Renew the lease, on a connection of its own."""
+    """Renew the lease on a separate connection."""
     assert context.beside is not None
     while not stop.wait(max(lease.timeout_s, 1) / RENEWALS):
         try:
             with context.beside() as run:
                 run("renew_lease", renew(table, context.now_ms()), table)
         except ArcticError:
-            # Without renewal the lease ends, which costs clarity and no row: the build may be overtaken.
+            # Without a renewal the lease ends. No row is lost: another build may only overtake this one.
             continue
 
 
 def renew(table: KeyedTable, now_ms: int) -> str:
+    """The SQL statement that renews the lease."""
     return (
         f"ALTER TABLE {table.base.sql} SET TBLPROPERTIES "
         f"({literal(PROPERTY_RENEWED)} = {literal(str(now_ms))})"

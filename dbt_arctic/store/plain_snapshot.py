@@ -1,4 +1,4 @@
-"""A plain table at one of its snapshots, as SQL with the columns that the table has today."""
+"""SQL of a plain table at one of its snapshots, with the columns that the table has today."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def plain_at(
     present: Mapping[str, CatalogColumn],
     snapshot: int | None,
 ) -> str:
-    """All rows of a table at a snapshot; none where that is ``None``.
+    """SQL of all rows of a table at a snapshot; of no rows if the snapshot is ``None``.
 
-    Spark reads a snapshot with the columns of its own time. One that was added later is NULL there, one that
-    was renamed has its old name, and one that was made wider has its old type: what is computed of it may be
-    another value. The same goes for what is inside of a column.
+    Spark reads a snapshot with the columns of that time. A column that was added later is NULL there, a
+    renamed one has its old name, and a widened one has its old type, with which expressions may have
+    different results. The same applies to nested fields.
 
-    :param columns: what it has today.
-    :param present: which of these the snapshot has, and what they were there.
+    :param columns: the columns that the table has today.
+    :param present: which of these the snapshot has, and their names and types at that time.
     """
 
     def item(column: str, today: CatalogColumn) -> str:

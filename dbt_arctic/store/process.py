@@ -1,6 +1,6 @@
-"""Identifies a process, and checks whether it still runs.
+"""Identifies a process, and checks whether it is still running.
 
-Knows the operating system and nothing of tables.
+Depends only on the operating system.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Process:
-    """A process, as others on the same machine can recognise it.
+    """A process, in a form that others on the same machine can recognise.
 
-    :param space: where process ids mean something: a container has numbers of its own.
-    :param started: a mark of when it started, to tell it from a later process with the same number.
+    :param space: the namespace of the process id. A container has its own ids.
+    :param started: a mark of the start time, which distinguishes it from a later process with the same id.
     """
 
     host: str
@@ -30,16 +30,17 @@ class Process:
 
     @property
     def told(self) -> str:
-        """For people."""
+        """A description for messages."""
         return f"process {self.pid} on {self.host}"
 
 
 def this_process() -> Process:
+    """The current process."""
     return _process(os.getpid())
 
 
 def is_running(process: Process) -> bool | None:
-    """Whether a process still runs; ``None`` where that cannot be told from here."""
+    """Whether a process is still running; ``None`` if that cannot be determined from here."""
     here = this_process()
     if (process.host, process.space) != (here.host, here.space):
         return None
@@ -47,15 +48,15 @@ def is_running(process: Process) -> bool | None:
 
 
 def started(pid: int) -> str:
-    """A mark of when a process started; empty when there is none of that number, or it has ended."""
+    """A mark of the start time of a process; empty if there is no process with this id or it has ended."""
     if not (_PROC / "self" / "stat").exists():
         return _started_by_ps(pid)
     try:
-        # The name, in brackets, may hold anything, brackets too.
+        # The name, in brackets, may itself contain brackets.
         fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    if fields[0] in "ZX":  # ended, and its parent has not asked for it yet
+    if fields[0] in "ZX":  # a zombie: it has ended, and its parent has not waited for it yet
         return ""
     return f"{_boot()}:{fields[19]}"
 

@@ -1,8 +1,8 @@
-"""Replays rows that land in a generation while another one replaces it, so that none is lost.
+"""Replays rows that land in a generation while another one replaces it, so that no row is lost.
 
-Whoever sees that something is missing may replay: the build or undo that makes the switch, the writer that
-was late, or the next writer. A replay is a compare-and-swap write and names what it brings, so that two never
-bring the same, and a replay always brings all that is missing, in the order in which it landed.
+Any party that detects missing rows may replay them: the build or undo that performs the switch, the late
+writer, or the next writer. A replay is a compare-and-swap write that records what it copies, so the same rows
+are never copied twice. It always copies all missing rows, in the order in which they landed.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ from dbt_arctic.store.state import (
 )
 
 PROPERTY_SWITCH = "arctic.switch"
-"""On the view: a unique number of the last switch from one generation to another."""
+"""Property of the view: a unique number of the last switch from one generation to another."""
 PROPERTY_RETIRED = "arctic.retired"
-"""On the view: JSON of what the last switch retired, see ``Retired``."""
+"""Property of the view: JSON that describes what the last switch retired, see ``Retired``."""
 
 
 @dataclass(frozen=True)
 class Retired:
-    """A generation whose place another takes.
+    """A generation that another one replaces.
 
-    :param since: the head of its change table when the other one began: what landed before is not missing.
-    :param target_head: the head of the other's change table when it began to be shown; what was written
-        there since came later than any replay. ``None`` while it is not shown.
-    :param only: the one transaction to bring over, where it is not known what the others became.
+    :param since: the head of its change table when the new generation was started. Earlier rows are not
+        missing.
+    :param target_head: the head of the new generation's change table when it was published. Rows written
+        there since are newer than any replay. ``None`` before it is published.
+    :param only: the one transaction to copy, if it is unknown what happened to the others.
     """
 
     table: KeyedTable
@@ -57,17 +58,20 @@ class Retired:
     only: int | None = None
 
     def to_property(self) -> str:
+        """The value of the view property ``PROPERTY_RETIRED``."""
         return json.dumps([self.table.generation.change_id, self.since, self.target_head])
 
 
 def pin_retired(catalog: CatalogReader, table: KeyedTable | None) -> Retired | None:
-    """What is shown now, about to be replaced; ``None`` where there is nothing that rows could land in."""
+    """The generation that is currently shown and about to be replaced; ``None`` if there is none that rows
+    could land in.
+    """
     state = None if table is None else _own(catalog, table)
     return None if table is None or state is None else Retired(table, head(state))
 
 
 def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Retired | None:
-    """What the generation that a view shows has replaced, if it still is there."""
+    """The generation that the shown one has replaced, if it still exists."""
     text = view.properties.get(PROPERTY_RETIRED)
     if not text or table.previous is None:
         return None
@@ -79,7 +83,7 @@ def retired_by(catalog: TableReader, table: KeyedTable, view: ViewState) -> Reti
 
 
 def as_generation(catalog: TableReader, table: KeyedTable, generation: Generation) -> KeyedTable:
-    """Another generation of a table, keyed as it was, with the columns of the table."""
+    """Another generation of a table, with its own key and the columns of the table."""
     found = replace(table, generation=generation, previous=None)
     base = catalog.load_table(found.base.schema, found.base.identifier)
     key = stored_key(base.properties) if base is not None else None
@@ -89,16 +93,17 @@ def as_generation(catalog: TableReader, table: KeyedTable, generation: Generatio
 def carry_over(
     context: Context, retired: Retired, table: KeyedTable, where: str, *, refuse_computed: bool = False
 ) -> int | None:
-    """Replay what landed in a retired generation since and is not in ``table``: its transaction, if any.
+    """Replay the rows that landed in a retired generation and are missing in ``table``. Returns the
+    transaction, if any.
 
-    :param refuse_computed: whether commits that cannot be replayed are an error. Without, they are left to
-        their writers, which do not report success beside a build that is about to be shown.
-    :raises ConcurrentRun: something cannot be carried over.
+    :param refuse_computed: whether commits that cannot be replayed are an error. Otherwise their writers
+        handle them: they do not report success while a build is about to be published.
+    :raises ConcurrentRun: a commit cannot be carried over.
     """
     for _ in range(ATTEMPTS):
         state = _own(context.catalog, retired.table)
         if state is None:
-            return None  # dropped since: whoever did that waited until it was nobody's
+            return None  # The table was dropped because no run used it any more.
         log = _log(state, retired.since)
         if log is None:
             raise _cannot(retired, table, where, "it was rolled back manually since then")
@@ -132,8 +137,10 @@ def carry_over(
 
 
 def _refuse_computed(context: Context, retired: Retired, table: KeyedTable, where: str) -> None:
-    """A replay takes its time. Rows that land meanwhile are replayed once the table is shown; what is
-    computed from the retired generation is not.
+    """Refuse computed commits in a retired generation.
+
+    A replay takes time. Rows that land in the meantime are replayed once the table is published, but a commit
+    that was computed from the retired generation cannot be.
     """
     state = _own(context.catalog, retired.table)
     if state is not None:
@@ -143,10 +150,10 @@ def _refuse_computed(context: Context, retired: Retired, table: KeyedTable, wher
 
 
 def settle(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
-    """Replay what a build that was cut off right after its switch has left; once for each switch.
+    """Replay the rows that an interrupted build left right after its switch; once per switch.
 
-    :returns: what the next commit is to carry, so that no later one has to look.
-    :raises ConcurrentRun: it cannot be replayed, and a person has to decide.
+    :returns: properties for the next commit, which record that this check was done.
+    :raises ConcurrentRun: the rows cannot be replayed, and the user has to decide.
     """
     if table.previous is None:
         return {}
@@ -162,14 +169,14 @@ def settle(context: Context, table: KeyedTable, where: str) -> dict[str, str]:
         try:
             carry_over(context, retired, table, where)
         except (ConstraintBroken, NoSequence, StatementError) as error:
-            # They are not this run's rows, so this is not what its user has to put right.
+            # The rows do not belong to this run, so its user cannot correct the cause.
             raise _cannot(retired, table, where, error.why or error.what) from error
     return {PROPERTY_SETTLED: switch}
 
 
 def has_replayed_nothing(catalog: TableReader, table: KeyedTable, view: ViewState) -> bool:
-    """Whether nothing that is replayed has landed in the generation before since this one began: that is to
-    be remembered. What was computed there, or pulled, is not replayed.
+    """Whether no replayable row landed in the previous generation since this one was started, so that this
+    can be recorded. Computed and pulled commits are not replayed.
     """
     return not _may_be_late(catalog, table, view, ())
 
@@ -177,9 +184,9 @@ def has_replayed_nothing(catalog: TableReader, table: KeyedTable, view: ViewStat
 def has_rows_to_replay(
     catalog: TableReader, table: KeyedTable, view: ViewState, history: Sequence[Snapshot]
 ) -> bool:
-    """Whether the generation before may have rows that are missing in the one that is shown.
+    """Whether the previous generation may have rows that are missing in the one that is shown.
 
-    :param history: of the change table that is shown, newest first.
+    :param history: the snapshots of the change table that is shown, newest first.
     """
     switch = view.properties.get(PROPERTY_SWITCH, "")
     if any(switch and one.summary.get(PROPERTY_SETTLED) == switch for one in history):
@@ -200,9 +207,10 @@ def _may_be_late(
 
 
 def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
-    """After a write: if its generation was retired meanwhile, see that the rows reach the one that is shown.
+    """After a write whose generation was retired in the meantime, make sure that the rows reach the one that
+    is shown.
 
-    :raises ConcurrentRun: they cannot.
+    :raises ConcurrentRun: the rows cannot be carried over.
     """
     for _ in range(ATTEMPTS):
         view = context.catalog.load_view(table.name.schema, table.name.identifier)
@@ -223,7 +231,9 @@ def follow(context: Context, table: KeyedTable, txn: int, where: str) -> None:
 def _only(
     catalog: CatalogReader, table: KeyedTable, shown: KeyedTable, view: ViewState, txn: int, where: str
 ) -> Retired | None:
-    """For one transaction that landed more than one generation ago; ``None`` when it was brought along."""
+    """The replay of a single transaction that landed more than one generation ago; ``None`` if it was already
+    carried over.
+    """
     for generation in (shown.generation, shown.previous):
         at = None if generation is None else _own(catalog, replace(shown, generation=generation))
         if at is not None and txn in replayed(at.history()):
@@ -246,7 +256,7 @@ def _replay(
     target: TableState,
     target_head: int | None,
 ) -> int:
-    """One attempt: the new transaction, or -1 when another commit was faster."""
+    """Make one attempt at a replay. Returns the new transaction, or -1 if another commit was faster."""
     stored = tuple(column for column in state.columns if column.name not in SYSTEM_COLUMNS)
     newer = _newer(target, target_head)
     txn = context.new_txn()
@@ -269,7 +279,7 @@ def _replay(
 
 
 def _newer(target: TableState, since: int | None) -> LogRange:
-    """What was written to a generation itself since it is shown."""
+    """The commits to a generation itself since it was published."""
     if since is None:
         return LogRange((), ())
     history = target.history()
@@ -280,9 +290,9 @@ def _newer(target: TableState, since: int | None) -> LogRange:
 
 
 def _log(state: TableState, since: int) -> LogRange | None:
-    """The commits after a snapshot; ``None`` where that never was one of the table's.
+    """The commits after a snapshot; ``None`` if the snapshot never belonged to the table.
 
-    Where it was expired, all that came before it was, too: what is left came after it.
+    If the snapshot has expired, all earlier ones have too, and the remaining ones are later.
     """
     history = state.history()
     log = log_range(history, since)
@@ -295,7 +305,7 @@ def _log(state: TableState, since: int) -> LogRange | None:
 
 
 def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:
-    """The commits after a snapshot, newest first; all that are known where the snapshot is not."""
+    """The commits after a snapshot, newest first; all known commits if the snapshot is not among them."""
     found: list[Snapshot] = []
     for snapshot in state.history():
         if snapshot.snapshot_id == snapshot_id:
@@ -305,7 +315,7 @@ def _since(state: TableState, snapshot_id: int) -> list[Snapshot]:
 
 
 def _own(catalog: TableReader, table: KeyedTable) -> TableState | None:
-    """The change table of a generation, unless it is gone, or another table has its name."""
+    """The change table of a generation; ``None`` if it was dropped or another table has its name."""
     state = catalog.load_table(table.change.schema, table.change.identifier)
     if state is None or state.current_snapshot_id is None:
         return None
@@ -326,7 +336,7 @@ def _cannot(retired: Retired, table: KeyedTable, where: str, why: str) -> Concur
     if retired.target_head is None:
         fix = "nothing was replaced; run the full refresh again when no other run writes to the table"
     else:
-        # Until a person decides, no later run may go on as if these rows had never been.
+        # Until the user decides, no later run may continue without these rows.
         fix = (
             f"the rows are still in {retired.table.change}. Recompute them: dbt run --full-refresh "
             f"--select {table.name.identifier}; or return to that generation: dbt-arctic restore "

@@ -1,11 +1,11 @@
 """Caches changed rows in Spark that several refreshes of one process read.
 
-What an upstream has lost is found by reading its table as it was, and that costs what reading it costs. A
-project has many models over one table. Where it is known that others will ask for the same rows, the first
-refresh keeps them, with all that the others will ask for; else the second does, and from then on the first
-that asks for other rows. Who comes later reads what is kept: a query over pinned snapshots gives the same
-rows whenever it is run. Kept are the columns that were asked for by then, and the rows of keys that were;
-who needs others has them all kept anew.
+The rows that an upstream has lost are found by reading the old version of its table, which costs a full read.
+A project often has many models over one table. If other models are known to need the same rows, the first
+refresh caches them together with everything the others will need. Otherwise the second refresh does, and any
+later one that needs rows that are not cached. Later refreshes read the cache: a query over pinned snapshots
+always returns the same rows. The cache holds the columns and the keys that were requested up to then. A
+request for others caches all of them again.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.value_range import ValueRange
 
 Run = Callable[[str, str], int]
-"""Step and SQL."""
+"""Runs SQL; the arguments are step and SQL."""
 
 KEPT = 64
-"""Of more, those that were not asked for longest are forgotten: a project's run goes from layer to layer. Far
-more than one statement reads, whose own must stay until it has run."""
+"""The maximum number of cached relations. The least recently used ones are dropped first, since a run of a
+project proceeds from layer to layer. The limit is far above what one statement reads, whose relations must
+stay until it has run.
+"""
 
 
 Make = Callable[[Sequence[str], Mapping[str, ValueRange | None]], str]
-"""From columns, and queries of keys with their ranges, to the SQL of rows."""
+"""Maps columns, and queries of keys with their ranges, to the SQL of rows."""
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What other refreshes will ask for of the same rows. Parameters as those of ``SharedRows.kept``."""
+    """What other refreshes will request of the same rows. The parameters are those of ``SharedRows.kept``."""
 
     columns: Sequence[str]
     lookup_keys: Mapping[str, ValueRange | None]
@@ -42,10 +44,11 @@ class Foreseen:
 
 @dataclass
 class _Asked:
-    """The rows of one upstream that refreshes have asked for, and what the cache has of them.
+    """The rows of one upstream that refreshes have requested, and the part that is cached.
 
-    :param columns: all that were asked for, in that order; ``lookup_keys``: queries of keys likewise.
-    :param kept: those of both that the cache has; ``None`` while no rows are there.
+    :param columns: all requested columns, in the order of their requests; ``lookup_keys`` are requested
+        queries of keys likewise.
+    :param kept: the columns and lookup keys that are cached; ``None`` while no rows are.
     """
 
     times: int = 0
@@ -55,18 +58,18 @@ class _Asked:
 
 
 _ENDED: deque[set[str]] = deque()
-"""What invocations have left in the cache that this process has seen the end of: nobody asks for it again."""
+"""The cached relations of invocations of this process that have ended. They are no longer needed."""
 
 
 @dataclass
 class SharedRows:
-    """For the sessions of one Spark in this process, for as long as one invocation lasts."""
+    """The row cache of the sessions of one Spark application in this process, for one invocation."""
 
     _asked: OrderedDict[str, _Asked] = field(default_factory=OrderedDict)
     _are_shared: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _names: set[str] = field(default_factory=set)
-    """Of all that is in the cache."""
+    """The names of all cached relations."""
 
     def __post_init__(self) -> None:
         finalize(self, _ENDED.append, self._names)
@@ -80,24 +83,28 @@ class SharedRows:
         run: Run,
         foresee: Callable[[], Foreseen | None] = lambda: None,
     ) -> str | None:
-        """The cached relation of some rows. ``None`` for who asks first, unless others will ask for them, or
-        others were asked for twice.
+        """The cached relation of some rows.
 
-        :param rows_of: what tells these rows from others; pinned, so that it is the same for ever.
-        :param columns: those that are asked for.
+        ``None`` for the first request, unless other refreshes will need the rows or rows were already
+        requested twice.
+
+        :param rows_of: identifies these rows. It is pinned, so that it always means the same rows.
+        :param columns: the requested columns.
         :param lookup_keys: queries of the keys whose rows are needed, with the range of each if it is known.
-        :param make: SQL of the rows, with the columns and the rows of the keys that were asked for by now.
-        :param foresee: what others will ask for, as far as that is known; ``None`` where nobody will.
+        :param make: returns the SQL of the rows, with the columns and the rows of the keys that were
+            requested so far.
+        :param foresee: returns what other refreshes will request, as far as it is known; ``None`` if there
+            are none.
         """
         name = f"arctic_rows_{hashlib.sha256(rows_of.encode()).hexdigest()[:16]}"
-        # One at a time: whoever asks next waits for the rows rather than compute them beside.
+        # One at a time: the next request waits for the rows instead of computing them concurrently.
         with self._lock:
             asked = self._asked.setdefault(name, _Asked())
             asked.times += 1
             self._asked.move_to_end(name)
             asked.columns.update(dict.fromkeys(columns))
             asked.lookup_keys.update(lookup_keys)
-            # Models that read one table alike mostly read others alike, too.
+            # Models that share one upstream mostly share others, too.
             self._are_shared |= asked.times > 1
             if asked.kept is None or not asked.kept.issuperset((*columns, *lookup_keys)):
                 foreseen = foresee()
@@ -114,7 +121,7 @@ class SharedRows:
             if old not in self._names:
                 run("forget_rows", f"DROP VIEW IF EXISTS {_global(old)}")
         self._names.add(name)
-        # Under the same name: a statement that was made for fewer of them finds them here, too.
+        # The name is reused: a statement that was generated for fewer columns or keys finds them here, too.
         run("name_rows", f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW {quote(name)} AS\n{sql}")
         run("share_rows", f"CACHE TABLE {_global(name)}")
         asked.kept = frozenset((*asked.columns, *asked.lookup_keys))

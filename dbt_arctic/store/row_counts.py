@@ -1,4 +1,4 @@
-"""The number of rows that a write wrote: from Spark, or from the commit where Spark does not report it."""
+"""The number of rows that a write wrote: from Spark, or from the commit if Spark does not report it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from dbt_arctic.store.context import Context
 def rows_written(
     context: Context, told: int, target: Name, *, txn: int | None = None, branch: str = "main"
 ) -> int:
-    """The rows of the commit just made to a table; -1 where nobody knows.
+    """The rows of the commit just made to a table; -1 if unknown.
 
-    Spark Connect does not tell, the commit's summary does. It is read where that costs no statement.
+    Spark Connect does not report the number, but the summary of the commit does. It is read if that needs no
+    statement.
 
     :param told: what the statement returned; -1 for unknown.
-    :param txn: the commit's transaction, where other writers may have committed since.
+    :param txn: the transaction of the commit, if other writers may have committed since.
     """
     if told >= 0 or context.catalog.needs_spark:
         return told
@@ -30,7 +31,7 @@ def rows_written(
 
 
 def changes_among(context: Context, table: KeyedTable, rows: int, txn: int) -> int:
-    """Of the rows of the commit just made the changes, without before-images; -1 where nobody knows."""
+    """The number of changes in the commit just made, without before-images; -1 if unknown."""
     state = context.catalog.load_table(table.change.schema, table.change.identifier)
     commit = None if state is None else find_transaction(state.history(), txn)
     if commit is None or rows < 0:

@@ -1,4 +1,4 @@
-"""The columns of a keyed table's side tables, and how they are altered."""
+"""The columns of the side tables of a keyed table, and how they are altered."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dbt_arctic.store.state import load_keyed, to_columns
 
 @dataclass(frozen=True)
 class Sides:
-    """Base and change of a table whose columns one run is changing.
+    """The base and change table of a keyed table whose columns a run is changing.
 
-    :param table: as the view shows it meanwhile.
+    :param table: the table as the view shows it in the meantime.
     """
 
     context: Context
@@ -28,12 +28,14 @@ class Sides:
     table: KeyedTable
 
     def columns(self, side: Name) -> tuple[Column, ...]:
-        """The columns of a side as it is now, without those that no model has."""
+        """The current columns of a side table, without the internal ones."""
         return tuple(one for one in to_columns(self._state(side)) if one.name not in SYSTEM_COLUMNS)
 
     def add(self, side: Name, added: Sequence[tuple[Path, str]]) -> None:
-        """Add columns and fields. What is there under their names a run that was cut off has left: if it was
-        dropping them, they still hold the old values, which must not come back.
+        """Add columns and fields to a side table.
+
+        A column that already exists under such a name was left by an interrupted run. If that run was
+        dropping it, it still holds old values, which must not reappear.
 
         :raises ConcurrentRun: another run with the same change of columns was faster.
         """
@@ -84,8 +86,8 @@ class Sides:
 
 
 def takes_rows(side: Sequence[CatalogColumn], table: KeyedTable) -> bool:
-    """Whether a row of a table as it was looked at can be written to a side with these columns: not while
-    fields inside a column come or go.
+    """Whether a row in the table's current layout can be written to a side table with these columns. That is
+    not possible while nested fields are added or dropped.
     """
     there = {column.name: column.type for column in side}
     return all(
@@ -94,6 +96,7 @@ def takes_rows(side: Sequence[CatalogColumn], table: KeyedTable) -> bool:
 
 
 def changed_by_another(model: str, table: KeyedTable) -> ConcurrentRun:
+    """The error for a run that was overtaken by another one that changed the columns."""
     return ConcurrentRun(
         f"another run changed the columns of {table.name}",
         where=model,
@@ -103,7 +106,7 @@ def changed_by_another(model: str, table: KeyedTable) -> ConcurrentRun:
 
 
 def changing_columns(name: Name, where: str, again: str) -> ConcurrentRun:
-    """For whoever cannot write a row, since fields inside a column come or go."""
+    """The error for a run that cannot write a row because nested fields are being added or dropped."""
     return ConcurrentRun(
         f"another run is changing the columns of {name}",
         where=where,

@@ -18,6 +18,7 @@ _ATTEMPTS = 20
 
 
 def to_columns(columns: tuple[CatalogColumn, ...]) -> tuple[Column, ...]:
+    """Convert the columns of the catalog to those of a keyed table."""
     return tuple(Column(column.name, column.type, column.comment) for column in columns)
 
 
@@ -29,7 +30,7 @@ def keyed_from_view(name: Name, view: ViewState) -> KeyedTable | None:
 
 
 def find_keyed(catalog: CatalogReader, name: Name) -> KeyedTable | None:
-    """The keyed table of that name as it is now; ``None`` when there is none."""
+    """The current keyed table of that name; ``None`` if there is none."""
     view = catalog.load_view(name.schema, name.identifier)
     return None if view is None else keyed_from_view(name, view)
 
@@ -37,7 +38,7 @@ def find_keyed(catalog: CatalogReader, name: Name) -> KeyedTable | None:
 def load_keyed(catalog: CatalogReader, name: Name) -> KeyedTable:
     """Load a keyed table from its view and base table.
 
-    :raises UnknownRelation: there is no keyed table of that name.
+    :raises UnknownRelation: no keyed table has this name.
     """
     table = find_keyed(catalog, name)
     if table is None:
@@ -52,9 +53,9 @@ def load_keyed(catalog: CatalogReader, name: Name) -> KeyedTable:
 
 
 def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id: str) -> TableState:
-    """A side table's metadata.
+    """Load the metadata of a side table.
 
-    :raises DamagedKeyedTable: it is gone, or another table took its name.
+    :raises DamagedKeyedTable: the table does not exist, or another table has its name.
     """
     state = catalog.load_table(side.schema, side.identifier)
     if state is None or state.current_snapshot_id is None:
@@ -76,18 +77,20 @@ def load_side(catalog: CatalogReader, table: KeyedTable, side: Name, expected_id
 
 
 def load_base(catalog: CatalogReader, table: KeyedTable) -> TableState:
+    """Load the metadata of the base table."""
     return load_side(catalog, table, table.base, table.generation.base_id)
 
 
 def load_change(catalog: CatalogReader, table: KeyedTable) -> TableState:
+    """Load the metadata of the change table."""
     return load_side(catalog, table, table.change, table.generation.change_id)
 
 
 def consistent_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[TableState, TableState]:
-    """Base and change as they were at one moment.
+    """The states of base and change table at one point in time.
 
-    Base, change, base again, until the base did not move in between: then the change table
-    was read while that base was current, so trimmed ⊆ merged ⊆ history holds.
+    Reads base, change and base again, until the base did not move in between. The change table was then read
+    while that base was current, so trimmed ⊆ merged ⊆ history holds.
     """
     base = load_base(catalog, table)
     for _ in range(_ATTEMPTS):
@@ -105,10 +108,11 @@ def consistent_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[TableSta
 
 
 def pinned_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[KeyedTable, TableState, TableState]:
-    """``consistent_pair`` and the table as it is shown by then, for whoever reads rows by its columns.
+    """``consistent_pair``, and the table as its view shows it afterwards, for reads of rows by column.
 
-    A column is in the view before the first row with it is written. So the view is read after the pair:
-    read before, it may lack a column that rows of the pair have, and what is computed of them would lose it.
+    A column is in the view before the first row with it is written. So the view is read after the pair: if it
+    were read before, it might lack a column of rows in the pair, and results computed from them would lose
+    it.
     """
     for _ in range(_ATTEMPTS):
         base, change = consistent_pair(catalog, table)
@@ -125,41 +129,45 @@ def pinned_pair(catalog: CatalogReader, table: KeyedTable) -> tuple[KeyedTable, 
 
 
 def reads_alike(one: KeyedTable, other: KeyedTable) -> bool:
-    """Whether two looks at a table tell the same tables and columns to read (comments aside)."""
+    """Whether two states of a table have the same tables and columns to read, apart from comments."""
     return (one.generation, one.types) == (other.generation, other.types)
 
 
 def laid_out(table: KeyedTable, side: TableState) -> KeyedTable:
-    """The table with the number of buckets that new files of a side go into.
+    """The table with the number of buckets for new files of a side table.
 
-    The view says what the table was made with; a full compaction may have changed it since.
+    The view records the number with which the table was created. A full compaction may have changed it since.
     """
     buckets = count_buckets(side.partitioning, table.layout)
     return table if buckets == table.layout.buckets else replace(table, layout=table.layout.having(buckets))
 
 
 def current_version(catalog: CatalogReader, table: KeyedTable) -> Version:
+    """The current version of a keyed table."""
     return version_of(table, *consistent_pair(catalog, table))
 
 
 def version_of(table: KeyedTable, base: TableState, change: TableState) -> Version:
+    """The version that the given states of base and change table are."""
     return Version(table.generation.number, head(change), head(base))
 
 
 def plain_id(state: TableState) -> str:
-    """What tells a table that is not keyed from another that takes its name: the id of one that we made."""
+    """Identifies a plain table that this program created, so that a different table with its name is
+    detected.
+    """
     return state.properties.get(PROPERTY_ID, state.location)
 
 
 def head(state: TableState) -> int:
-    """Main's snapshot; ``load_side`` has made sure that there is one."""
+    """The current snapshot of main. ``load_side`` guarantees that there is one."""
     if state.current_snapshot_id is None:
         raise DamagedKeyedTable(f"{state.schema}.{state.name} has no snapshot", where=state.location)
     return state.current_snapshot_id
 
 
 def count_rows(side: TableState) -> int | None:
-    """Rows of the current snapshot, from its summary; ``None`` where it does not say."""
+    """The number of rows of the current snapshot, from its summary; ``None`` if the summary lacks it."""
     for snapshot in side.snapshots:
         if snapshot.snapshot_id == side.current_snapshot_id:
             return _total(snapshot, "records")
@@ -167,7 +175,7 @@ def count_rows(side: TableState) -> int | None:
 
 
 def bytes_of_row(side: TableState) -> float | None:
-    """What a row takes in the files of the current snapshot; ``None`` where its summary does not say."""
+    """The average size of a row in the files of the current snapshot; ``None`` if the summary lacks it."""
     for snapshot in side.snapshots:
         if snapshot.snapshot_id == side.current_snapshot_id:
             rows, size = _total(snapshot, "records"), _total(snapshot, "files-size")
@@ -181,12 +189,14 @@ def _total(snapshot: Snapshot, what: str) -> int | None:
 
 
 def stored_rows(catalog: CatalogReader, table: KeyedTable) -> int | None:
-    """How many rows a read of a table may come by, changes included; ``None`` where metadata do not say."""
+    """The maximum number of rows that a read of a table scans, changes included; ``None`` if metadata lack
+    it.
+    """
     return total(count_rows(side) for side in consistent_pair(catalog, table))
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """The sum of numbers; ``None`` where one is not known.
+    """The sum of numbers; ``None`` if one is unknown.
 
     >>> total([2, 3]), total([2, None]), total([])
     (5, None, 0)
@@ -200,7 +210,7 @@ def total(counts: Iterable[int | None]) -> int | None:
 
 
 def columns_at(catalog: CatalogReader, side: Name, snapshots: tuple[int, ...]) -> ColumnsAt:
-    """The columns that a table had at some snapshots, with their types of then and of now."""
+    """The columns that a table had at some snapshots, with their types at that time and today."""
     found = {
         snapshot: catalog.columns_at(side.schema, side.identifier, snapshot) for snapshot in set(snapshots)
     }
@@ -223,7 +233,7 @@ def _then(column: CatalogColumn, today: CatalogColumn | None) -> ColumnThen:
 def columns_of(
     catalog: CatalogReader, table: KeyedTable, version: Version
 ) -> dict[int, Mapping[str, ColumnThen]]:
-    """The columns that both sides of a table had at a version."""
+    """The columns that both side tables had at a version."""
     return {
         **columns_at(catalog, table.base, (version.base_snapshot,)),
         **columns_at(catalog, table.change, (version.change_snapshot,)),
@@ -231,9 +241,9 @@ def columns_of(
 
 
 def other_key_type(table: KeyedTable, earlier: Mapping[str, str]) -> str | None:
-    """A column of the key that Spark compares with its values in an earlier table after a cast.
+    """A key column that Spark casts before it compares it with its values in an earlier table.
 
-    :param earlier: the types of columns there, by name.
+    :param earlier: the types of the columns of the earlier table, by name.
     """
     then = {column.lower(): type_ for column, type_ in earlier.items()}
     for name in table.key:

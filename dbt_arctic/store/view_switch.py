@@ -1,8 +1,8 @@
-"""Replaces a keyed table's view, always as a compare-and-swap.
+"""Replaces the view of a keyed table, always as a compare-and-swap.
 
-``CREATE OR REPLACE VIEW`` replaces whatever is there. So the view is looked at right before, and once more
-after. Replacing keeps properties that the new view does not name, and each switch leaves one with a name of
-its own: what somebody else published between the two looks is seen, and put back.
+``CREATE OR REPLACE VIEW`` replaces any view. So the view is read right before and again after the statement.
+A replacement keeps the properties that the new view does not name, and each switch sets a property with a
+unique name. A view that another run published between the two reads is therefore detected and restored.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from dbt_arctic.store.replay import (
 from dbt_arctic.store.state import head, load_change, to_columns
 
 _SHOWN = "arctic.shown-"
-"""Prefix of the property that a switch leaves behind: its number; the value is the generation."""
+"""Prefix of the property that a switch sets. The suffix is its number, and the value is the generation."""
 _KEEP_SHOWN = 20
 _ALTERED = "arctic.altered-"
-"""Prefix of the property that a view with other columns or comments leaves behind: its number; the value is
-JSON of the columns."""
+"""Prefix of the property that a view with changed columns or comments sets. The suffix is its number, and the
+value is JSON of the columns.
+"""
 _KEEP_ALTERED = 4
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A view at one look.
+    """The state of a view at one read.
 
-    :param generation: what it shows; ``None`` where it shows no generation, or does not say which.
-    :param shown: what switches have shown, by their number.
-    :param altered: by number, too, columns with which one generation was shown, and which take no NULL.
+    :param generation: the generation that it shows; ``None`` if it shows none, or does not record it.
+    :param shown: the generations that switches have published, by their number.
+    :param altered: the columns of one generation that were published, by number, and which are NOT NULL.
     :param columns: names and types.
-    :param projected: which run is changing the fields inside of them, see ``KeyedTable.projected``.
+    :param projected: the run that is changing nested fields, see ``KeyedTable.projected``.
     """
 
     generation: Generation | None
@@ -59,6 +60,7 @@ class Seen:
 
 
 def look(context: Context, name: Name) -> Seen:
+    """Read the current state of a view."""
     return _seen(context.catalog.load_view(name.schema, name.identifier))
 
 
@@ -72,36 +74,38 @@ def show(
     where: str,
     properties: Mapping[str, str] | None = None,
 ) -> Retired | None:
-    """Replace the view by another generation's.
+    """Replace the view by one of another generation.
 
-    :param before: what is to be replaced, from a look at the start of the operation.
-    :param retired: what is retired by that, and comes back with what has to be known to replay from there.
-    :raises ConcurrentRun: something else is shown by now: it still is, afterwards.
+    :param before: the view to replace, as it was read at the start of the operation.
+    :param retired: what this retires. It is returned with what a later replay needs to know.
+    :raises ConcurrentRun: the view shows something else now, and still does afterwards.
     """
     switch = str(context.new_txn())
     try:
         mine = head(load_change(context.catalog, table))
     except DamagedKeyedTable:
-        # Whoever was faster has dropped what was to be shown: too old by then.
+        # A faster run has dropped the tables that were to be published, because they were out of date.
         require_unmoved(context, table, before, where)
         raise
     last = require_unmoved(context, table, before, where)
     retired = None if retired is None else replace(retired, target_head=mine)
     named = {**(properties or {}), _SHOWN + switch: json.dumps(table.generation.to_list())}
     if last.generation != table.generation:
-        # Of the same generation, what may have to be replayed from the one before is as it was.
+        # Within one generation, the rows that may have to be replayed from the previous one are unchanged.
         named[PROPERTY_SWITCH] = switch
         named[PROPERTY_RETIRED] = "" if retired is None else retired.to_property()
     try:
         _publish(context, table, comment, named, _SHOWN + switch)
     except StatementError:
         if switch not in look(context, table.name).shown:
-            # Whoever was faster may have dropped what was to be shown: too old by then.
+            # A faster run may have dropped the tables that were to be published, because they were out of
+            # date.
             require_unmoved(context, table, before, where)
             raise
     after = look(context, table.name)
     if after.generation != table.generation:
-        # They looked before this switch, and put it back once they see it; or they followed it rightfully.
+        # The other run read the view before this switch and restores it once it detects that, or it correctly
+        # followed this switch.
         raise _overtaken(table, where, "another generation was published right after this one")
     others = {
         number: generation
@@ -123,17 +127,17 @@ def show_again(
     comment: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Replace the view by one of the same generation, with other columns or comments.
+    """Replace the view by one of the same generation with other columns or comments.
 
-    :param before: the table as it was when ``table`` was made of it.
-    :param comment: ``None`` leaves the view's.
-    :raises ConcurrentRun: another generation, or other columns than before, are shown by now: they still are,
-        afterwards. A column that is not shown any more would be taken for one that is to be dropped.
+    :param before: the table from which ``table`` was derived.
+    :param comment: ``None`` keeps the comment of the view.
+    :raises ConcurrentRun: the view shows another generation, or other columns than before, and still does
+        afterwards. A column that is no longer shown would be taken for one to be dropped.
     """
     last = require_unmoved(context, table, Seen(table.generation, {}), where)
     if (last.columns, last.projected) != (_names_and_types(before.visible.columns), before.projected):
         raise _altered(table, where)
-    # The generation before may have been cleaned away since the table was looked at.
+    # The previous generation may have been cleaned up since the table was read.
     table = replace(table, previous=last.previous)
     text = last.comment if comment is None else comment
     mine = str(context.new_txn())
@@ -144,7 +148,7 @@ def show_again(
         now = look(context, table.name)
         if (now.columns, now.projected) == (last.columns, last.projected):
             raise
-        # Fields that this one names are gone by now.
+        # Fields that this view names have been dropped.
         raise _altered(table, where) from error
     if table.previous is not None:
         found = as_generation(context.catalog, table, table.previous)
@@ -159,7 +163,7 @@ def show_again(
     if others:
         _give_way(context, table, text, last, others[max(others)], None, where)
     if (after.columns, after.projected) != (_names_and_types(table.visible.columns), table.projected):
-        # They see this one's mark, and show its columns again.
+        # The other run detects the mark of this one and shows its columns again.
         raise _altered(table, where)
     theirs = [number for number in after.altered if number not in last.altered and number != mine]
     if theirs:
@@ -167,7 +171,8 @@ def show_again(
         if columns != _names_and_types(table.columns):
             comments = {column.name: column.comment for column in table.columns}
             shown = tuple(Column(name, type_, comments.get(name, "")) for name, type_ in columns)
-            # The sides may be half-way to either: fields by their names are read right in any case.
+            # The side tables may be in transition to either definition. Reading fields by name is correct for
+            # both.
             by_name = table.projected or before.projected
             theirs_again = replace(table, columns=shown, required=required, projected=by_name)
             _publish(context, theirs_again, last.comment, {}, "")
@@ -177,10 +182,10 @@ def show_again(
 
 
 def forget_previous(context: Context, table: KeyedTable) -> None:
-    """Let the view no longer name the generation before, if it still is the one that ``table`` tells of.
+    """Remove the previous generation from the view, if it is still the one that ``table`` names.
 
-    The statement changes whatever view is there: a full refresh that was shown right before it has named what
-    it retired, and that name is put back.
+    The statement changes any view of this name. If a full refresh was published right before it, the
+    generation that it retired is restored in the view.
     """
     seen = look(context, table.name)
     if (seen.generation, seen.previous) != (table.generation, table.previous):
@@ -192,9 +197,9 @@ def forget_previous(context: Context, table: KeyedTable) -> None:
 
 
 def require_unmoved(context: Context, table: KeyedTable, before: Seen, where: str) -> Seen:
-    """Check that the view shows the generation that it did.
+    """Check that the view still shows the same generation.
 
-    :raises ConcurrentRun: the view shows something else than it did.
+    :raises ConcurrentRun: the view shows something else.
     """
     found = look(context, table.name)
     if found.generation != before.generation:
@@ -219,7 +224,7 @@ def _publish(
 
 
 def _folder(context: Context, table: KeyedTable) -> dict[str, str]:
-    """Where the view's metadata goes, if a table was adopted whose files are where it would go by itself."""
+    """The location of the view's metadata, if the files of an adopted table occupy its default location."""
     for number in generation_numbers(context.catalog, table.made_as):
         base = side_name(table.made_as, "base", number)
         state = context.catalog.load_table(base.schema, base.identifier)
@@ -237,7 +242,7 @@ def _give_way(
     mine: Retired | None,
     where: str,
 ) -> NoReturn:
-    """Put back what was shown first, with what was written to this generation in the meantime."""
+    """Restore the view that was published first, with the rows written to this generation in the meantime."""
     theirs = load_generation(context.catalog, table.name, table.made_as.identifier, other.number)
     if theirs.generation == other:
         theirs = replace(theirs, previous=last.generation)
@@ -280,7 +285,7 @@ def _names_and_types(columns: Sequence[Column]) -> tuple[tuple[str, str], ...]:
 
 
 def _named(properties: Mapping[str, str]) -> Generation | None:
-    """The generation that a view names, whatever else of its description is damaged."""
+    """The generation that a view names, even if the rest of its description is damaged."""
     number = properties.get("arctic.generation", "")
     if not is_keyed(properties) or not number.isdigit():
         return None

@@ -1,6 +1,6 @@
 """Serializes the writers of one process where they would otherwise discard each other's work.
 
-Between processes nothing but the compare-and-swap of the commit decides; this only saves attempts.
+Between processes, the compare-and-swap of the commit decides. This lock only saves attempts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _guard = threading.Lock()
 
 @contextmanager
 def turn(target: Name) -> Iterator[None]:
-    """Hold the turn to write to a table. The thread that has it may ask for it again."""
+    """Hold the turn to write to a table. The lock is reentrant."""
     with _guard:
         lock = _locks.setdefault(target, threading.RLock())
     with lock:
