@@ -18,10 +18,9 @@ FILLING = ("append_new_columns", "sync_all_columns")
 
 
 def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> None:
-    """Refuse columns whose names Spark cannot tell apart, and reserved names.
+    """Refuse column names that Spark considers equal, and reserved names.
 
-    :raises ConfigError: two columns of a model have one name (Spark tells none apart by case), or one has
-    the name of what an automatic model has no use for.
+    :raises ConfigError: two columns of a model differ only by case, or an automatic model has ``_action``.
     """
     names = [column.name for column in schema]
     times = Counter(name.lower() for name in names)
@@ -45,11 +44,14 @@ def require_distinct_names(config: KeyedConfig, schema: Sequence[ColumnInfo]) ->
 def make_batch(
     config: KeyedConfig, sql: str, schema: Sequence[ColumnInfo], existing: KeyedTable | None
 ) -> Batch:
-    """The batch that a model's SQL makes for a table.
+    """Build the batch of upserts and deletes for a table from the SQL of a model.
 
     :param schema: the columns of the SQL.
-    :param existing: the table to write to; ``None`` for a table that the model's columns define.
-    :raises ConfigError: / :raises KeyColumnMissing: / :raises SchemaChanged: the columns do not fit.
+    :param existing: the table to write to; ``None`` for a table that is created with the columns of the
+        model.
+    :raises ConfigError: the columns do not fit.
+    :raises KeyColumnMissing: the columns do not fit.
+    :raises SchemaChanged: the columns do not fit.
     """
     require_distinct_names(config, schema)
     if existing is not None:
@@ -77,7 +79,8 @@ def require_storable(
 ) -> None:
     """Refuse columns whose values the table cannot store exactly.
 
-    :raises SchemaChanged: a column's values would not be stored as they are, or a struct lacks fields.
+    :raises SchemaChanged: the values of a column would be changed when they are stored, or a struct lacks
+        fields.
     """
     fill = config.on_schema_change in FILLING
     produced = ((one.name, one.type) for one in schema)
@@ -87,7 +90,7 @@ def require_storable(
 
 
 def not_storable(model: str, found: Sequence[Mismatch]) -> SchemaChanged:
-    """The error for values that a table would not store as they are. Nothing was written."""
+    """The error for values that a table would change when it stores them. Nothing was written."""
     return SchemaChanged(
         "the table cannot store the model's values without loss",
         where=model,
@@ -98,9 +101,11 @@ def not_storable(model: str, found: Sequence[Mismatch]) -> SchemaChanged:
 
 
 def _as_stored(sql: str, key: Sequence[str], schema: Sequence[ColumnInfo], existing: KeyedTable) -> str:
-    """The SQL with its columns as the table stores them: structs with their fields in the table's order, and
-    keys in the table's type, before rows of a key are looked for: what differs in a wider type is one key
-    there. A key that the type does not hold becomes NULL, which no key may be.
+    """The SQL with its columns as the table stores them.
+
+    Structs get their fields in the order of the table. Keys get the type of the table before rows with the
+    same key are compared: values that differ in a wider type may be equal there. A key that does not fit the
+    type becomes NULL, which is not allowed.
     """
     stored = {column.name.lower(): column.type for column in existing.columns}
     values = {
@@ -125,7 +130,7 @@ def _stored(column: ColumnInfo, type_: str, is_key: bool) -> str:
 
 
 def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Column, ...]:
-    """What the model produces, without ``_action``."""
+    """The columns that the model produces, without ``_action``."""
     require_distinct_names(config, schema)
     columns = tuple(Column(name, type_) for name, type_ in schema if name.lower() != ACTION)
     names = {column.name.lower() for column in columns}
@@ -148,9 +153,9 @@ def model_columns(config: KeyedConfig, schema: Sequence[ColumnInfo]) -> tuple[Co
 
 
 def require_same_columns(model: str, table: Sequence[Column], produced: Sequence[Column]) -> None:
-    """With ``on_schema_change: ignore``, columns of the table must still come from the model.
+    """With ``on_schema_change: ignore``, require that the model still produces the columns of the table.
 
-    :raises SchemaChanged: one is gone.
+    :raises SchemaChanged: a column is missing.
     """
     names = {column.name.lower() for column in produced}
     gone = [column.name for column in table if column.name.lower() not in names]

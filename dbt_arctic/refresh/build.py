@@ -1,6 +1,7 @@
-"""Builds a new generation beside the old one, under a lease, and publishes it by replacing the view.
+"""Builds a new generation next to the old one, under a lease, and publishes it by replacing the view.
 
-What lands in the old generation meanwhile is replayed before the switch, and looked for once more after it.
+Rows that land in the old generation in the meantime are replayed before the switch. After the switch, the old
+generation is checked once more.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from dbt_arctic.store.state import find_keyed, laid_out, load_base
 from dbt_arctic.store.view_switch import Seen, look, require_unmoved, show
 
 _ROWS_OF_A_TASK = 4_000_000
-"""Of a bucket with more, keys are not compared by one task."""
+"""Rows per bucket above which a single task does not compare the keys of a bucket."""
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """A table as it was before anything of its next generation was computed.
+    """The state of a table before the computation of its next generation began.
 
-    :param retired: what is to be replaced, and how far its log had come by then.
+    :param retired: the generation to be replaced, and the position of its log at that time.
     """
 
     before: Seen
@@ -64,6 +65,7 @@ class Beginning:
 
 
 def begin(context: Context, name: Name) -> Beginning:
+    """Record the state of a table before the computation of its next generation."""
     before = look(context, name)
     return Beginning(before, pin_retired(context.catalog, find_keyed(context.catalog, name)))
 
@@ -83,25 +85,24 @@ def build_generation(
     hidden: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
 ) -> tuple[KeyedTable, Outcome]:
-    """First build and full refresh: the next generation, then the view.
+    """Build the next generation and publish it: a first build or a full refresh.
 
-    :param beginning: where the rows were computed before: the table as it was then.
-    :param like: a generation with the same columns, whose layout and types are kept whatever the config says.
+    Nothing is visible before the view is replaced. After a crash, the next build ignores the tables that
+    remain and drops them once they are certainly abandoned.
+
+    Commits: create, order and fill the base table; create the change table and its first commit, which has
+    only the bucket markers and carries the consumed versions; replace the view.
+
+    :param beginning: the state of the table when the computation of the rows began, if that was earlier.
+    :param like: a generation with the same columns, whose layout and types are kept regardless of the config.
     :param hidden: the columns of ``sql`` that are stored and not shown.
-    :param notes: what the first commit is to say besides.
-
-    Until the view is replaced nobody sees anything of it; a crash leaves tables that the next
-    build skips and removes once they are certainly abandoned.
-
-    :raises ConcurrentRun: another build is at work, was faster, or somebody changed the table meanwhile in a
-        way that cannot be carried over. What was shown still is.
-
-    Commits: create, order and fill the base; create the change table and its first commit, which
-    has no change but the bucket markers and carries the consumed versions; replace the view.
+    :param notes: additional properties of the first commit.
+    :raises ConcurrentRun: another build is in progress or was faster, or the table was changed in the
+        meantime in a way that cannot be carried over. The view is unchanged.
     """
     schema = context.query_schema(sql)
     batch = make_batch(config, sql, schema, existing=None)
-    # The tables before the view: a build that ends in between is then one that the view names.
+    # The tables are listed before the view is read: a build that ends in between is then named by the view.
     found = _side_tables(context, name)
     before = look(context, name) if beginning is None else beginning.before
     old = find_keyed(context.catalog, name)
@@ -118,7 +119,7 @@ def build_generation(
         key=batch.key,
         layout=layout,
         columns=tuple(
-            # A view tells the stored type of what it shows.
+            # A view reports the stored types of its columns.
             Column(
                 column,
                 stored_type(types[column]) if column in hidden else types[column],
@@ -147,7 +148,7 @@ def build_generation(
         in_place = 0 <= rows <= _ROWS_OF_A_TASK * table.layout.buckets
         unique = batch.duplicates_in(table.base, in_place=in_place) if batch.is_checked_as_stored else "0L"
         context.run("first_commit", mark_buckets(table, properties, unique), table)
-        # From here on computed writes know that the switch is near, and do not report success beside it.
+        # From here on, computed writes detect that the switch is near and do not report success concurrently.
         context.run("keep_statistics", create.keep_statistics(table), table)
         if batch.sequence_by and batch.can_delete:
             txn = context.new_txn()
@@ -174,8 +175,9 @@ def _plan_layout(
     types: Mapping[str, str],
     old: KeyedTable | None,
 ) -> Layout:
-    """As the config says. Where it leaves the number of buckets open, the generation before has grown into
-    one; its base may be gone, which is no reason not to build."""
+    """The layout as configured. If the number of buckets is not configured, that of the previous
+    generation is kept. If its base table is gone, the build continues without it.
+    """
     buckets = config.buckets
     if buckets is None and old is not None:
         base = context.catalog.load_table(old.base.schema, old.base.identifier)
@@ -194,7 +196,7 @@ def _plan_layout(
 def _create_base(
     context: Context, table: KeyedTable, config: KeyedConfig, lease: Lease, comment: str
 ) -> None:
-    """Take the lease: of two builds that come this far, one creates the table."""
+    """Create the base table and thereby take the lease: of two concurrent builds, only one can create it."""
     properties = {**config.tblproperties, **given(config.tblproperties), **lease.to_properties()}
     try:
         context.run("create_base", create.create_base(table, lease.since_ms, properties, comment), table)
@@ -211,7 +213,9 @@ def _create_base(
 
 
 def _require_one_commit(context: Context, table: KeyedTable, where: str) -> None:
-    """Rows that came twice would be two rows of each key. In a change table that does no harm: one wins."""
+    """Refuse a base table with duplicate commits: its keys would have two rows. In a change table they
+    are harmless.
+    """
     if len(load_base(context.catalog, table).history()) > 1:
         raise CommitStateUnknown(
             f"the rows of generation {table.generation.number} of {table.name} were committed twice",
@@ -225,7 +229,7 @@ def _require_one_commit(context: Context, table: KeyedTable, where: str) -> None
 class _Build:
     """A generation that is being built.
 
-    :param shown: whether the view may name the generation by now.
+    :param shown: whether the view may already name the generation.
     """
 
     shown: bool = False
@@ -233,13 +237,13 @@ class _Build:
 
 @contextmanager
 def _dropped_unless_shown(context: Context, table: KeyedTable) -> Iterator[_Build]:
-    """Let go of a build that fails before anybody may see it, and of its lease with it."""
+    """Drop the tables of a build that fails before it is visible, and with them its lease."""
     build = _Build()
     try:
         yield build
     except BaseException:
         if not build.shown:
-            # The failure itself is what a user has to see; what stays is dropped by a later run.
+            # The user must see the original failure. A later run drops tables that remain.
             with suppress(ArcticError):
                 for side in (table.change, table.base):
                     context.run("drop_side_table", create.drop_table(side), table)
@@ -259,8 +263,10 @@ def _publish(
     config: KeyedConfig,
     build: _Build,
 ) -> Retired | None:
-    """Give the name to the view. A table that has it is set aside for a moment, and put back by the
-    next run's first step if this one is cut off in between.
+    """Create the view under the name of the table.
+
+    A table that has this name is renamed temporarily. If this run is interrupted in between, the first step
+    of the next run restores it.
     """
     require_unmoved(context, table, before, config.model)
     in_the_way = context.catalog.load_table(table.name.schema, table.name.identifier) is not None
@@ -275,7 +281,7 @@ def _publish(
 
 
 def drop_keyed(context: Context, table: KeyedTable) -> None:
-    """Drop a keyed table. The view goes last: as long as it is there, the rest can be found."""
+    """Drop a keyed table. The view is dropped last: as long as it exists, the other tables can be found."""
     drop_side_tables(context, table)
     context.run("drop_view", create.drop_view(table.name), table)
 
@@ -287,7 +293,7 @@ def drop_side_tables(context: Context, table: KeyedTable) -> None:
 
 
 def _side_tables(context: Context, name: Name) -> dict[Name, int]:
-    """Existing tables that were made for a keyed table of that name, with their generation."""
+    """The existing side tables of a keyed table with that name, with their generation."""
     found: dict[Name, int] = {}
     for entry in context.catalog.list_relations(name.schema):
         number = side_generation(name, entry.name) if entry.kind == "table" else None
@@ -306,7 +312,9 @@ def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, in
             for side in from_properties(table.name.sibling(entry.name), entry.properties, ()).side_tables
         }
     except ArcticError:
-        return  # another table is damaged, or of a newer version of dbt-arctic: nobody knows what it names
+        # another table is damaged or was written by a newer version of dbt-arctic, so the tables it names are
+        # unknown
+        return
     superseded = table.previous.number if table.previous else 0
     states = {
         side: state
@@ -323,6 +331,6 @@ def _drop_abandoned(context: Context, table: KeyedTable, found: Mapping[Name, in
         if was_cut_off(base, change) or is_abandoned_generation(
             number, superseded, state.properties, state.tags, context.now_ms()
         ):
-            # The new generation is shown; what stays is dropped by a later run.
+            # The new generation is shown. A later run drops tables that remain.
             with suppress(ArcticError):
                 context.run("drop_side_table", create.drop_table(side), table)

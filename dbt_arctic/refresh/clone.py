@@ -1,6 +1,6 @@
-"""Clones: a view over another relation that becomes a table of its own with the first write.
+"""Clones: a view over another relation that becomes a separate table with its first write.
 
-A clone is described by one property of its view. Nothing here writes to what a clone was made from.
+A clone is described by one property of its view. Nothing here writes to the source of a clone.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from dbt_arctic.refresh.pull import plan_merge_on_read
 from dbt_arctic.store.state import columns_of, find_keyed, pinned_pair, version_of
 
 PROPERTY_CLONE = "arctic.clone"
-"""On a view: the name of what it was cloned from. It stays when a keyed table takes the view's place."""
+"""Property of a view: the name of its source. It is kept when a keyed table takes the place of the view."""
 
 
 @dataclass(frozen=True)
 class ClonedRows:
-    """The rows of a clone at one version of its source, and what that version was computed from.
+    """The rows of a clone at one version of its source, and the versions from which they were computed.
 
-    :param ordered: what the source is, where its rows have a sequence; and :param with_deletes: the rows with
-        the deletes that it remembers, without which an older row that comes late would bring a key back.
+    :param ordered: the source, if its rows have a sequence.
+    :param with_deletes: the rows with the deletes that the source remembers. Without them, an older row that
+        arrives late would bring a deleted key back.
     """
 
     source: Name
@@ -40,7 +41,9 @@ class ClonedRows:
     with_deletes: str = ""
 
     def sql_for(self, config: KeyedConfig) -> str:
-        """What a keyed table begins with: deletes say something only under the same key and order."""
+        """The SQL of the first rows of a keyed table. Deletes are only valid with the same key and
+        sequence.
+        """
         if self.ordered is None or self.ordered.sequence_by is None or config.sequence_by is None:
             return self.sql
         of_source = ({name.lower() for name in self.ordered.key}, self.ordered.sequence_by.lower())
@@ -49,9 +52,9 @@ class ClonedRows:
 
 
 def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
-    """The property of a view that is to be a clone of a table; empty where the source is a view itself.
+    """The property of a view that becomes a clone of a table; empty if the source is itself a view.
 
-    :raises UnknownRelation: there is nothing to clone.
+    :raises UnknownRelation: the source does not exist.
     """
     view = catalog.load_view(source.schema, source.identifier)
     if view is None and catalog.load_table(source.schema, source.identifier) is None:
@@ -67,7 +70,7 @@ def property_for(catalog: CatalogReader, source: Name, model: str) -> str:
 
 
 def began_as(properties: Mapping[str, str]) -> Name | None:
-    """What a view with these properties was once cloned from."""
+    """The source of a view that is or was a clone, from its properties."""
     text = properties.get(PROPERTY_CLONE)
     return Name(*json.loads(text)) if text else None
 
@@ -75,9 +78,9 @@ def began_as(properties: Mapping[str, str]) -> Name | None:
 def cloned_from(
     catalog: CatalogReader, upstream: Name, expected: Mapping[str, Consumed]
 ) -> tuple[Name, Consumed] | None:
-    """What a model had read before its upstream, a keyed table by now, was cloned from there.
+    """The source of a cloned keyed upstream, and what the model had consumed from it before it was cloned.
 
-    :param expected: what the model has consumed.
+    :param expected: the versions that the model has consumed.
     """
     if not expected or upstream.dotted in expected:
         return None
@@ -87,12 +90,12 @@ def cloned_from(
 
 
 def is_clone(properties: Mapping[str, str]) -> bool:
-    """Whether a view with these properties is a clone that nothing was written to yet."""
+    """Whether a view with these properties is a clone without a write."""
     return not is_keyed(properties) and began_as(properties) is not None
 
 
 def origin(catalog: CatalogReader, name: Name) -> Name:
-    """Where the rows of a name are: of a clone its source, and of any other relation itself."""
+    """The relation that holds the rows of a name: the source of a clone, otherwise the relation itself."""
     seen = [name]
     while True:
         view = catalog.load_view(seen[-1].schema, seen[-1].identifier)
@@ -110,10 +113,9 @@ def origin(catalog: CatalogReader, name: Name) -> Name:
 
 
 def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
-    """The rows with which a clone becomes a table of its own.
+    """The rows with which a clone becomes a separate table.
 
-    One version is pinned, so that rows and consumed versions belong together whatever is written to
-    the source meanwhile.
+    One version is pinned, so that rows and consumed versions are consistent while the source is written to.
     """
     source = origin(catalog, clone)
     table = find_keyed(catalog, source)
@@ -142,10 +144,10 @@ def cloned_rows(catalog: CatalogReader, clone: Name, model: str) -> ClonedRows:
 
 
 def reject_other_upstreams(rows: ClonedRows, strange: Sequence[Name], model: str) -> None:
-    """A clone goes on from its source's last commit only where the model pulls what that commit pulled.
+    """Refuse a clone whose model pulls other upstreams than the last commit of its source did.
 
-    :param strange: upstreams of the model that the source's last commit says nothing of.
-    :raises ConfigError: asks for a full refresh, since what changed there since then cannot be told.
+    :param strange: upstreams of the model that are missing in the last commit of the source.
+    :raises ConfigError: asks for a full refresh, since changes of these upstreams are unknown.
     """
     if strange:
         raise ConfigError(

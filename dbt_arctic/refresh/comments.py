@@ -14,17 +14,18 @@ from dbt_arctic.store.view_switch import show_again
 
 
 def describe(context: Context, name: Name, comment: str | None, columns: Mapping[str, str]) -> None:
-    """Write the comments that changed; no statement where nothing did.
+    """Write the comments that have changed; runs no statement if none has.
 
-    The base first: a run that is cut off is finished by the next, which looks at both.
+    The base table comes first: the next run compares both and completes an interrupted update.
 
-    :param comment: ``None`` leaves the table's.
+    :param comment: ``None`` keeps the comment of the table.
     :param columns: comments by column; other columns keep theirs.
     """
     try:
         _describe(context, name, comment, columns)
     except ConcurrentRun:
-        # Another run has replaced the view at the same moment, for other columns perhaps: now with these.
+        # Another run has replaced the view at the same time, possibly with other columns. Try again with
+        # these.
         _describe(context, name, comment, columns)
 
 
@@ -47,6 +48,6 @@ def _describe(context: Context, name: Name, comment: str | None, columns: Mappin
         ),
     )
     if described != table or wanted != shown:
-        # Replacing a view keeps the comment of the old one, unless the new one has another.
+        # A replaced view keeps its old comment unless the new one has a different comment.
         cleared = {} if wanted else {"comment": ""}
         show_again(context, described, before=table, where=name.dotted, comment=wanted, properties=cleared)

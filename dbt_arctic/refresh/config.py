@@ -39,38 +39,44 @@ OWN_SETTINGS = (
     "compaction",
     "sql_extensions",
 )
-"""The settings that this adapter reads, besides dbt's own."""
+"""The settings of this adapter, in addition to those of dbt."""
 
 KEYED_STRATEGIES = ("upsert", "microbatch", "insert_overwrite", "auto")
-"""With a ``unique_key``, these make a keyed table."""
+"""With a ``unique_key``, these strategies create a keyed table."""
 
 ONLY_KEYED = ("delete_when", "deduplicate_by", "sequence_by", "tombstone_retention", "overwrite")
-"""What says how rows of a key meet. Not the layout: a project may set `+buckets` for all of its models."""
+"""Settings that only a keyed table can have. Layout settings are excluded: a project may set `+buckets`
+for all models.
+"""
 
 NOT_AUTOMATIC = ("delete_when", "deduplicate_by", "sequence_by")
-"""What decides between rows of one key, or that a row is none: an automatic model's SQL does."""
+"""Settings that choose between rows of one key or mark a row as a delete. In an automatic model, its SQL
+does that.
+"""
 
 ONLY_AUTOMATIC = ("auto", "full_refresh_above", "before_images")
-"""How an automatic model is refreshed."""
+"""Settings of the refresh of an automatic model."""
 
 ACCEPTABLE = ("float_sum", "ties", "order_dependent", "approximate")
-"""What a user may accept of an automatic model: equal to a full refresh up to this."""
+"""Deviations from a full refresh that a user may accept for an automatic model."""
 
 PLAIN_SETTINGS = ("incremental_predicates", "predicates")
-"""What narrows a statement on a plain table."""
+"""Settings that restrict the rows that a statement on a plain table may change."""
 
 PARTIAL_SETTINGS = ("merge_update_columns", "merge_exclude_columns")
-"""dbt's words for which columns a row that is there already changes in."""
+"""dbt's settings for the columns that change in existing rows."""
 
 Overwrite = Literal["partitions", "table"]
 
 SETTINGS_OF_OTHERS = frozenset({"sort", "sort_type"})
-"""Redshift's; a package for several warehouses sets them, and means no `sort_by`."""
+"""Settings of Redshift. A package for several warehouses may set them, so they are not misspellings of
+`sort_by`.
+"""
 
 
 @dataclass(frozen=True)
 class KeyedConfig:
-    """What a model's config says about its keyed table."""
+    """The config of a model that writes a keyed table."""
 
     model: str
     unique_key: tuple[str, ...]
@@ -86,34 +92,35 @@ class KeyedConfig:
     on_schema_change: OnSchemaChange = "ignore"
     tblproperties: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
-    """What the model's contract asks of each stored row."""
+    """The CHECK constraints of the model's contract."""
     required: tuple[str, ...] = ()
-    """The columns that are never NULL by the contract."""
+    """The NOT NULL columns of the model's contract."""
     merge_update_columns: tuple[str, ...] = ()
     merge_exclude_columns: tuple[str, ...] = ()
     is_automatic: bool = False
     """Whether the table is the result of the model's SQL, as with the strategy ``auto``."""
     auto: Literal["", "strict"] = ""
-    """Whether an automatic model may be refreshed in full, besides its first build."""
+    """Whether an automatic model refuses a full refresh after its first build."""
     accept: frozenset[str] = frozenset()
-    """What of an automatic model's result need not be determined by the data."""
+    """The deviations from a full refresh that are accepted for an automatic model."""
     full_refresh_above: float = 0.3
     """The share of rows or keys above which an automatic model is refreshed in full."""
     before_images: bool | None = None
-    """Whether an automatic model keeps what changed rows were before; ``None`` where it does not say."""
+    """Whether an automatic model stores before-images of changed rows; ``None`` if not configured."""
     overwrite: Overwrite | None = None
-    """What a batch replaces, for the strategy ``insert_overwrite``."""
+    """The rows that a batch replaces, for the strategy ``insert_overwrite``."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether an upsert changes only some columns of a row that is there."""
+        """Whether an upsert changes only some columns of an existing row."""
         return bool(self.merge_update_columns or self.merge_exclude_columns)
 
 
 def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
-    """``upsert`` where there is a key, ``append`` where there is none, unless the config says more.
+    """Choose the default strategy: ``upsert`` with a key, ``append`` without one, unless the config names
+    one.
 
-    :raises ConfigError: a strategy that needs a key, without one.
+    :raises ConfigError: the strategy needs a key and there is none.
     """
     strategy = config.get("incremental_strategy") or "default"
     has_key = bool(config.get("unique_key"))
@@ -178,15 +185,15 @@ def choose_strategy(model: str, config: Mapping[str, Any]) -> str:
 
 
 def writes_keyed(model: str, config: Mapping[str, Any]) -> bool:
-    """Whether an incremental model's table is a keyed one."""
+    """Whether an incremental model writes a keyed table."""
     return choose_strategy(model, config) in KEYED_STRATEGIES and bool(config.get("unique_key"))
 
 
 def parse_config(model: str, config: Mapping[str, Any]) -> KeyedConfig:
-    """Read a keyed model's config.
+    """Read the config of a keyed model.
 
     :param config: dbt's config of the node, as a mapping.
-    :raises ConfigError: a setting has a value that it cannot have.
+    :raises ConfigError: a setting has an invalid value.
     """
     on_schema_change: OnSchemaChange = config.get("on_schema_change") or "ignore"
     if on_schema_change not in get_args(OnSchemaChange):
@@ -299,7 +306,9 @@ def _partial_columns(model: str, config: Mapping[str, Any]) -> tuple[tuple[str, 
 
 
 def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
-    """The partitions that the batch has rows for, if there are any, else the table: as in dbt-spark."""
+    """Replace the partitions that the batch has rows for, or the table if it has no partitions, as in
+    dbt-spark.
+    """
     chosen: Overwrite = config.get("overwrite") or ("partitions" if config.get("partition_by") else "table")
     if chosen not in get_args(Overwrite):
         raise ConfigError(
@@ -315,9 +324,9 @@ def _overwrite(model: str, config: Mapping[str, Any]) -> Overwrite:
 
 
 def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str]) -> None:
-    """A setting that nobody knows and that resembles one of ours is a typing mistake.
+    """Refuse an unknown setting whose name resembles one of this adapter.
 
-    Other unknown settings are left to dbt, which asks to put them under ``meta``.
+    Other unknown settings are left to dbt, which asks to move them under ``meta``.
 
     :raises ConfigError: names the setting that was probably meant.
     """
@@ -335,7 +344,9 @@ def reject_misspelled(model: str, settings: Sequence[str], known: Sequence[str])
 
 
 def match_columns(wanted: Sequence[str], existing: Sequence[str]) -> tuple[str, ...]:
-    """Config names in the spelling of the model's columns; Spark's names do not mind case."""
+    """Column names of the config in the spelling of the model's columns. Spark's names are
+    case-insensitive.
+    """
     by_lower = {name.lower(): name for name in existing}
     return tuple(by_lower.get(name.lower(), name) for name in wanted)
 
@@ -353,7 +364,7 @@ def _columns(model: str, setting: str, value: Any) -> tuple[str, ...]:
 
 
 def _auto(model: str, value: object) -> tuple[Literal["", "strict"], frozenset[str]]:
-    """``auto: strict``, or a mapping with ``strict`` and ``accept``."""
+    """Parse ``auto: strict``, or a mapping with ``strict`` and ``accept``."""
     if value is None:
         return "", frozenset()
     if value == "strict":

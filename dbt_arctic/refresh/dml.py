@@ -1,8 +1,8 @@
 """UPDATE, DELETE and MERGE on a keyed table: binds a statement to the table and runs it as a computed write.
 
-So it sees one version of the table, is committed as a whole, and is computed again when another writer was
-faster. Subqueries read what is there when the statement runs; where that is the table itself, it is the
-pinned version, or the write is not published.
+The statement therefore sees one version of the table, is committed as a whole, and is computed again if
+another writer was faster. Subqueries read the current state when the statement runs. If they read the target
+itself, they read the pinned version, or the write is not published.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ Values = tuple[tuple[tuple[str, ...], str], ...]
 
 @dataclass(frozen=True)
 class Modified:
-    """How many rows a statement updated, inserted and deleted. A row that got another key was updated."""
+    """The number of rows that a statement updated, inserted and deleted. A row whose key changed counts
+    as updated.
+    """
 
     table: str
     updated: int
@@ -44,10 +46,10 @@ class Modified:
 
 
 def modify(context: Context, name: Name, parsed: ParsedModification) -> Modified:
-    """Run a statement in one commit; where no row is affected, there is none.
+    """Run a statement in one commit; no commit if it affects no row.
 
-    :raises ConfigError: a column does not exist, or a part of the statement has no place here.
-    :raises DuplicateKey: rows would meet under one key.
+    :raises ConfigError: a column does not exist, or a part of the statement is not supported.
+    :raises DuplicateKey: two rows would have the same key.
     :raises ConcurrentRun: others kept committing; nothing was published.
     """
     table = _load(context, name)
@@ -57,7 +59,7 @@ def modify(context: Context, name: Name, parsed: ParsedModification) -> Modified
 
 
 def explain(context: Context, name: Name, parsed: ParsedModification) -> list[str]:
-    """The statements that ``modify`` would run now, to read or to try; none of them is run."""
+    """The statements that ``modify`` would run now; none of them is run."""
     ran: list[str] = []
 
     def record(step: str, sql: str, table: KeyedTable | None = None) -> int:
@@ -70,9 +72,9 @@ def explain(context: Context, name: Name, parsed: ParsedModification) -> list[st
 
 
 def bind(context: Context, table: KeyedTable, parsed: ParsedModification) -> Modification:
-    """A statement with its columns found in the table, and every ``*`` written out.
+    """Resolve the columns of a statement in the table, and expand every ``*``.
 
-    :raises ConfigError: a column does not exist, is named twice, or is a part of one.
+    :raises ConfigError: a column does not exist, is named twice, or is a part of another column.
     """
     alias = parsed.alias or table.name.identifier
     produced: Mapping[str, str] = {}
@@ -108,9 +110,9 @@ def bind(context: Context, table: KeyedTable, parsed: ParsedModification) -> Mod
 
 
 def _as_stored(context: Context, table: KeyedTable, modification: Modification, clause: Clause) -> Clause:
-    """A clause whose values are what the columns store: structs by the names of their fields.
+    """A clause whose values have the types of the columns: structs by the names of their fields.
 
-    :raises SchemaChanged: a column would store another value than the statement gives.
+    :raises SchemaChanged: a column would store a different value than the statement specifies.
     """
     if not clause.values:
         return clause

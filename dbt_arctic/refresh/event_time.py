@@ -1,6 +1,6 @@
 """The event-time interval of one batch of a microbatch model, as SQL.
 
-Knows nothing of dbt's batches but their two ends, and nothing of tables but a column and its type.
+Depends only on the two ends of a batch, and on the name and type of a column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "+00:00
 
 @dataclass(frozen=True)
 class Interval:
-    """From ``start`` up to, and without, ``end``; both in UTC."""
+    """An interval from ``start`` (inclusive) to ``end`` (exclusive); both in UTC."""
 
     event_time: str
     start: datetime
@@ -34,14 +34,17 @@ class Interval:
 
     @classmethod
     def of(cls, event_time: str, start: datetime | str, end: datetime | str) -> Interval:
+        """Create an interval from the ends of a batch."""
         return cls(event_time, _utc(start), _utc(end))
 
     def condition(self, model: str, columns: Sequence[tuple[str, str]]) -> str:
-        """Which rows belong to the interval. Its literals have the column's type, so that Iceberg can
-        compare them with the statistics of partitions and files.
+        """The SQL condition for rows of the interval.
+
+        Its literals have the type of the column, so that Iceberg can compare them with the statistics of
+        partitions and files.
 
         :param columns: name and Spark type of each column to choose from.
-        :raises ConfigError: there is no such column, or none that holds a time.
+        :raises ConfigError: the column does not exist or does not hold a time.
         """
         types = {name.lower(): (name, type_) for name, type_ in columns}
         if self.event_time.lower() not in types:
@@ -70,19 +73,19 @@ class Interval:
         return f"{quote(name)} >= {written(self.start)} AND {quote(name)} < {written(self.end)}"
 
     def is_local(self, columns: Sequence[tuple[str, str]]) -> bool:
-        """Whether the column of the event time has no time zone, so that the session decides its instant."""
+        """Whether the event-time column has no time zone, so that its instants depend on the session."""
         types = {name.lower(): type_ for name, type_ in columns}
         return types.get(self.event_time.lower()) in ("date", "timestamp_ntz")
 
     def restrict(self, sql: str, condition: str) -> str:
-        """A query's rows of the interval only: another batch's rows are that batch's to write."""
+        """Restrict a query to rows of the interval. Rows outside of it belong to other batches."""
         return f"SELECT *\nFROM (\n{sql}\n)\nWHERE {condition}"
 
 
 def batch_interval(model: Mapping[str, Any]) -> Interval | None:
-    """The interval of the batch that is run, ``None`` for any other strategy than ``microbatch``.
+    """The interval of the current batch; ``None`` for any strategy other than ``microbatch``.
 
-    :raises ConfigError: dbt made no batches.
+    :raises ConfigError: dbt created no batches.
     """
     if choose_strategy(model["name"], model["config"]) != "microbatch":
         return None
@@ -98,7 +101,8 @@ def batch_interval(model: Mapping[str, Any]) -> Interval | None:
 
 
 def filtered_upstreams(model: Mapping[str, Any], graph: Mapping[str, Any]) -> list[str]:
-    """What a model reads and dbt filters by the batch: the names of its upstreams with an ``event_time``.
+    """The names of the upstreams of a model that dbt filters by the batch, because they have an
+    ``event_time``.
 
     :param graph: dbt's ``graph``: ``nodes`` and ``sources`` by their unique ids.
     """
@@ -110,8 +114,8 @@ def filtered_upstreams(model: Mapping[str, Any], graph: Mapping[str, Any]) -> li
 def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence[str]) -> None:
     """Refuse a local event time over filtered upstreams in a session that is not UTC.
 
-    :raises ConfigError: upstreams would be filtered by instants and the model's rows by local times, and
-    rows between the two belong to no batch.
+    :raises ConfigError: upstreams would be filtered by instants and the rows of the model by local times, so
+        some rows would belong to no batch.
     """
     if zone in _UTC_ZONES:
         return
@@ -128,7 +132,7 @@ def refuse_local_time(model: str, event_time: str, zone: str, filtered: Sequence
 def refuse_pull(model: Mapping[str, Any]) -> None:
     """Refuse an incremental pull in a microbatch model.
 
-    :raises ConfigError: a pull consumes a version once, and a microbatch model is run once a batch.
+    :raises ConfigError: a pull consumes a version once, but a microbatch model runs once per batch.
     """
     if model["config"].get("incremental_strategy") == "microbatch":
         raise ConfigError(

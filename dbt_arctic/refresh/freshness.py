@@ -1,4 +1,4 @@
-"""When the rows of a table last changed, from its log. No rows are read, and no Spark is needed."""
+"""Determines from the log of a table when its rows last changed. Reads no rows and needs no Spark."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CHANGES = ("added-records", "deleted-records", "added-position-deletes", "added
 
 
 def last_modified_ms(catalog: CatalogReader, name: Name) -> int | None:
-    """Milliseconds since the epoch of the last commit that changed rows; ``None`` where none ever did.
+    """Milliseconds since the epoch of the last commit that changed rows; ``None`` if there was none.
 
-    Of a keyed table that is its last upsert, or its build: compaction only moves rows. Of a clone it is
-    that of what it shows.
+    For a keyed table, this is its last upsert or its build, because compaction does not change rows. For a
+    clone, it is that of its source.
 
-    :raises UnknownRelation: there is no table of that name.
+    :raises UnknownRelation: no table has this name.
     """
     name = origin(catalog, name)
     state = catalog.load_table(name.schema, name.identifier)
@@ -63,10 +63,12 @@ def _of_change_table(change: TableState) -> int | None:
 
 
 def _before_what_is_left(history: Sequence[Snapshot]) -> int | None:
-    """What changed the rows was expired: it was no later than the oldest snapshot that is left."""
+    """The latest possible time if the commit that changed rows has expired: that of the oldest remaining
+    snapshot.
+    """
     return history[-1].timestamp_ms if history and history[-1].parent_id is not None else None
 
 
 def _changed_rows(entry: Snapshot) -> bool:
-    """Not a rewrite of files, and not a commit without rows."""
+    """Whether a commit changed rows: it is not a rewrite of files and has rows."""
     return entry.operation != "replace" and any(int(entry.summary.get(key, "0")) for key in _CHANGES)

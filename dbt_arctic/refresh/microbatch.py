@@ -1,6 +1,6 @@
 """Writes one batch of a microbatch model: replaces the rows of its interval in one commit.
 
-Batches may run at the same time, in threads of one dbt run and in several runs.
+Batches may run concurrently, in threads of one dbt run and in several runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dbt_arctic.store.row_counts import counted
 from dbt_arctic.store.writer_lock import turn
 
 _BY_METADATA = "DeleteFromTable"
-"""Spark's plan of a DELETE that needs no more than to let go of whole files."""
+"""Spark's plan of a DELETE that only removes whole files."""
 _NOT_WHOLE_FILES = "some, but not all, rows match filter"
 
 
@@ -30,14 +30,14 @@ def replace_rows(
 ) -> Outcome:
     """Replace the rows of an interval of a plain table.
 
-    Where whole files hold the interval (the table is partitioned by it, or was written batch by batch),
-    that is one statement and one commit, and other batches are not in the way. Else the rows are deleted
+    If the interval matches whole files (the table is partitioned by it, or was written batch by batch), this
+    is one statement and one commit that does not conflict with other batches. Otherwise the rows are deleted
     and inserted on a branch, one batch after the other.
 
-    :param write: its branch is only made where it is needed.
+    :param write: its branch is only created if it is needed.
     :param direct: ``INSERT INTO ... REPLACE WHERE``.
-    :param delete: ``DELETE`` of the interval's rows: how it is planned tells whether files match.
-    :param statements: what to run on the branch instead.
+    :param delete: ``DELETE`` of the rows of the interval. Its plan shows whether it matches whole files.
+    :param statements: the statements to run on the branch otherwise.
     """
     plan = "\n".join(str(row[0]) for row in context.query(f"EXPLAIN {delete}"))
     if _BY_METADATA in plan:
@@ -46,7 +46,7 @@ def replace_rows(
         except StatementError as error:
             if _NOT_WHOLE_FILES not in str(error):
                 raise
-            # Another writer has put a file across the interval's border since.
+            # Another writer has since added a file that crosses the border of the interval.
         else:
             return Outcome(counted("OK", rows), rows, direct)
     with turn(write.target):
@@ -54,11 +54,11 @@ def replace_rows(
 
 
 def replace_keys(context: Context, name: Name, config: KeyedConfig, sql: str, interval: Interval) -> Outcome:
-    """Replace the rows of an interval of a keyed table: the batch's upserts, and deletes of the keys that
-    have a row in the interval and none in the batch.
+    """Replace the rows of an interval of a keyed table.
 
-    Which keys are gone depends on the table, so this is a computed write. Where another commit came in
-    between, only that is computed anew: the batch itself is read back from the attempt before.
+    Writes the upserts of the batch, and deletes for keys that have a row in the interval and none in the
+    batch. The deleted keys depend on the table, so this is a computed write. After a conflict only they are
+    computed again: the batch itself is read from the previous attempt.
 
     :raises ConcurrentRun: others kept committing; nothing was written.
     """

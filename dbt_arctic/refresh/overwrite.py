@@ -1,7 +1,7 @@
 """``insert_overwrite`` on a keyed table: a batch replaces the partitions that it has rows for, or all rows.
 
-A computed write: which keys are gone depends on the table. So it is a commit like any other, that compaction
-merges and models downstream pull, and an upsert that comes later wins.
+The deleted keys depend on the table, so this is a computed write. Its commit is a normal one that compaction
+merges, downstream models pull, and later upserts override.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def overwrite(
 ) -> Outcome:
     """Replace rows by a batch, in one commit.
 
-    The batch is written to a branch that is never published, and read from there: its query runs once, and
-    which partitions it has and which rows are written are told by the same rows.
+    The batch is written to a branch that is never published, and read from there. So its query runs once, and
+    its partitions and the written rows come from the same result.
 
     :raises ConcurrentRun: others kept committing; nothing was published.
     """

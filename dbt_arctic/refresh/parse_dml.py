@@ -1,7 +1,7 @@
 """Parses UPDATE, DELETE and MERGE: where each clause begins and ends.
 
-sqlglot's tokenizer finds the clauses; what stands in them is cut out of the text and never written anew.
-Spark parses it again as a part of the statement that is made of it.
+sqlglot's tokenizer finds the clauses. Their content is taken from the text unchanged, and Spark parses it as
+a part of the generated statement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERBS = ("UPDATE", "DELETE", "MERGE")
 class ParsedClause:
     """A WHEN or SET clause as it was written.
 
-    :param values: text by the parts of a column's name; ``None`` for ``*``.
+    :param values: expression text by column path; ``None`` for ``*``.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ class ParsedClause:
 
 @dataclass(frozen=True)
 class ParsedModification:
-    """A statement on the table ``target`` (its name's parts), cut into its clauses."""
+    """A statement on the table ``target`` (the parts of its name), split into its clauses."""
 
     verb: str
     prefix: str
@@ -57,9 +57,9 @@ class ParsedModification:
 
 
 def verb_of(sql: str) -> str:
-    """The word that says what a statement does, in capitals; of one that begins with WITH, the word after.
+    """The verb of a statement in capitals. For a statement that begins with WITH, the verb after it.
 
-    :raises ConfigError: there is none, or the text cannot be cut into words.
+    :raises ConfigError: there is none, or the text cannot be tokenized.
     """
     text = _Text(sql)
     at = text.find(("SELECT", "INSERT", *VERBS), 1) if text.word(0) == "WITH" else 0
@@ -67,9 +67,9 @@ def verb_of(sql: str) -> str:
 
 
 def parse_modification(sql: str) -> ParsedModification:
-    """Cut an UPDATE, DELETE or MERGE into its clauses.
+    """Split an UPDATE, DELETE or MERGE into its clauses.
 
-    :raises ConfigError: it is none of these, or a part of it is not understood.
+    :raises ConfigError: it is none of these, or a part of it cannot be parsed.
     """
     text = _Text(sql)
     start = 0
@@ -155,7 +155,7 @@ def _parse_when(text: _Text, start: int, end: int) -> ParsedClause:
 
 
 class _Text:
-    """A statement as words; places are numbers of words."""
+    """The tokens of a statement. Positions are indexes of tokens."""
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
@@ -178,7 +178,7 @@ class _Text:
         return line if len(line) <= 120 else line[:119] + "…"
 
     def _measure(self) -> list[int]:
-        """How many brackets and CASEs each word stands in."""
+        """The nesting depth of each token in brackets and CASE expressions."""
         depths, depth, cases = [], 0, 0
         for at, token in enumerate(self._tokens):
             word = self.word(at)
@@ -188,7 +188,7 @@ class _Text:
             if token.text in _OPENING and word:
                 depth += 1
             elif at and self._tokens[at - 1].token_type is TokenType.DOT:
-                pass  # the name of a column, whatever word it is
+                pass  # the name of a column, even if it is a keyword
             elif word == "CASE":
                 cases += 1
             elif word == "END" and cases:
@@ -197,22 +197,22 @@ class _Text:
         return depths
 
     def word(self, at: int) -> str:
-        """A word in capitals; empty for a quoted name, a text, a number, or past the end."""
+        """A keyword in capitals; empty for a quoted name, a string, a number, or past the end."""
         if at >= len(self._tokens) or self._tokens[at].token_type in _NOT_WORDS:
             return ""
         return self._tokens[at].text.upper()
 
     def find(self, words: Sequence[str], start: int, before: int | None = None) -> int | None:
-        """The first of some words outside of brackets."""
+        """The position of the first of some keywords outside of brackets."""
         end = self.end if before is None else before
         return next(
             (at for at in range(start, end) if self._depths[at] == 0 and self.word(at) in words), None
         )
 
     def require(self, word: str, start: int, last: int | None = None, before: int | None = None) -> int:
-        """The place of a word that the statement must have.
+        """The position of a keyword that the statement must have.
 
-        :param last: the last place where it may stand.
+        :param last: the last position where it may occur.
         """
         found = self.find((word,), start, before if last is None else last + 1)
         if found is None:
@@ -220,13 +220,13 @@ class _Text:
         return found
 
     def between(self, start: int, end: int) -> str:
-        """The text from one word up to, and without, another."""
+        """The text from one token up to another, exclusive."""
         if start >= end:
             return ""
         return self._sql[self._tokens[start].start : self._tokens[end - 1].end + 1]
 
     def name(self, at: int) -> tuple[tuple[str, ...], int]:
-        """A name's parts, and the place after it."""
+        """The parts of a name, and the position after it."""
         parts = []
         while at < self.end and self._tokens[at].token_type not in _NOT_NAMES:
             parts.append(self._tokens[at].text)
@@ -237,7 +237,7 @@ class _Text:
         raise self.misunderstood(0, self.end, "the table name is missing")
 
     def alias(self, start: int, end: int) -> str | None:
-        """What stands between a table's name and the next clause."""
+        """The alias between the name of a table and the next clause."""
         if start < end and self.word(start) == "AS":
             start += 1
         if start == end:
@@ -247,7 +247,9 @@ class _Text:
         return self._tokens[start].text
 
     def source_alias(self, start: int, end: int) -> str:
-        """The name of a relation's rows: its alias, before a list of columns or not, else its own name."""
+        """The name of a relation's rows: its alias, with or without a list of columns, otherwise its own
+        name.
+        """
         last = end - 1
         if self.word(last) == ")":
             opening = next((at for at in range(last - 1, start, -1) if self._depths[at] == 0), start)
@@ -260,7 +262,7 @@ class _Text:
         return self._tokens[last].text
 
     def assignments(self, start: int, end: int) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """``a = 1, t.b = f(x, y)``."""
+        """Parse assignments: ``a = 1, t.b = f(x, y)``."""
         found = []
         for first, last in self._listed(start, end):
             parts, equals = self.name(first)
@@ -270,7 +272,7 @@ class _Text:
         return tuple(found)
 
     def inserted(self, start: int, end: int) -> tuple[tuple[tuple[str, ...], str], ...] | None:
-        """``(a, b) VALUES (1, 2)``; ``None`` for ``*``."""
+        """Parse the columns and values of an INSERT: ``(a, b) VALUES (1, 2)``; ``None`` for ``*``."""
         if self.between(start, end) == "*":
             return None
         values_at = self.find(("VALUES",), start, end)
@@ -288,7 +290,7 @@ class _Text:
         return self.between(start, end)
 
     def _listed(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The parts of a list between the commas at its own depth."""
+        """The items of a comma-separated list at its own depth."""
         if start >= end:
             raise self.misunderstood(start - 1, end + 1, "a list is empty")
         depth = self._depths[start]

@@ -1,4 +1,4 @@
-"""Which columns an upsert changes in existing rows, by dbt's settings."""
+"""Determines from dbt's settings which columns an upsert changes in existing rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbt_arctic.refresh.config import KeyedConfig, match_columns
 
 
 def updated_columns(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tuple[str, ...]:
-    """The columns of the table that change: those named, or all but those excluded.
+    """The columns of the table that change: the configured ones, or all but the excluded ones.
 
-    The column of ``sequence_by`` always does, since a row is as new as its values.
+    The column of ``sequence_by`` always changes, since it determines how recent a row is.
 
-    :raises ConfigError: a name that is no column, or a column that the model does not produce.
+    :raises ConfigError: a name is no column, or the model does not produce the column.
     """
     setting = "merge_update_columns" if config.merge_update_columns else "merge_exclude_columns"
     named = match_columns(getattr(config, setting), table.column_names)
@@ -38,7 +38,7 @@ def updated_columns(config: KeyedConfig, table: KeyedTable, batch: Batch) -> tup
 def with_kept_columns(
     config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]
 ) -> tuple[Column, ...]:
-    """What a model produces, and what it leaves as it is in the table.
+    """The columns that a model produces, and those of the table that it leaves unchanged.
 
     :raises SchemaChanged: a column that the model lacks would have to be dropped.
     """

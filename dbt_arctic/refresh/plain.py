@@ -1,7 +1,7 @@
 """Incremental writes to a plain Iceberg table: directly, or on a branch with compare-and-swap.
 
-A branch is used where a run needs more than one statement (all of them become visible at once),
-or where it consumes upstream versions (which must be committed with the data).
+A branch is used if a run needs more than one statement (all of them become visible at once), or if it
+consumes upstream versions (which must be committed with the data).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def begin_plain_write(
     expected: Mapping[str, Consumed],
     consumed: Mapping[str, Consumed],
 ) -> PlainWrite:
+    """Choose between a direct write and a write on a branch."""
     branch = branch_name(context.new_txn()) if statements > 1 or consumed else None
     return PlainWrite(target, branch, expected, consumed)
 
@@ -45,8 +46,8 @@ def begin_plain_write(
 def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[str, str]) -> str:
     """SQL of a table with the rows of a relation.
 
-    :param stored: types of the columns that these go into, by name in lower case: a column of NULLs has none
-        that a table could have.
+    :param stored: the types of the target columns, by name in lower case. A column that only holds NULL has
+        no type that a table could store.
     """
     selected = ", ".join(
         f"CAST(NULL AS {stored.get(column.name.lower(), 'STRING')}) AS {quote(column.name)}"
@@ -54,13 +55,13 @@ def stage(name: Name, batch: str, schema: Sequence[ColumnInfo], stored: Mapping[
         else quote(column.name)
         for column in schema
     )
-    # As the tables that these rows go into: an older format has no columns of NULLs, and no variants.
+    # Same format as the target tables: an older format has no columns of type void, and no variants.
     properties = "TBLPROPERTIES ('format-version'='3')"
     return f"CREATE TABLE {name.sql}\nUSING iceberg\n{properties}\nAS SELECT {selected}\nFROM {batch}"
 
 
 def execute_plain_write(context: Context, write: PlainWrite, statements: Sequence[str]) -> Outcome:
-    """Run the statements, which were written for the branch's name, and publish them together.
+    """Run the statements, which were generated for the name of the branch, and publish them together.
 
     :raises ConcurrentRun: others kept committing, or consumed the same changes first.
     """
@@ -97,7 +98,7 @@ def execute_plain_write(context: Context, write: PlainWrite, statements: Sequenc
 
 
 def execute_first_build(context: Context, consumed: Mapping[str, Consumed], statement: str) -> Outcome:
-    """Create or replace a plain table, with the versions it was computed from in the same commit."""
+    """Create or replace a plain table, and commit the consumed versions with it."""
     rows = _with_properties(context, consumed, [statement])
     return Outcome("OK", _total(rows), statement)
 
@@ -107,8 +108,8 @@ def _with_properties(
 ) -> list[int]:
     """Run statements whose commits carry the consumed versions.
 
-    Session properties, because MERGE, DELETE and CTAS take no others; reset whatever happens, since
-    they would go into every later commit of the session.
+    Uses session properties, because MERGE, DELETE and CTAS support no others. They are always reset, since
+    they would otherwise be added to every later commit of the session.
     """
     if not consumed:
         return [context.run("write", statement) for statement in statements]
@@ -123,5 +124,5 @@ def _with_properties(
 
 
 def _total(rows: Sequence[int]) -> int:
-    """Rows that the statements wrote; -1 where one of them cannot tell."""
+    """The number of rows that the statements wrote; -1 if one of them is unknown."""
     return -1 if any(count < 0 for count in rows) else sum(rows)

@@ -1,4 +1,4 @@
-"""A plain table and a snapshot get the columns, and the fields inside them, that their query has."""
+"""Schema evolution of plain tables and snapshots, including nested fields."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ def evolve_plain(
     stored: Sequence[Column],
     produced: Sequence[Column],
 ) -> tuple[Column, ...]:
-    """Make a plain table fit a query's columns, as far as ``on_schema_change`` allows: its columns then.
+    """Change the columns of a plain table to those of a query, as far as ``on_schema_change`` allows. Returns
+    the new columns.
 
-    Whatever it says, a field that held nothing but NULL so far and has no type gets its type.
+    Regardless of the setting, a field that held only NULL and has no type yet gets its type.
 
-    :raises SchemaChanged: a value would not be stored as it is, or a column is gone. Nothing was changed.
+    :raises SchemaChanged: a value would be changed when it is stored, or a column is missing. Nothing was
+        changed.
     """
     if on_schema_change == "ignore":
         require_same_columns(model, stored, produced)
@@ -40,11 +42,11 @@ def evolve_plain(
 def evolve_snapshot(
     context: Context, name: Name, model: str, stored: Sequence[Column], produced: Sequence[Column]
 ) -> tuple[Column, ...]:
-    """Give a snapshot the fields that its query has got, and its columns the wider types: its columns then.
+    """Add the new fields of a query to a snapshot, and widen its column types. Returns the new columns.
 
-    Nothing is dropped, since a snapshot cannot be built anew. New columns are added with the rows.
+    Nothing is dropped, since a snapshot cannot be rebuilt. New columns are added together with the rows.
 
-    :raises SchemaChanged: a value would not be stored as it is. Nothing was changed.
+    :raises SchemaChanged: a value would be changed when it is stored. Nothing was changed.
     """
     difference = compare_columns(stored, produced)
     changes = [
@@ -70,7 +72,7 @@ def _altered(
     found = unstorable(given, ((column.name, column.type) for column in after), fill=fill)
     if found:
         raise not_storable(model, found)
-    # Iceberg gives a field without a type none in place; there is no value in it to lose.
+    # Iceberg cannot change the type of an untyped field in place. It holds no value that could be lost.
     if typed := [change.path for change in changes if change.kind == "typed"]:
         context.run("drop_columns", drop_columns(name, typed))
     if added := [(change.path, change.new) for change in changes if change.kind in ("added", "typed")]:

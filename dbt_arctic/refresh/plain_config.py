@@ -17,7 +17,7 @@ _USED_BY = {
     "merge_update_columns": ("merge",),
     "merge_exclude_columns": ("merge",),
 }
-"""Each setting and the strategies that it has an effect on. A project's own strategy may use any."""
+"""The strategies that use each setting. A custom strategy of a project may use any."""
 _BUILT_IN = ("append", "insert_overwrite", "microbatch", *_BY_KEY)
 
 
@@ -26,8 +26,9 @@ class PlainConfig:
     """The settings of a plain incremental model.
 
     :param key: the columns by which rows are replaced.
-    :param predicates: SQL conditions; all of them narrow the rows that a statement may change.
-    :param update, exclude: columns that a MERGE changes, or leaves as they are.
+    :param predicates: SQL conditions that restrict the rows that a statement may change. All must hold.
+    :param update: the columns that a MERGE changes.
+    :param exclude: the columns that a MERGE leaves unchanged.
     :param partition_by: Iceberg transforms of columns.
     """
 
@@ -41,7 +42,7 @@ class PlainConfig:
 
     @property
     def named_columns(self) -> tuple[tuple[str, str], ...]:
-        """Each column that a setting names: setting, column."""
+        """The columns that settings name, as pairs of setting and column."""
         named = {
             "unique_key": self.key if self.strategy in _BY_KEY else (),
             "merge_update_columns": self.update,
@@ -81,7 +82,8 @@ def parse_plain(model: str, strategy: str, config: Mapping[str, Any]) -> PlainCo
 def check_named_columns(config: PlainConfig, columns: Sequence[str]) -> None:
     """Check that the model has the columns that its settings name.
 
-    :raises ConfigError: / :raises KeyColumnMissing: a setting names a column that the model lacks.
+    :raises ConfigError: a setting names a column that the model lacks.
+    :raises KeyColumnMissing: the key names a column that the model lacks.
     """
     known = {column.lower(): column for column in columns}
     for setting, named in config.named_columns:
@@ -98,11 +100,11 @@ def check_named_columns(config: PlainConfig, columns: Sequence[str]) -> None:
 
 
 def check_partitions(config: PlainConfig, stored: Iterable[str] | None) -> str:
-    """Compare ``partition_by`` with what the table is partitioned by.
+    """Compare ``partition_by`` with the partitioning of the table.
 
-    :param stored: as the catalog tells; ``None`` where it does not.
-    :returns: a warning, or nothing: the setting has no effect on a table that exists.
-    :raises ConfigError: the strategy replaces partitions, and would replace others than the model means.
+    :param stored: the partitioning in the catalog; ``None`` if unknown.
+    :returns: a warning, or an empty string. The setting has no effect on an existing table.
+    :raises ConfigError: the strategy replaces partitions, and would replace other ones than configured.
     """
     if stored is None:
         return ""

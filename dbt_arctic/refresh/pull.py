@@ -29,7 +29,7 @@ from dbt_arctic.store.state import (
 
 @dataclass(frozen=True)
 class Stage:
-    """The statement that makes a temporary view, which has to keep its analysed plan, and the view's name."""
+    """The statement that creates a temporary view with a fixed analysed plan, and the name of the view."""
 
     view: str
     sql: str
@@ -37,11 +37,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pull:
-    """What a model reads of one upstream in one run.
+    """The rows that a model reads from one upstream in one run.
 
-    :param sql: a query over pinned snapshots: the upstream's columns and ``_action`` ('U', 'D').
-    :param consumed: what to commit together with the data computed from it.
-    :param images: ``both`` has the old row of each changed key too, as ``-U``.
+    :param sql: a query over pinned snapshots: the columns of the upstream and ``_action`` ('U', 'D').
+    :param consumed: the consumed versions, to be committed with the data computed from them.
+    :param images: ``both`` adds the old row of each changed key as ``-U``.
     :param changed: whether the upstream has any commit that this model has not consumed.
     :param stage: what to run before ``sql`` can be read.
     """
@@ -65,11 +65,13 @@ def plan_pull(
     pin: Consumed | None = None,
     staging: str | None = None,
 ) -> Pull:
-    """Plan what a model reads of an upstream.
+    """Plan what a model reads from an upstream.
 
-    :param last: what the model's last commit consumed; ``None`` on a first run: everything.
-    :param pin: the version to read up to, where the model has read this upstream already; else now.
-    :param key: identifies rows of a plain Iceberg upstream, where updates and deletes matter.
+    :param last: the version that the model's last commit consumed; ``None`` on a first run, which reads
+        everything.
+    :param pin: the version to read up to, if the model has read this upstream already; otherwise the current
+        one.
+    :param key: identifies rows of a plain Iceberg upstream, if updates and deletes matter.
     :param staging: a name for a temporary view of the appended rows of a plain Iceberg upstream.
     """
     check_images(images, model)
@@ -107,7 +109,7 @@ def _pull_keyed(
     consumed = Consumed(table.generation.change_id, now.token)
     known = columns_of(catalog, table, now)
     state_now = read.merge_on_read(table, now, known)
-    if last is None or last.version == "0":  # of a plain table without a row, before it was adopted
+    if last is None or last.version == "0":  # a plain table without rows, before it was adopted
         return Pull(table.name, read.everything(state_now, table.column_names), consumed, True, images)
     if not is_token(last.version):
         state_before = _before_adoption(catalog, table, base, last, model)
@@ -139,10 +141,10 @@ def pull_since_clone(
     images: Images,
     pin: Consumed | None,
 ) -> Pull:
-    """What a model reads of an upstream that was cloned from the table that the model last read.
+    """Plan what a model reads from an upstream that was cloned from the table that the model last read.
 
-    The two have no common log, so their states are compared: once, since the next commit of the model
-    records a version of the upstream itself.
+    The two tables have no common log, so their states are compared. This happens once, since the next commit
+    of the model records a version of the upstream itself.
     """
     check_images(images, model)
     table, origin = load_keyed(catalog, upstream), load_keyed(catalog, source).visible
@@ -183,6 +185,7 @@ def _pinned(table: KeyedTable, pin: Consumed, model: str) -> Version:
 
 
 def check_images(images: str, where: str) -> None:
+    """Refuse an invalid value of ``images``."""
     if images not in ("after", "both"):
         raise ConfigError(f"images is {images!r}", where=where, fix="use images='after' or images='both'")
 
@@ -222,7 +225,7 @@ def retired_state(
             fix=f"rebuild the model: dbt run --full-refresh --select {model}",
         ) from error
     if set(retired.key) != set(table.key) or not set(table.key) <= known[before.base_snapshot].keys():
-        # What identified a row then does not now: a gone row could not be told from a changed one.
+        # The key of the rows has changed, so a deleted row could not be distinguished from a changed one.
         raise VersionUnavailable(
             f"{table.name} was rebuilt with a different key",
             where=model,
@@ -244,7 +247,7 @@ def retired_state(
 def _before_adoption(
     catalog: CatalogReader, table: KeyedTable, base: TableState, last: Consumed, model: str
 ) -> str:
-    """The rows of a plain table as a model last read them, which is by now the base of a keyed one."""
+    """The rows of a plain table as a model last read them. The table is now the base of a keyed table."""
     if last.table_id != base.location or int(last.version) not in {s.snapshot_id for s in base.snapshots}:
         raise VersionUnavailable(
             f"{table.name} is not the table that this model last read, or that version has expired",
@@ -258,7 +261,7 @@ def _before_adoption(
 
 
 def _as_generation(catalog: CatalogReader, table: KeyedTable, generation: Generation) -> KeyedTable:
-    """An older generation with today's columns, keyed as it was."""
+    """An older generation with the current columns and its own key."""
     found = replace(table, generation=generation, previous=None)
     base = catalog.load_table(found.base.schema, found.base.identifier)
     key = stored_key(base.properties) if base is not None else None
@@ -335,7 +338,7 @@ def _made_anew(upstream: Name, model: str) -> VersionUnavailable:
 
 
 def only_appends(state: TableState, after: int, to: int) -> bool:
-    """Whether everything after a snapshot up to another only added rows (a rewrite of files changes none)."""
+    """Whether all commits between two snapshots only added rows. A rewrite of files changes no rows."""
     for snapshot in state.history(to):
         if snapshot.snapshot_id == after:
             return True
@@ -347,7 +350,7 @@ def only_appends(state: TableState, after: int, to: int) -> bool:
 def plan_changes(
     catalog: CatalogReader, name: Name, before: str, after: str | None, images: Images, where: str
 ) -> str:
-    """SQL of what changed in a keyed table between two versions (default end: now)."""
+    """SQL of the changes of a keyed table between two versions. The default end is the current version."""
     check_images(images, where)
     table, base, change = pinned_pair(catalog, load_keyed(catalog, name))
     table = table.visible
@@ -379,7 +382,7 @@ def plan_changes(
 
 
 def plan_merge_on_read(catalog: CatalogReader, name: Name, version: str | None, where: str) -> str:
-    """SQL of a keyed table's merged rows, now or at a version of this or the previous generation."""
+    """SQL of the merged rows of a keyed table, now or at a version of this or the previous generation."""
     table = load_keyed(catalog, name).visible
     if version is None:
         return read.merge_on_read(table)

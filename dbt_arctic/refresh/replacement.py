@@ -1,7 +1,7 @@
-"""Which relation stands under a name, also after a run was cut off while a table and a view changed places.
+"""Finds the relation that belongs to a name, even after a swap of a table and a view was interrupted.
 
-Both share one name space, so such a swap takes two renames. Between them the name is free, and what
-stood there, or is to stand there, has a name that this module recognises.
+Tables and views share one namespace, so a swap takes two renames. Between them the name is free, and the old
+and the new relation have names that this module recognises.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Kind = Literal["table", "view", "keyed", "clone"]
 
 
 def kind_of(catalog: CatalogReader, name: Name) -> Kind | None:
-    """What is stored under a name now.
+    """The kind of the relation that currently has a name.
 
     :raises NewerProtocol: a newer dbt-arctic wrote it.
     """
@@ -32,7 +32,7 @@ def kind_of(catalog: CatalogReader, name: Name) -> Kind | None:
 
 
 def set_aside(catalog: CatalogReader, name: Name) -> list[RelationEntry]:
-    """What an interrupted swap left, in the order in which a recovery tries it."""
+    """The relations that an interrupted swap left, in the order in which a recovery tries them."""
     prefix = f"{name.identifier}__arctic_"
     left = [
         entry
@@ -43,9 +43,9 @@ def set_aside(catalog: CatalogReader, name: Name) -> list[RelationEntry]:
 
 
 def standing(catalog: CatalogReader, name: Name) -> Name:
-    """Where a name's rows are: under the name, or where an interrupted swap left them.
+    """The relation that holds the rows of a name: the name itself, or a name that an interrupted swap left.
 
-    A model is compiled before its run puts such a name back, so what depends on what is there asks here.
+    A model is compiled before its run restores the name, so compilation resolves it with this function.
     """
     if kind_of(catalog, name) is None:
         for entry in set_aside(catalog, name):

@@ -1,4 +1,4 @@
-"""One run of a keyed model whose table exists: chooses the kind of write."""
+"""Runs a keyed model whose table exists: chooses the kind of write."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def write_rows(
     consumption: Consumption,
     interval: Interval | None,
 ) -> Outcome:
-    """Write the rows of a model to its keyed table by the strategy of its config.
+    """Write the rows of a model to its keyed table by the configured strategy.
 
-    :param interval: of the batch, for the strategy ``microbatch``.
+    :param interval: the interval of the batch, for the strategy ``microbatch``.
     """
     if config.overwrite is not None:
         return overwrite(context, name, config, sql, consumption)

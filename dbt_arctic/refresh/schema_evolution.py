@@ -24,17 +24,19 @@ from dbt_arctic.store.view_switch import show_again
 def evolve(
     context: Context, config: KeyedConfig, table: KeyedTable, produced: tuple[Column, ...]
 ) -> KeyedTable:
-    """Make the table fit the model's columns, as far as ``on_schema_change`` allows.
+    """Change the columns of the table to those of the model, as far as ``on_schema_change`` allows.
 
-    Columns are added to base and change before the view shows them, and dropped after the view
-    has stopped to: readers never see half of it. Where a run was cut off, the next one adds what is still
-    wanted, and what was to be dropped is empty from then on, and goes before a column of its name comes.
+    Columns are added to the base and change table before the view shows them, and dropped after the view has
+    stopped showing them, so readers see a consistent state. After an interrupted run, the next one adds the
+    columns that are still required. Columns that were to be dropped are not written any more, and are dropped
+    before a new column gets the same name.
 
-    A view cannot be read where a column is of another type than it says. So before a field inside a column
-    comes or goes, or a type gets wider, the view names the fields that it shows (``KeyedTable.projected``).
-    What a run that was cut off then has left is put right by the next one, before anything is written.
+    A view cannot be read if a column has a different type than the view declares. So before a nested field is
+    added or dropped, or a type is widened, the view names the fields that it shows
+    (``KeyedTable.projected``). The next run repairs the result of an interrupted change before it writes
+    anything.
 
-    :raises SchemaChanged: the model's columns do not fit. Nothing was changed.
+    :raises SchemaChanged: the columns of the model do not fit. Nothing was changed.
     :raises ConcurrentRun: another run is changing the columns. Nothing was written.
     """
     mode = config.on_schema_change
@@ -85,7 +87,8 @@ def _change(
             sides.widen(side, change.path, change.new)
     required = [column for column in table.required if column not in target.required]
     if required:
-        # What is written from here on lacks them, and has to be merged even if this run ends before they go.
+        # Rows written from here on lack these columns, and must be mergeable even if this run ends before
+        # they are dropped.
         context.run("drop_not_null", create.drop_not_null(table.base, required), table)
     removed = _removed(changes)
     if any(len(path) > 1 for path in removed):
@@ -103,10 +106,10 @@ def _change(
 
 
 def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
-    """Finish a change of fields inside columns, or of types, that was cut off.
+    """Complete an interrupted change of nested fields or types.
 
-    Fields that the view does not show are dropped: they may hold values that were to go. A type that got
-    wider stays so, since no type gets narrower.
+    Fields that the view does not show are dropped, because they may hold values that were to be deleted. A
+    widened type is kept, since types cannot be narrowed.
     """
     if not table.projected:
         return table
@@ -129,14 +132,16 @@ def _put_right(context: Context, config: KeyedConfig, table: KeyedTable) -> Keye
 
 
 def _mend(context: Context, config: KeyedConfig, table: KeyedTable) -> bool:
-    """After another run got in between: a statement of this one may have landed when that one had ended, and
-    nobody can read a plain view over sides that differ from it.
+    """Repair the columns after a concurrent run.
 
-    :returns: whether there was such a thing.
+    A statement of this run may have been executed after that run had ended, and a plain view over different
+    side tables cannot be read.
+
+    :returns: whether a repair was needed.
     """
     shown = load_keyed(context.catalog, table.name)
     if shown.generation != table.generation or shown.projected:
-        return False  # not ours any more, or read by its fields: the next run puts it right
+        return False  # the view names another generation or reads by field; the next run repairs it
     sides = Sides(context, config.model, shown)
     types = shown.types
     if all(
@@ -154,17 +159,17 @@ def _mend(context: Context, config: KeyedConfig, table: KeyedTable) -> bool:
 
 
 def _project(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
-    """Let the view name the fields that it shows; whoever else was changing them gives way."""
+    """Let the view name the fields that it shows. A concurrent run that was changing them gives up."""
     found = replace(table, projected=str(context.new_txn()))
     show_again(context, found, before=table, where=config.model)
     return found
 
 
 def relax(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTable:
-    """Let the base table take NULL in columns that the model's contract no longer declares NOT NULL.
+    """Allow NULL in columns of the base table that the model's contract no longer declares NOT NULL.
 
-    Before a row is written that compaction could not merge. The base first: a run that is cut off in
-    between is finished by the next.
+    This happens before a row is written that compaction could not merge. The base table comes first: the next
+    run completes an interrupted change.
     """
     wanted = {column.lower() for column in config.required}
     loosened = [column for column in table.required if column.lower() not in wanted]
@@ -179,11 +184,13 @@ def relax(context: Context, config: KeyedConfig, table: KeyedTable) -> KeyedTabl
 def require_same_fields(
     context: Context, config: KeyedConfig, table: KeyedTable, written: Sequence[CatalogColumn]
 ) -> None:
-    """After a write with new columns: another run that adds the same ones may have taken them for what a run
-    that was cut off has left, and made them anew.
+    """Check after a write that the new columns are still the same.
 
-    :param written: the change table's columns before the write.
-    :raises ConcurrentRun: what was written to them is gone.
+    Another run that adds the same columns may have dropped and added them again, because it took them for the
+    remains of an interrupted run.
+
+    :param written: the columns of the change table before the write.
+    :raises ConcurrentRun: the values written to these columns are lost.
     """
     state = context.catalog.load_table(table.change.schema, table.change.identifier)
     there = {} if state is None else {column.name: column for column in state.columns}
@@ -209,7 +216,7 @@ def _removed(changes: Sequence[FieldChange]) -> list[tuple[str, ...]]:
 def _refuse_layout_columns(config: KeyedConfig, table: KeyedTable, changes: Sequence[FieldChange]) -> None:
     """Refuse changes of columns by which the table is keyed, partitioned or sorted.
 
-    :raises SchemaChanged: files are laid out, or rows known, by what would change.
+    :raises SchemaChanged: the layout of files or the identity of rows depends on the column.
     """
     used = {
         *table.key,

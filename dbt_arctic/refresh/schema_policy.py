@@ -1,6 +1,6 @@
-"""Which of the differences between a query's columns and a table's ``on_schema_change`` makes in the table.
+"""Decides which schema differences between a query and a table are applied, by ``on_schema_change``.
 
-Columns and the fields inside them follow one rule. How a table is altered is not decided here.
+Columns and nested fields follow one rule. How a table is altered is not decided here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _MADE: Mapping[str, tuple[Kind, ...]] = {
 def changes_to_make(
     model: str, on_schema_change: str, difference: SchemaDifference
 ) -> tuple[FieldChange, ...]:
-    """What of a difference the table is altered by; what is left of it stays as it is.
+    """The part of a difference that is applied to the table. The rest remains.
 
-    :raises SchemaChanged: with ``sync_all_columns``, a type that Iceberg does not give a column in place.
+    :raises SchemaChanged: with ``sync_all_columns``, a type change that Iceberg does not support in place.
     """
     if difference.incompatible and on_schema_change == "sync_all_columns":
         raise SchemaChanged(
@@ -36,9 +36,9 @@ def changes_to_make(
 
 
 def refuse_difference(model: str, difference: SchemaDifference) -> None:
-    """Refuse any difference of columns, as ``on_schema_change: fail`` asks.
+    """Refuse any difference of columns with ``on_schema_change: fail``.
 
-    :raises SchemaChanged: with ``fail``, there is any.
+    :raises SchemaChanged: the setting is ``fail`` and there is a difference.
     """
     if difference:
         raise SchemaChanged(

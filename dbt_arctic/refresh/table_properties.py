@@ -10,25 +10,27 @@ from dbt_arctic.keyed.names import Name, literal
 from dbt_arctic.store.context import Context
 
 PROPERTY_GIVEN = "arctic.given-properties"
-"""JSON list of the names that a model's ``tblproperties`` have set: what is removed there is unset here."""
+"""JSON list of the names that the ``tblproperties`` of a model have set. A name removed there is unset
+here.
+"""
 
 _NOT_STORED = frozenset({"format-version"})
-"""Not kept as a property by Iceberg."""
+"""Properties that Iceberg does not store as such."""
 
 
 TABLE_DEFAULTS = {
     "format-version": "3",
-    # Updates write deletion vectors instead of rewriting the files that they touch.
+    # Updates write deletion vectors instead of rewriting the affected files.
     "write.delete.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
 }
-"""Of plain tables."""
+"""The default properties of plain tables."""
 
 
 @dataclass(frozen=True)
 class PropertyChanges:
-    """What is to be changed on a table.
+    """The property changes of a table.
 
     :param changed: name to new value.
     :param removed: names to unset.
@@ -39,7 +41,7 @@ class PropertyChanges:
 
 
 def given(names: Iterable[str]) -> dict[str, str]:
-    """What a table keeps of the names that its model sets; nothing where it sets none."""
+    """The property that records the names that a model sets; empty if it sets none."""
     listed = sorted(names)
     return {PROPERTY_GIVEN: json.dumps(listed)} if listed else {}
 
@@ -47,9 +49,9 @@ def given(names: Iterable[str]) -> dict[str, str]:
 def property_changes(
     stored: Mapping[str, str], wanted: Mapping[str, str], defaults: Mapping[str, str]
 ) -> PropertyChanges:
-    """How a table's properties differ from those of its model.
+    """The differences between the properties of a table and those of its model.
 
-    :param defaults: ours, which a property gets again that the model no longer sets.
+    :param defaults: the values that a property gets again if the model no longer sets it.
     """
     before = json.loads(stored.get(PROPERTY_GIVEN, "[]"))
     gone = [name for name in before if name not in wanted]
@@ -69,7 +71,7 @@ def property_changes(
 def apply_properties(
     context: Context, name: Name, wanted: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
-    """Give a table the properties of its model. Most runs read metadata and run no statement."""
+    """Apply the properties of a model to its table. Most runs only read metadata and run no statement."""
     state = context.catalog.load_table(name.schema, name.identifier)
     if state is None:
         return

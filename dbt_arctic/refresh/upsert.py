@@ -28,9 +28,9 @@ from dbt_arctic.store.state import laid_out, load_change, load_keyed
 
 
 def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outcome:
-    """A blind upsert: one append to the change table, no read of the target.
+    """A blind upsert: one append to the change table, without a read of the target.
 
-    Where only some columns change, a computed write: the others are read.
+    If only some columns change, this is a computed write, because it reads the other columns.
     """
     if config.is_partial:
         return computed_upsert(context, name, config, sql, Consumption())
@@ -43,7 +43,7 @@ def upsert(context: Context, name: Name, config: KeyedConfig, sql: str) -> Outco
     try:
         rows = rows_written(context, context.run("upsert", statement, table), table.change, txn=txn)
     except CommitStateUnknown:
-        # The catalog did not answer; the log knows whether the commit landed.
+        # The catalog did not respond. The log shows whether the commit succeeded.
         landed = find_transaction(load_change(context.catalog, table).history(), txn)
         if landed is None:
             raise
@@ -69,8 +69,8 @@ def pull_upsert(
 ) -> Outcome:
     """A computed write: the rows and the consumed versions in one commit, under compare-and-swap.
 
-    :param expected: what the target's last commit had consumed when the SQL was made.
-    :param consumed: what this write consumes.
+    :param expected: the versions that the target's last commit had consumed when the SQL was generated.
+    :param consumed: the versions that this write consumes.
     :raises ConcurrentRun: another run of the model committed since; nothing was written.
     """
     return computed_upsert(context, name, config, sql, Consumption(expected, consumed))
@@ -79,7 +79,7 @@ def pull_upsert(
 def computed_upsert(
     context: Context, name: Name, config: KeyedConfig, sql: str, consumption: Consumption
 ) -> Outcome:
-    """An upsert that commits consumed versions, or that changes only some columns of what is there."""
+    """An upsert that commits consumed versions, or that changes only some columns of existing rows."""
     table, batch = prepare(context, name, config, sql)
     updated = updated_columns(config, table, batch) if config.is_partial else None
     properties = {PROPERTY_RUN: context.run_id, **consumption.properties()}
@@ -111,8 +111,10 @@ def computed_upsert(
 
 
 def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
-    """Key and layout are those of the generation; another key would reinterpret pending rows. Only the number
-    of buckets may differ: a full compaction brings the table there.
+    """Check that key and layout are those of the generation.
+
+    Another key would reinterpret pending rows. Only the number of buckets may differ: a full compaction
+    applies it.
 
     :raises ConfigError: asks for a full refresh.
     """
@@ -142,7 +144,7 @@ def check_unchanged_config(config: KeyedConfig, table: KeyedTable) -> None:
 
 
 def prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tuple[KeyedTable, write.Batch]:
-    """The table as the batch needs it, and the batch."""
+    """Prepare the table for a batch, and return both."""
     table, batch, _ = _prepare(context, name, config, sql)
     return table, batch
 
@@ -150,9 +152,10 @@ def prepare(context: Context, name: Name, config: KeyedConfig, sql: str) -> tupl
 def _prepare(
     context: Context, name: Name, config: KeyedConfig, sql: str
 ) -> tuple[KeyedTable, write.Batch, bool]:
-    """The same, and whether the table got other columns for it."""
+    """Like ``prepare``, and whether the columns of the table were changed."""
     table = load_keyed(context.catalog, name)
-    change = load_change(context.catalog, table)  # a table that took its name must not swallow the batch
+    # a different table with this name must not receive the batch
+    change = load_change(context.catalog, table)
     check_unchanged_config(config, table)
     if table.hidden:
         raise ConfigError(
