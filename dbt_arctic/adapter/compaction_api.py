@@ -12,7 +12,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_arctic.adapter.model_api import ModelApi
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.translate import as_dbt_errors
-from dbt_arctic.auto.auxiliary_tables import find_state
+from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.compaction.major import DEFAULT_TRIM_GRACE_SECONDS, compact_major
 from dbt_arctic.compaction.plan import most_valuable_first
 from dbt_arctic.compaction.retention import longest_history
@@ -32,16 +32,13 @@ _logger = AdapterLogger("Arctic")
 class CompactionApi(ModelApi):
     @available.parse(lambda *a, **k: [])
     def keyed_tables_of(self, relation: ArcticRelation) -> list[ArcticRelation]:
-        """A model's keyed table, if it is one, and the state that an automatic model may have beside it."""
+        """A model's keyed table, if it is one, and the states that an automatic model may have beside it."""
         with as_dbt_errors():
             if find_keyed(self.catalog, relation.name_parts) is None:
                 return []
-            state = find_state(self.catalog, relation.name_parts)
-        found = [relation]
-        if state is not None:
-            name = state.name
-            found.append(ArcticRelation.create(name.catalog, name.schema, name.identifier))
-        return found
+            states = [state.name for state in find_states(self.catalog, relation.name_parts)]
+        beside = [ArcticRelation.create(name.catalog, name.schema, name.identifier) for name in states]
+        return [relation, *beside]
 
     @available.parse(lambda *a, **k: None)
     def compact_table(
@@ -58,10 +55,8 @@ class CompactionApi(ModelApi):
         due."""
         with as_dbt_errors():
             settings = parse_settings(model["name"], model["config"].get("compaction"))
-            context, names = self.context(), [relation.name_parts]
-            if (state := find_state(self.catalog, relation.name_parts)) is not None:
-                names.append(state.name)
-            for name in names:
+            context, states = self.context(), find_states(self.catalog, relation.name_parts)
+            for name in (relation.name_parts, *(state.name for state in states)):
                 done = trim_when_due(context, name, settings)
                 if done is not None and done.outcome == FAILED:
                     _logger.warning(f"{name} was written but could not be trimmed: {done.detail}")
@@ -82,7 +77,7 @@ class CompactionApi(ModelApi):
             settings |= {
                 state.name: replace(one, buckets=None)
                 for name, one in settings.items()
-                if (state := find_state(self.catalog, name)) is not None
+                for state in find_states(self.catalog, name)
             }
             declared = max((one.budget_s or 0 for one in settings.values()), default=0)
             budget_s = parse_duration("compact_due", "budget", budget, declared or DEFAULT_BUDGET_S)

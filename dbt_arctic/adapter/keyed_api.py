@@ -27,7 +27,7 @@ from dbt_arctic.adapter.pulls import ModelPulls, where_it_fails
 from dbt_arctic.adapter.relation import ArcticRelation
 from dbt_arctic.adapter.second_connection import connection_beside
 from dbt_arctic.adapter.translate import as_dbt_errors, as_own_errors
-from dbt_arctic.auto.auxiliary_tables import drop_lost_state
+from dbt_arctic.auto.auxiliary_tables import drop_states
 from dbt_arctic.auto.temporary_views import make_view
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.compaction.settings import parse_settings
@@ -284,7 +284,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         # A swap may have renamed the table before it goes. What has its name by then keeps its own state.
         shown = find_keyed(self.catalog, table.made_as)
         if shown is None or shown.generation == table.generation:
-            drop_lost_state(context, table.made_as)
+            drop_states(context, table.made_as)
 
     @available.parse(lambda *a, **k: "append")
     def incremental_strategy(self, model: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from dbt_arctic.auto.nested_view import (
     consumed_by,
     inside_of,
     is_refreshed,
+    version_of,
 )
 from dbt_arctic.auto.plan import (
     OTHER_COLUMNS,
@@ -85,15 +86,21 @@ class Planners:
     """How other plans are made that the one of a model over its state is made of.
 
     :param table: of one table by itself: a state, or a query that reads nothing but a state.
-    :param model: of a model without a state, which may have hidden columns.
+    :param model: of a model, which may have hidden columns and another state.
+    :param alone: the same without another state.
     """
 
     table: Plan
     model: Plan
+    alone: Plan
 
     def over(self, made: Split) -> Plan:
         """How a query over a state is planned."""
         return self.model if made.around is not None else self.table
+
+    def without(self, made: Split) -> Plan:
+        """How a query is planned whose state cannot be kept or read."""
+        return self.alone if made.around is not None else self.table
 
 
 def plan_state(
@@ -115,13 +122,16 @@ def plan_state(
     if reading.reason is not None:
         return None
     name, config = request.name, request.config
-    kept = state_name(name)
+    kept = state_name(name, request.states + 1)
     table, there = find_keyed(catalog, name), find_keyed(catalog, kept)
     stored = None if table is None else table.visible.column_names
     own_columns = None if schema is None else schema(request.sql)
     columns = stored if own_columns is None else [one.name for one in own_columns]
     hides = build is None and table is not None and bool(table.hidden)
-    made = _chosen(reading, config, columns, None if build else there, inside=inside, hides=hides)
+    is_next = request.states > 0
+    inside = True if is_next else inside
+    known = None if build else there
+    made = _chosen(reading, config, columns, known, inside=inside, hides=hides, is_next=is_next)
     if made is None:
         return None
     names = {key: upstream.name.sql for key, upstream in reading.upstreams.items()}
@@ -161,16 +171,20 @@ def _chosen(
     *,
     inside: bool | None,
     hides: bool,
+    is_next: bool,
 ) -> Split | None:
     """The query as a state and a query over it; ``None`` where that would be of no use.
 
     :param there: the state that the model has. :param hides: whether its own table has hidden columns.
+    :param is_next: whether the query is one over other states.
     """
     try:
         query, facts = as_called(reading, columns)
     except CannotPlan:
         return None
-    made = inside_of(query, facts, reading, config, there) if inside is not False else None
+    made = None
+    if inside is not False:
+        made = inside_of(query, facts, reading, config, there, is_next=is_next)
     if made is None and not inside and not hides:
         made = _split(query, facts, reading, config, hides=False)
     if made is None or changes_types(made):
@@ -275,12 +289,14 @@ def plan_query_over(
         return NotOver(str(error), drops=True)
     for _ in range(_LOOKS):
         versions = consumed_by(catalog, table) if state.is_inside else {}
-        until = as_of(versions, state.name, request.terms.until) if state.is_inside else Terms.until
-        over = replace(request, sql=sql, terms=replace(request.terms, until=until))
+        # One of the queries over it may be run long after this one, as another state.
+        pinned = {**versions, **version_of(catalog, table)} if state.is_inside else {}
+        until = as_of(pinned, request.terms.until) if state.is_inside else Terms.until
+        over = replace(request, sql=sql, terms=replace(request.terms, until=until), states=state.place)
         found = plan(catalog, over, schema, rebuild=state.rebuild, of_state=True)
         if not state.is_inside:
             return found
-        if consumed_by(catalog, table) == versions and are_together(found, versions):
+        if consumed_by(catalog, table) == versions and are_together(found, pinned):
             return found
     return NotOver()
 

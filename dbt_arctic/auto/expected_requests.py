@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dbt_arctic.auto.auxiliary_tables import state_name
+from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.auto.inputs import facts_of
 from dbt_arctic.auto.requested_states import RecordedRequests, recorded_in
 from dbt_arctic.auto.upstreams import Upstream, look_at
@@ -53,7 +53,7 @@ def expected_requests(
     looked = dict(known)
     is_read = False
     for reader in alongside.readers(upstream.name)[:_READERS]:
-        for name in (reader, state_name(reader)):
+        for name in (reader, *(state.name for state in find_states(catalog, reader))):
             if name == target:
                 continue
             consumed, told = _said_by(catalog, name)

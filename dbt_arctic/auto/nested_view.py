@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbt_arctic.auto.inputs import Reading, Until, full_name
-from dbt_arctic.auto.plan import RefreshPlan
+from dbt_arctic.auto.plan import OverState, RefreshPlan
+from dbt_arctic.auto.upstreams import Upstream, look_at
 from dbt_arctic.catalog.api import CatalogReader
 from dbt_arctic.keyed.log import consumed_versions
 from dbt_arctic.keyed.names import Name
@@ -16,6 +17,7 @@ from dbt_arctic.planner.algebra.operators import walk
 from dbt_arctic.planner.algebra.query import Query
 from dbt_arctic.planner.auxiliary.auxiliary_view import Split
 from dbt_arctic.planner.auxiliary.nested_view import split_nested
+from dbt_arctic.planner.auxiliary.shared_view import GAIN, split_shared
 from dbt_arctic.planner.delta.plan import plan_incremental, understand
 from dbt_arctic.planner.frontend.parse import named, parse
 from dbt_arctic.planner.properties.determinism import check_determined
@@ -33,11 +35,19 @@ _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "t
 
 
 def inside_of(
-    query: Query, facts: Facts, reading: Reading, config: KeyedConfig, there: KeyedTable | None
+    query: Query,
+    facts: Facts,
+    reading: Reading,
+    config: KeyedConfig,
+    there: KeyedTable | None,
+    *,
+    is_next: bool = False,
 ) -> Split | None:
     """What is kept inside a query; ``None`` where that would be of no use.
 
     :param query: as it is called at any time. :param there: the state that the model has.
+    :param is_next: whether it is a query over other states, which needs another one only for what these leave
+        large.
     """
     keys = {source: one.key for source, one in reading.upstreams.items()}
     rows = {source: one.rows for source, one in reading.upstreams.items() if one.rows is not None}
@@ -45,10 +55,11 @@ def inside_of(
         check_determined(query.node, query.types, facts, config.accept)
     except CannotPlan:
         return None
-    if there is None:
-        made = split_nested(query, keys, rows, WORTH_ROWS)
-    else:
-        made = split_nested(query, keys, rows, 0, there.key)
+    stored = None if there is None else (there.key, there.column_names)
+    worth, gain = (0, 1.0) if is_next or there is not None else (WORTH_ROWS, GAIN)
+    made = split_shared(query, config.unique_key, keys, rows, worth, config.accept, stored, gain)
+    if made is None and not is_next:
+        made = split_nested(query, keys, rows, worth, None if there is None else there.key)
     if made is None or made.around is None:
         return None
     if any(part.find(Moment) for node in walk(made.around) for part in all_expressions(node)):
@@ -59,7 +70,7 @@ def inside_of(
 def is_refreshed(
     over: str, state: Name, types: Mapping[str, str], made: Split, reading: Reading, config: KeyedConfig
 ) -> bool:
-    """Whether a query over a state is refreshed by what changes there.
+    """Whether a query over a state is refreshed by what changes there, or would be over one more state.
 
     :param over: its SQL, with full names. :param types: of the state's columns.
     """
@@ -73,9 +84,14 @@ def is_refreshed(
     try:
         tree = named(parse(over), lambda written: full_name(written, state).dotted.lower())
         query = understand(tree, schemas)
-        plan_incremental(query, config.unique_key, Facts(facts), config.accept)
     except CannotPlan:
         return False
+    try:
+        plan_incremental(query, config.unique_key, Facts(facts), config.accept)
+    except CannotPlan as error:
+        keys = {source: one.key for source, one in facts.items()}
+        more = split_shared(query, config.unique_key, keys, {}, 0, config.accept, gain=1.0)
+        return error.reason.code == "too-large" and more is not None
     return True
 
 
@@ -84,18 +100,22 @@ def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed
     return consumed_versions(load_change(catalog, state).history())
 
 
-def as_of(versions: Mapping[str, Consumed], state: Name, until: Until) -> Until:
-    """The versions at which a query over a state reads what the state has read, too."""
+def version_of(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:
+    """The version that a state has now, which all queries over it read."""
+    found = look_at(catalog, state.name, None)
+    assert isinstance(found, Upstream)
+    return {state.name.dotted: found.consumed}
 
-    def of(name: Name) -> Consumed | None:
-        return None if name == state else versions.get(name.dotted) or until(name)
 
-    return of
+def as_of(versions: Mapping[str, Consumed], until: Until) -> Until:
+    """The versions at which a query over a state reads the state, and what the state has read, too."""
+    return lambda name: versions.get(name.dotted) or until(name)
 
 
 def are_together(outer: RefreshPlan, versions: Mapping[str, Consumed]) -> bool:
     """Whether a query over a state reads nothing at another version than the state did."""
-    read = {one.name.dotted: one.consumed for one in outer.reading.upstreams.values()}
+    reading = outer.state.reading if isinstance(outer, OverState) else outer.reading
+    read = {one.name.dotted: one.consumed for one in reading.upstreams.values()}
     return all(versions.get(name, consumed) == consumed for name, consumed in read.items())
 
 
@@ -106,4 +126,5 @@ __all__ = [
     "consumed_by",
     "inside_of",
     "is_refreshed",
+    "version_of",
 ]

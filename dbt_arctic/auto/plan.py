@@ -291,21 +291,23 @@ class Terms:
 class Request:
     """What is to be refreshed: every plan of a model is made from this.
 
-    :param sql: the model's own SQL.
+    :param sql: the model's own SQL, or a query over some of its states.
+    :param states: how many states that is: those that are refreshed before it.
     """
 
     name: Name
     config: KeyedConfig
     sql: str
     terms: Terms
+    states: int = 0
 
 
 @dataclass(frozen=True)
 class StatePlan:
-    """The state of a model, which is refreshed before it.
+    """A state of a model, which is refreshed before it.
 
-    :param request: the model's own.
-    :param reading: what the model's own SQL reads.
+    :param request: the model's own, or that of the query over the states before this one.
+    :param reading: what the SQL of the request reads.
     :param names: what the query over it may read besides, as SQL.
     :param rebuild: whether the model is built anew.
     :param query: the query over the state, with ``STATE_RELATION`` for the state; ``None`` where the types of
@@ -321,6 +323,11 @@ class StatePlan:
     names: Mapping[str, str]
     rebuild: bool
     query: str | None
+
+    @property
+    def place(self) -> int:
+        """Among the model's states, counted from 1."""
+        return self.request.states + 1
 
     @property
     def is_inside(self) -> bool:

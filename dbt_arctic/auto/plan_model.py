@@ -60,7 +60,7 @@ def plan_refresh(
     """
     request = Request(name, config, sql, Terms(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
-    found = _planned(catalog, request, schema, table, rebuild=rebuild)
+    found = _planned(catalog, request, schema, rebuild=rebuild)
     if found.action == "build" and table is not None:
         return found.because(OTHER_COLUMNS)
     return found
@@ -73,7 +73,8 @@ def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) ->
 
 def plan_without_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
     """The plan of a model whose state cannot be kept or read: as if it had none."""
-    return _PLANNERS.over(state.split)(catalog, state.request, schema, rebuild=state.rebuild)
+    plan = _PLANNERS.without(state.split)
+    return plan(catalog, state.request, schema, rebuild=state.rebuild, of_state=state.place > 1)
 
 
 def plan_with_other_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
@@ -98,20 +99,22 @@ def _planned(
     catalog: CatalogReader,
     request: Request,
     schema: Schema | None,
-    table: KeyedTable | None,
     *,
-    rebuild: bool,
+    rebuild: bool = False,
+    of_state: bool = False,
+    made_of: str = "",
 ) -> RefreshPlan:
+    """The plan of a model, over its next state if it has one, or gets one."""
     if unsupported_setting(request.terms.settings) is not None:
         # Where Spark reads the text in another way, SQL that is written from it would mean something else.
         return _plan(catalog, request, schema, rebuild=rebuild)
-    kept = None if rebuild else find_state(catalog, request.name)
-    if kept is not None and table is not None:
+    kept = None if rebuild else find_state(catalog, request.name, request.states + 1)
+    if kept is not None and find_keyed(catalog, request.name) is not None:
         reading = read(catalog, request.name, request.sql, {}, request.terms.until)
         over = plan_state(catalog, request, schema, reading, _PLANNERS)
         if over is not None:
             return over
-    plan = _alone(catalog, request, schema, rebuild=rebuild)
+    plan = _alone(catalog, request, schema, rebuild=rebuild, of_state=of_state, made_of=made_of)
     return _with_state(catalog, request, schema, plan)
 
 
@@ -127,13 +130,13 @@ def _with_state(
 
     :param plan: of the model without one. :param inside: whether it may be one further inside the query.
     """
-    if plan.action != "build" or not is_free(catalog, request.name):
+    if plan.action != "build" or not is_free(catalog, request.name, request.states + 1):
         return plan
     # A state further inside is the model's besides its own sums.
     reading = plan.reading
     if plan.hidden is not None:
         reading = read(catalog, request.name, request.sql, {}, request.terms.until)
-    for place in [True] * inside + [False] * (plan.hidden is None):
+    for place in [True] * inside + [False] * (plan.hidden is None and not request.states):
         over = plan_state(catalog, request, schema, reading, _PLANNERS, plan, inside=place)
         if over is not None:
             return over
@@ -206,7 +209,7 @@ def _plan(
     return planned(table if same else None, [column for column, _ in produced])
 
 
-_PLANNERS = Planners(_plan, _alone)
+_PLANNERS = Planners(_plan, _planned, _alone)
 
 __all__ = [
     "plan_over_state",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dbt_arctic.auto import select_list_subqueries
-from dbt_arctic.auto.auxiliary_tables import drop_lost_state, owner_of_state
+from dbt_arctic.auto.auxiliary_tables import drop_states, owner_of_state
 from dbt_arctic.auto.execute import TableToRefresh, execute_plan
 from dbt_arctic.auto.execute_table import require_incremental
 from dbt_arctic.auto.plan import (
@@ -36,7 +36,6 @@ from dbt_arctic.auto.stages import Found, size_stage
 from dbt_arctic.errors import ArcticError, DuplicateKey, NullKey, SchemaChanged, SparkEnded, StatementError
 from dbt_arctic.keyed.names import Name
 from dbt_arctic.planner.reasons import Reason
-from dbt_arctic.refresh.build import drop_keyed
 from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.context import Choice, Context, Outcome
 from dbt_arctic.store.state import find_keyed, total
@@ -95,9 +94,18 @@ def _run(refresh: _Refresh, plan: RefreshPlan) -> Outcome:
     if isinstance(plan, OverState):
         return _over_state(refresh, plan)
     outcome = _of_table(refresh, refresh.name, refresh.config, plan)
-    if isinstance(plan, Build) or (plan.reason is not None and plan.reason.code == "changed-sql"):
-        drop_lost_state(context, refresh.name)
+    _drop_unused(context, refresh.name, plan, 1)
     return outcome
+
+
+def _drop_unused(context: Context, name: Name, plan: RefreshPlan, first: int) -> None:
+    """Drop the states from the ``first`` on, where a model is of another query than before and has no use for
+    them.
+
+    :param plan: of the model's own table.
+    """
+    if isinstance(plan, Build) or (plan.reason is not None and plan.reason.code == "changed-sql"):
+        drop_states(context, name, first)
 
 
 def _is_of_few(context: Context, state: StatePlan) -> bool:
@@ -111,7 +119,7 @@ def _is_of_few(context: Context, state: StatePlan) -> bool:
 
 
 def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
-    """Refresh the state, and the model from it."""
+    """Refresh the state, and the model from it, which may have another state in between."""
     context, name, config, state = refresh.context, refresh.name, refresh.config, plan.state
     if plan.action == "nothing":
         return _of_table(refresh, name, config, Nothing(plan.header))
@@ -125,7 +133,11 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
         reads_all = state.is_inside and not _reads_little(outer, state.plan)
         # How a model is refreshed over its state: strictness is about the state.
         own = config if reads_all else replace(config, auto="")
-        outcome = _of_table(refresh, name, own, outer)
+        if isinstance(outer, OverState):
+            outcome = _over_state(replace(refresh, config=own), outer)
+        else:
+            outcome = _of_table(refresh, name, own, outer)
+            _drop_unused(context, name, outer, state.place + 1)
     except SparkEnded:
         raise
     except (StatementError, NullKey, DuplicateKey) as error:
@@ -153,9 +165,8 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
 
 def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> Outcome:
     """Refresh the model as if it had no state. One that cannot be kept is not tried again."""
-    lost = find_keyed(refresh.context.catalog, state.name)
-    if lost is not None and drops:
-        drop_keyed(refresh.context, lost)
+    if drops:
+        drop_states(refresh.context, refresh.name, state.place)
     alone = plan_without_state(refresh.context.catalog, state, refresh.context.query_schema)
     if alone.reason is not None and alone.reason.code == "changed-sql":
         # Not its SQL has changed, but what it reads by it.
@@ -175,7 +186,10 @@ def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
     """Whether all that a query over a state reads is little beside what the state is computed of."""
     if outer.reason is not None and outer.reason.code == "small":
         return True
-    read, instead = (total(one.rows for one in plan.reading.upstreams.values()) for plan in (outer, state))
+    over = outer.state.reading if isinstance(outer, OverState) else outer.reading
+    read, instead = (
+        total(one.rows for one in reading.upstreams.values()) for reading in (over, state.reading)
+    )
     return read is not None and instead is not None and read <= _LITTLE * instead
 
 

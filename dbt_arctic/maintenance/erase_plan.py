@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbt_arctic.auto.auxiliary_tables import find_state
+from dbt_arctic.auto.auxiliary_tables import find_states
 from dbt_arctic.catalog.api import TableState
 from dbt_arctic.errors import ConfigError
 from dbt_arctic.keyed import create, erase
@@ -195,8 +195,8 @@ def _in_the_way(context: Context, table: KeyedTable, erased: Sequence[KeyedTable
         elif (aside_of(identifier) or ("",))[0] == table.name.identifier:
             why = "it was renamed when the keyed table took its name"
             yield InTheWay("set-aside", identifier, why, (("drop_aside", create.drop_table(name)),))
-    kept = find_state(context.catalog, table.name)
-    if kept is not None:
+    # The last one first: what is left after an interruption is still found.
+    for kept in reversed(find_states(context.catalog, table.name)):
         drops = [("drop_side_table", create.drop_table(side)) for side in kept.side_tables]
         why = "the model is computed from it; the next full refresh creates it again"
         yield InTheWay(

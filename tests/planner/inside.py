@@ -13,7 +13,16 @@ from dbt_arctic.planner.reasons import CannotPlan
 from tests.planner.oracle import Database, InDuckDB, Prepared, Verdict, compare, prepare
 from tests.planner.random_queries import Case
 from tests.planner.random_tables import KEYS, SCHEMAS
-from tests.planner.states import NAMES, STATE, judge_state, types_of_state
+from tests.planner.states import (
+    NAMES,
+    STATE,
+    has_changed,
+    has_nulls,
+    has_other_averages,
+    judge_state,
+    keep_changes,
+    types_of_state,
+)
 
 OPERATORS = ("state further inside",)
 
@@ -44,22 +53,13 @@ def judge_with_state(database: Database, case: Case) -> Verdict:
 
 def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
     own = judge_state(database, ready, made)
-    if any(None in row for row in database.rows(f"SELECT {_listed(made)} FROM `{STATE}`")):
+    if has_nulls(database, made):
         return Verdict("full", "a key that is NULL", ready.changed)
     if own.outcome != "incremental":
         return replace(own, changed=ready.changed)
-    for name, first, second in (("minus", "@old", ""), ("plus", "", "@old")):
-        database.connection.execute(
-            f'CREATE OR REPLACE TEMP TABLE "{STATE}@{name}" AS '
-            f'SELECT * FROM "{STATE}{first}" EXCEPT ALL SELECT * FROM "{STATE}{second}"'
-        )
-    both = f'SELECT * FROM "{STATE}@minus" UNION ALL SELECT * FROM "{STATE}@plus"'
-    for name in ("changed", "keys"):
-        database.connection.execute(f'CREATE OR REPLACE TEMP VIEW "{STATE}@{name}" AS {both}')
+    keep_changes(database)
     types = types_of_state(database)
-    if any(
-        part.call == "avg" and types[str(part.total)].startswith("decimal") for part in made.parts.values()
-    ):
+    if has_other_averages(made, types):
         return Verdict("full", "an average of decimals, which is a double in DuckDB", ready.changed)
     over = outer_sql(made, f"`{STATE}`", types, NAMES)
     found = Counter(database.rows(over))
@@ -69,12 +69,7 @@ def _judge(database: Database, ready: Prepared, made: Split) -> Verdict:
         query = understand(over, {**database.schemas, STATE: list(types.items())})
     except CannotPlan as error:
         return Verdict("full", error.reason.code, ready.changed)
-    is_same = not database.rows(f"SELECT * FROM `{STATE}@changed` LIMIT 1")
-    kept = UpstreamFacts(not is_same, made.key, rows=10)
+    kept = UpstreamFacts(has_changed(database), made.key, rows=10)
     facts = Facts({**ready.facts.upstreams, STATE: kept})
     verdict = compare(database, replace(ready, query=query, facts=facts), InDuckDB())
     return replace(verdict, met=verdict.met | own.met | {*OPERATORS})
-
-
-def _listed(made: Split) -> str:
-    return ", ".join(f"`{name}`" for name in made.key)

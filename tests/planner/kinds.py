@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tests.planner import inside, limited, random_queries, shaped, summed, timed, wordings
+from tests.planner import chained, inside, limited, random_queries, shaped, summed, timed, wordings
+from tests.planner.chained_queries import draw_chained
 from tests.planner.kept_queries import draw_kept
 from tests.planner.oracle import Database, Verdict, judge
 from tests.planner.random_queries import Case, draw
@@ -43,15 +44,16 @@ def draw_rare(seed: int) -> Case:
 
 
 KINDS = {
-    "plain": Kind(32, draw, judge, random_queries.OPERATORS),
+    "plain": Kind(30, draw, judge, random_queries.OPERATORS),
     "rare": Kind(7, draw_rare, judge),
-    "typed": Kind(8, partial(draw, typed=True), judge, typed=True),
-    "summed": Kind(13, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
+    "typed": Kind(7, partial(draw, typed=True), judge, typed=True),
+    "summed": Kind(10, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
     "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
     "limited": Kind(7, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
+    "chained": Kind(7, draw_chained, chained.judge_chain, chained.OPERATORS),
     "shaped": Kind(15, shaped.draw_shaped, judge, shaped.OPERATORS),
-    "in other words": Kind(7, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
+    "in other words": Kind(6, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
 """Each must be met often, with a change that is not empty."""

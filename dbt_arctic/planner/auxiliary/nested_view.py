@@ -109,7 +109,7 @@ def _splits_inside(
 
 def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None:
     """The query over a state in one of its places; ``None`` where it reads the table besides."""
-    made = _kept(query, place)
+    made = view_of_groups(query, place.rows)
     if made is None:
         return None
     around = _Swap(place, place.text).node(query.node)
@@ -202,8 +202,8 @@ def _is_made_of(value: exp.Expression, calls: Mapping[str, exp.Expression]) -> b
 # The state, and what stands for it
 
 
-def _kept(query: Query, place: _Kept) -> Split | None:
-    rows = place.rows
+def view_of_groups(query: Query, rows: Aggregate) -> Split | None:
+    """An aggregate inside a query as an auxiliary view of sums; ``None`` where it cannot be one."""
     names = [name.lower() for name, _ in (*rows.groups, *rows.aggregates)]
     if len(set(names)) < len(names) or any(name.startswith("_") for name, _ in rows.groups):
         return None
@@ -254,4 +254,4 @@ class _Swap:
         return Scan(STATE, "_state", tuple((shown, stored) for (shown, _), (stored, _) in pairs))
 
 
-__all__ = ["split_nested"]
+__all__ = ["split_nested", "view_of_groups"]

@@ -96,6 +96,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> dict[Name, Any]:
     """What models say, by their names. ``orders`` changed by 1,000 rows since version 1."""
     found: dict[Name, Any] = {}
     monkeypatch.setattr(expected_requests, "_said_by", lambda catalog, name: found.get(name, ({}, {})))
+    monkeypatch.setattr(expected_requests, "find_states", lambda catalog, name: [])
     monkeypatch.setattr(expected_requests, "look_at", lambda catalog, name, last, until: ORDERS_NOW)
     return found
 
