@@ -246,12 +246,13 @@ def require_incremental(plan: RefreshPlan, config: KeyedConfig) -> None:
     """
     if config.auto == "strict" and plan.action in ("full", "build"):
         assert plan.reason is not None
-        at = f" ({plan.reason.place})" if plan.reason.place else ""
+        reason = plan.reason.lasting
+        at = f" ({reason.place})" if reason.place else ""
         raise ConfigError(
-            f"this refresh would be a full one ({plan.reason.code})",
+            f"this refresh would be a full one ({plan.reason.codes})",
             where=config.model,
-            why=f"{plan.reason.what}{at}",
-            fix=f"{plan.reason.fix or 'remove auto: strict'}, or once: "
+            why=f"{reason.what}{at}",
+            fix=f"{reason.fix or 'remove auto: strict'}, or once: "
             f"dbt run --full-refresh --select {config.model}",
         )
 
@@ -260,7 +261,7 @@ def _full(target: _Target, plan: Full) -> Outcome:
     """The whole query, compared with the whole table."""
     require_incremental(plan, target.config)
     assert plan.reason is not None
-    reason = plan.reason.code
+    reason = plan.reason.lasting.code
     # Where most rows may have changed, two states are compared as fast as their images are read.
     images = reason == "small" and target.keeps_images
     (stage,) = stages_of(plan)
@@ -271,7 +272,7 @@ def _full(target: _Target, plan: Full) -> Outcome:
             target.table, rows, attempt.pinned, attempt.known, logged=target.logged(attempt), images=images
         )
 
-    choice = Choice("full", reason)
+    choice = Choice("full", reason, how=plan.reason.codes)
     written = _write(target, _Computed(plan, difference, choice, images=images, stage=stage.name))
     assert isinstance(written, Outcome)
     return written

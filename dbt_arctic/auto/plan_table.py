@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from dbt_arctic.auto.advice import advise
 from dbt_arctic.auto.common_values import WORTH_ROWS
 from dbt_arctic.auto.inputs import (
     Reading,
@@ -84,15 +85,17 @@ def plan_auto(
     build = Build(header)
     if table is None:
         return build
+    own_sql = not of_state and not made_of
     reason = header.reason or _not_going_on(header, history)
     if reason is not None:
-        return build.full(reason)
+        return build.full(_with_permanent(reason, header, request.config) if own_sql else reason)
     changed = build.changed
     if not changed and not header.reading.time_moved:
         return _unchanged(header, columns)
     lost = next((upstream for upstream in changed if upstream.lost), None)
     if lost is not None:
-        return build.full(Reason("history-gone", f"{lost.name}: {lost.lost}"))
+        gone = Reason("history-gone", f"{lost.name}: {lost.lost}")
+        return build.full(_with_permanent(gone, header, request.config) if own_sql else gone)
     if of_state and all(
         upstream.rows is not None and upstream.rows < SMALL for upstream in header.reading.upstreams.values()
     ):
@@ -100,7 +103,7 @@ def plan_auto(
     took = () if request.config.auto == "strict" else history.took
     reason = _mostly_new(changed, request.config) or slower(took, rows_of(changed))
     if reason is not None:
-        return build.full(reason)
+        return build.full(_with_permanent(reason, header, request.config) if own_sql else reason)
     try:
         return _incremental(catalog, header, request.config, table, replace(history, took=took), columns)
     except CannotPlan as error:
@@ -137,6 +140,18 @@ def _header(
         # What was read is not known to the last row, so no later refresh may start from it.
         consumed = {FINGERPRINT: Consumed("", "")}
     return Header(request.config.model, reason, text, reading, expected, consumed)
+
+
+_OF_THIS_REFRESH = frozenset(["changed-sql", "first-plan", "history-gone", "many-changes", "written-to"])
+"""Codes of reasons that say nothing about the next refresh."""
+
+
+def _with_permanent(reason: Reason, header: Header, config: KeyedConfig) -> Reason:
+    """A reason of one refresh, with the reason for which the next one would be full as well."""
+    if reason.code not in _OF_THIS_REFRESH:
+        return reason
+    always = (one.reason for one in advise(header.reading, config) if one.always)
+    return replace(reason, permanent=next(always, None))
 
 
 def _not_going_on(header: Header, history: History) -> Reason | None:

@@ -36,6 +36,7 @@ from dbt_arctic.planner.delta.bounds import fitting, is_ordered_as
 from dbt_arctic.planner.delta.plan import Guard, affected_sql, guard_sql, logged_keys_sql, rows_sql
 from dbt_arctic.planner.delta.stages import affected_values_sql, shared_lookup_sql
 from dbt_arctic.planner.reasons import Reason
+from dbt_arctic.refresh.config import KeyedConfig
 
 Result = Literal["decision", "keys", "log", "rows", "changes", "extremes", "difference", "value", "table"]
 
@@ -51,6 +52,9 @@ GOES: Mapping[Result, str] = {
     "table": "the rows of the new table",
 }
 """Where the result of a stage goes."""
+
+FEW_ROWS = 10_000
+"""Of all upstreams together: so few are computed anew for some keys as fast as for all."""
 
 KEYS, ROWS, CHANGES, LEFT, QUERY = "affected_keys", "rows", "changes", "left_groups", "query"
 
@@ -205,7 +209,7 @@ def _by_keys(plan: ByKeys) -> list[Stage]:
         columns = tuple(f"key_{place}" for place in range(len(incremental.key)))
         in_log = _in_the_log(plan, columns)
         keys_sql = affected_sql if in_log is None else logged_keys_sql
-        above = plan.full_refresh_above
+        above = _share(plan)
         many = Decision(f"more than {above:.0%} of the stored keys are affected", _too_many(above))
         found.append(
             Stage(
@@ -226,6 +230,15 @@ def _by_keys(plan: ByKeys) -> list[Stage]:
 
         found.append(Stage(ROWS, "their rows", "difference", rows, reads=KEYS))
     return [*found, *_values(plan)]
+
+
+def _share(plan: ByKeys) -> float:
+    """The share of the stored keys above which the whole query is run."""
+    rows = plan.stored_rows
+    is_small = rows is not None and rows <= FEW_ROWS
+    # A share that somebody has asked for holds for few rows, too.
+    is_default = plan.full_refresh_above == KeyedConfig.full_refresh_above
+    return math.inf if is_small and is_default else plan.full_refresh_above
 
 
 def _too_many(full_above: float) -> Decide:

@@ -95,15 +95,18 @@ def reasons(entry: ModelPlan) -> list[str]:
 
 def _as_json(entry: ModelPlan, show_sql: bool) -> dict[str, Any]:
     plan = entry.plan
+    # The one that is there next time, too; the advice has it as well.
+    reason = plan.reason.lasting if plan.reason else None
     found: dict[str, Any] = {
         "model": entry.model,
         "relation": entry.name.dotted,
         "refresh": plan.action,
-        "reason": plan.reason.code if plan.reason else None,
-        "why": plan.reason.what if plan.reason else None,
-        "line": plan.reason.line if plan.reason else None,
-        "view": (plan.reason.view or None) if plan.reason else None,
-        "fix": plan.reason.fix if plan.reason else None,
+        "reason": reason.code if reason else None,
+        "reason_this_time": plan.reason.code if plan.reason else None,
+        "why": reason.what if reason else None,
+        "line": reason.line if reason else None,
+        "view": (reason.view or None) if reason else None,
+        "fix": reason.fix if reason else None,
         "advice": [
             {
                 "always": advice.always,

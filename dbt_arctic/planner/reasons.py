@@ -35,6 +35,7 @@ class Reason:
 
     :param line: counted from 1 in the compiled SQL, or in the text of the ``view`` that it reads; 0 where
         none is known.
+    :param permanent: a reason in the query itself, for which the next refresh would be a full one as well.
     """
 
     code: str
@@ -42,11 +43,26 @@ class Reason:
     fix: str = ""
     line: int = 0
     view: str = ""
+    permanent: Reason | None = None
 
     def __str__(self) -> str:
         at = f" on {self.place}" if self.line else f" in {self.place}" if self.view else ""
         fix = f"; {self.fix}" if self.fix else ""
         return f"{self.code}: {self.what}{at}{fix}"
+
+    @property
+    def lasting(self) -> Reason:
+        """The reason to report: the one that is still there when this one is gone."""
+        return self.permanent or self
+
+    @property
+    def codes(self) -> str:
+        """The codes of both.
+
+        >>> Reason("changed-sql", "", permanent=Reason("time", "")).codes
+        'time, changed-sql'
+        """
+        return self.code if self.permanent is None else f"{self.permanent.code}, {self.code}"
 
     @property
     def place(self) -> str:

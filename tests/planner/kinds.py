@@ -49,11 +49,11 @@ KINDS = {
     "typed": Kind(7, partial(draw, typed=True), judge, typed=True),
     "summed": Kind(10, summed.draw_summed, summed.judge_summed, summed.OPERATORS),
     "timed": Kind(7, timed.draw_timed, timed.judge_timed, timed.OPERATORS),
-    "limited": Kind(7, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
+    "limited": Kind(5, limited.draw_limited, limited.judge_limited, limited.OPERATORS),
     "kept inside": Kind(4, draw_kept, inside.judge_with_state, inside.OPERATORS),
     "chained": Kind(7, draw_chained, chained.judge_chain, chained.OPERATORS),
-    "shaped": Kind(15, shaped.draw_shaped, judge, shaped.OPERATORS),
-    "in other words": Kind(6, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
+    "shaped": Kind(16, shaped.draw_shaped, judge, shaped.OPERATORS),
+    "in other words": Kind(7, wordings.draw_worded, wordings.judge_worded, wordings.OPERATORS),
 }
 OPERATORS = tuple(name for kind in KINDS.values() for name in kind.operators)
 """Each must be met often, with a change that is not empty."""

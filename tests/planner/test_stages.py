@@ -222,6 +222,18 @@ def test_more_keys_than_pay_end_it_before_it_writes(
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "share", "counts"), [(10, 0.3, False), (10, 0.2, True), (2_000, 0.3, True), (None, 0.3, True)]
+)
+def test_of_few_rows_many_keys_are_no_reason(
+    data: duckdb.DuckDBPyConnection, rows: int | None, share: float, counts: bool
+) -> None:
+    plan = replace(by_keys("q03", data), full_refresh_above=share)
+    tables = {name: replace(one, stored_rows=rows) for name, one in plan.reading.upstreams.items()}
+    plan = replace(plan, header=replace(plan.header, reading=replace(plan.reading, upstreams=tables)))
+    assert any(stage.decision for stage in stages_of(plan)) is counts
+
+
 def test_a_guard_that_differs_ends_it_before_anything_else(
     data: duckdb.DuckDBPyConnection, recorder: Recorder
 ) -> None:
