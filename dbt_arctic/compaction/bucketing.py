@@ -1,6 +1,6 @@
-"""How many buckets a table should have. Pure.
+"""Determines how many buckets a table should have. Pure functions.
 
-Explained in docs/explanation/compaction.md; how a table gets them is in ``rebucket``.
+Explained in docs/explanation/compaction.md. ``rebucket`` changes the number of buckets of a table.
 """
 
 from __future__ import annotations
@@ -11,22 +11,26 @@ from dbt_arctic.compaction.status import TableStatus
 from dbt_arctic.keyed.layout import DEFAULT_BUCKETS, MAX_BUCKETS
 
 LEAST_BUCKET_BYTES = 32 * MIB
-"""For the sake of more tasks at once no bucket is made smaller: to begin a task would take longer."""
+"""Buckets are not made smaller to gain parallelism: starting a task would take longer than reading."""
 GROW_BY = 4
 SHRINK_BY = 8
-"""By at least so much, so that a table of about the same size keeps its buckets."""
+"""Minimum factor by which the number of buckets is reduced, so that it is stable for a table of similar
+size.
+"""
 
 
 def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
-    """The current number of buckets if it is close enough, because a change rewrites the whole table."""
+    """The number of buckets that a table should have: the current one if it is close, since a change
+    rewrites the table.
+    """
     assert status.table is not None, "a table without a key has no buckets of ours"
     layout = status.table.layout
     if not layout.buckets:
-        return 0  # it was adopted without
+        return 0  # the table was adopted without buckets
     if settings.buckets is not None:
         return settings.buckets
     if layout.partition_by:
-        return layout.buckets  # how much a partition has bounds a read there, and differs from day to day
+        return layout.buckets  # the size of a partition limits a read there, and it varies from day to day
     size = round(status.base.size_bytes * (1 - status.base.delete_ratio))
     by_size = _power_above(-(-size // settings.target_bucket_bytes))
     by_tasks = min(_power_above(settings.parallelism), _power_above(size // LEAST_BUCKET_BYTES + 1) // 2)
@@ -38,7 +42,8 @@ def wanted_buckets(status: TableStatus, settings: CompactionSettings) -> int:
 
 
 def _power_above(number: int) -> int:
-    """
+    """The smallest power of two that is not below a number.
+
     >>> [_power_above(number) for number in (0, 1, 2, 3, 8, 9)]
     [1, 1, 2, 4, 8, 16]
     """

@@ -1,5 +1,7 @@
-"""What earlier operations took, to estimate those to come. The rates of ``plan`` are those of no machine in
-particular; how many times longer an operation took here than they said corrects them. Pure.
+"""Corrects estimates by the durations of earlier operations. Pure functions.
+
+The rates in ``plan`` are not those of any specific machine. The ratio between the actual and the estimated
+durations on this machine corrects them.
 """
 
 from __future__ import annotations
@@ -13,18 +15,22 @@ from dbt_arctic.compaction.run import Done
 from dbt_arctic.keyed.operations import Record
 
 OF_THE_TABLE = 5
-"""Operations of one kind and table that count: the newest. A table grows, and a machine is replaced."""
+"""The number of newest operations of the same kind and table that are used. Tables grow, and machines are
+replaced.
+"""
 OF_THE_KIND = 10
 LEAST_OF_THE_KIND = 3
-"""Of other tables it takes a few: one may have been the first statement of a cold Spark."""
+"""Minimum number of operations of other tables: a single one may have been the first statement of a cold
+Spark.
+"""
 
 
 @dataclass(frozen=True)
 class Experience:
-    """What earlier compactions of a table took, to correct estimates by.
+    """The durations of earlier compactions of a table, used to correct estimates.
 
-    :param records: newest first. Their estimates are those of ``plan``, without any experience: else each
-    correction would correct the one before.
+    :param records: newest first. Their estimates are the uncorrected ones of ``plan``. Otherwise each
+        correction would correct the previous one.
     """
 
     records: Sequence[Record] = ()
@@ -43,11 +49,11 @@ class Experience:
         return median(others) if len(others) >= LEAST_OF_THE_KIND else 1.0
 
     def applied(self, operations: Sequence[Operation]) -> list[Operation]:
-        """The same operations with the times that they are likely to take."""
+        """The operations with corrected durations."""
         return [replace(one, cost_s=one.cost_s * self.factor(one)) for one in operations]
 
     def undone(self, done: Sequence[Done]) -> list[Done]:
-        """What was done, with the estimates of ``plan``, as it is to be recorded."""
+        """Finished operations with the uncorrected estimates of ``plan``, as they are recorded."""
         return [
             replace(
                 one,
@@ -58,4 +64,4 @@ class Experience:
 
 
 _DONE = ("compacted", "trimmed", "rewritten")
-"""Outcomes of operations that did what they were there for; others are over sooner, or later, than that."""
+"""Outcomes of operations that did their work. The duration of others is not representative."""

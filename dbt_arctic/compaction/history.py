@@ -1,6 +1,4 @@
-"""What compaction did so far, as values: the rows of the table of operations, read without Spark where the
-catalog is read without Spark.
-"""
+"""Reads the table of operations, without Spark if the catalog is read without Spark."""
 
 from __future__ import annotations
 
@@ -13,9 +11,10 @@ from dbt_arctic.keyed.operations import COLUMNS, TABLE, Record
 
 
 def read_operations(catalog: CatalogReader, schema: Name, table: str = "") -> list[Record]:
-    """Newest first.
+    """Read the records of past operations, newest first.
 
-    :param schema: any name of the schema that has the table of operations; without one there is nothing.
+    :param schema: any name of the schema that has the table of operations. The result is empty if there is
+        none.
     :param table: a dotted name; empty for all.
     """
     name = schema.sibling(TABLE)

@@ -1,5 +1,7 @@
-"""How far a table is behind what it was computed from: the versions that its newest commit consumed, and what
-its upstreams have committed since. From metadata; each upstream is looked at once.
+"""Determines how far a table lags behind its upstreams.
+
+Compares the versions that its newest commit consumed with the commits that its upstreams have made since.
+Reads only metadata, and each upstream once.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from dbt_arctic.store.state import find_keyed, load_change, plain_id
 
 @dataclass(frozen=True)
 class Lag:
-    """How far a consumer is behind an upstream.
+    """The lag of a consumer behind one upstream.
 
-    :param since_ms: the time of the oldest commit that was not consumed; ``None``: nothing is new.
-    :param lost: why that cannot be told: the next run starts from all rows, or asks for a full refresh.
+    :param since_ms: the time of the oldest commit that was not consumed; ``None`` if there is none.
+    :param lost: the reason if the lag is unknown: the next run starts from all rows, or asks for a full
+        refresh.
     """
 
     upstream: str
@@ -36,12 +39,12 @@ class Upstreams:
     _known: dict[str, tuple[str, list[Snapshot], bool]] = field(default_factory=dict)
 
     def lags(self, state: TableState, until_ms: int | None = None) -> list[Lag]:
-        """Of the table whose change table (or which itself, without a key) has this state.
+        """The lags of the table with this state (for a keyed table, the state of its change table).
 
-        :param until_ms: as it was then, of a state of then; without it, as it is.
+        :param until_ms: the time of a past state; ``None`` for the current one.
         """
         consumed = consumed_versions(state.history())
-        # What an automatic model was computed by is kept among its upstreams, and is no table.
+        # The entries of an automatic model include one for its query, which is not a table.
         names = sorted(name for name in consumed if name.count(".") >= 2)
         return [self._lag(upstream, consumed[upstream], until_ms) for upstream in names]
 

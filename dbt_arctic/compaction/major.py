@@ -1,9 +1,8 @@
-"""Major compaction: pending changes into the base, then out of the change table.
+"""Major compaction: merges pending changes into the base table, then removes them from the change table.
 
-Pin the base first, then the change table; merge on a branch of the base; fast-forward, which
-fails when another compaction was faster; trim what has been merged for longer than the grace.
-A crash anywhere leaves rows in both tables, which reads right, or an unused branch; the next
-compaction goes on from there.
+Pin the base first, then the change table; merge on a branch of the base; fast-forward, which fails if another
+compaction was faster; trim what has been merged for longer than the grace period. A crash leaves rows in both
+tables, which is read correctly, or an unused branch. The next compaction continues from there.
 """
 
 from __future__ import annotations
@@ -26,55 +25,61 @@ from dbt_arctic.store.side_columns import changing_columns, takes_rows
 from dbt_arctic.store.state import columns_at, head, load_base, load_change, load_keyed, reads_alike
 
 DEFAULT_TRIM_GRACE_SECONDS = 600
-"""Longer than any statement's analysis and any foreign reader's catalog cache."""
+"""Longer than the analysis of any statement and the catalog cache of any other reader."""
 
 LISTED_AT_MOST = 200
-"""Of a longer list of values Iceberg does not ask the statistics of files: none would go whole."""
+"""For a longer list of values Iceberg does not use the statistics of files, so it would not drop whole
+files.
+"""
 
 MIXED_MEANWHILE = "some, but not all, rows match"
-"""Iceberg's words where a file was to go whole, and would take rows with it that are to stay."""
+"""Iceberg's message if a file that was to be dropped also contains rows that must stay."""
 
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """What a major compaction of one table would do. Transactions are ``_txn`` values."""
+    """What a major compaction of a table would do. Transactions are ``_txn`` values."""
 
     table: KeyedTable
     base_snapshot: int
     change_snapshot: int
     pending: frozenset[int]
-    """In the change table."""
+    """Transactions in the change table."""
     merge: frozenset[int]
-    """Of these, not yet in the base."""
+    """Pending transactions that are not in the base yet."""
     trim: tuple[int, ...]
-    """Of these, merged for longer than the grace; the oldest first."""
+    """Pending transactions that were merged longer ago than the grace period; the oldest first."""
     forget: tuple[int, ...] = ()
-    """With a sequence: merged for longer than deletes are kept, so that these go too; the oldest first."""
+    """With a sequence: transactions merged longer ago than deletes are kept, so that these are removed
+    too; the oldest first.
+    """
     note: compact.NothingToTrim | None = None
-    """With a sequence: that there is nothing of either, for deletes have to stay. ``None``: noted already."""
+    """With a sequence: a record that nothing can be trimmed because deletes must be kept. ``None`` if it
+    is already recorded.
+    """
 
 
 @dataclass(frozen=True)
 class CompactionResult:
-    """What a major compaction did. Counts are transactions, except ``merged_rows``."""
+    """The result of a major compaction. Counts are transactions, except ``merged_rows``."""
 
     table: str
     merged: int
     merged_rows: int
     trimmed: int
     pending: int
-    """Still in the change table afterwards."""
+    """Transactions that remain in the change table."""
     outcome: str
 
 
 def plan_major(context: Context, name: Name, trim_grace_seconds: float) -> CompactionPlan:
-    """Decide from metadata alone."""
+    """Plan a major compaction from metadata alone."""
     table, base, change = _pin(context, name)
     pending = pending_transactions(context, table, head(change))
     history = base.history()
     before_ms = context.now_ms() - int(trim_grace_seconds * 1000)
     merge = _unmerged(change, history, pending)
-    # What is merged once more stays until that has settled.
+    # Transactions that are merged again stay until that merge is older than the grace period.
     settled = _settled(table, change, history, pending, before_ms) - merge
     trim, forget = _plan_trim(context, table, change, history, settled)
     return CompactionPlan(
@@ -90,10 +95,10 @@ def plan_major(context: Context, name: Name, trim_grace_seconds: float) -> Compa
 
 
 def _pin(context: Context, name: Name) -> tuple[KeyedTable, TableState, TableState]:
-    """The table and its sides: the base before the change table, and the view after both.
+    """The table and its side tables: the base is read before the change table, and the view after both.
 
-    A column is in the view before the first row that has it is in the change table. Were the view older
-    than the pin, such a row would be merged without that column, and be trimmed.
+    A column is in the view before the first row with it is in the change table. If the view were older than
+    the pin, such a row would be merged without that column, and then trimmed.
     """
     table = load_keyed(context.catalog, name)
     while True:
@@ -106,8 +111,10 @@ def _pin(context: Context, name: Name) -> tuple[KeyedTable, TableState, TableSta
 
 
 def _unmerged(change: TableState, history: Sequence[Snapshot], pending: frozenset[int]) -> frozenset[int]:
-    """What to merge: what no commit of the base names. Or everything, where an expired commit may have
-    merged an older part of it: merged alone and again, that would go over what is newer in the base.
+    """The transactions to merge: those that no commit of the base names.
+
+    All pending ones if an expired commit may have merged some of them: a transaction that is merged again
+    alone would override newer rows of the base.
     """
     unmerged = pending - merged_transactions(history)
     oldest = history[-1]
@@ -125,13 +132,15 @@ def _settled(
     pending: frozenset[int],
     before_ms: int | None,
 ) -> frozenset[int]:
-    """What was merged long enough ago to be trimmed. In the order of arrival nothing goes before what is
-    older, which would else come out from under it.
+    """The transactions that were merged long enough ago to be trimmed.
+
+    Transactions are trimmed in the order of arrival. Otherwise an older change of a key would become visible
+    again.
     """
     settled = pending & merged_transactions(history, before_ms)
     if table.sequence_by:
         return settled
-    # Newest first. A commit that the log does not have any more is older than all that it has.
+    # Newest first. A commit that is missing in the log is older than all others.
     places = {transaction: place for place, transaction in enumerate(_commits(change))}
     oldest = len(places)
     stays = max((places.get(txn, oldest) for txn in pending - settled), default=-1)
@@ -145,7 +154,7 @@ def _to_note(
     history: Sequence[Snapshot],
     before_ms: int | None,
 ) -> compact.NothingToTrim | None:
-    """That of what was merged until then nothing is to be trimmed, unless it says so already."""
+    """The record that none of the merged transactions can be trimmed, unless it exists already."""
     merged_ms = newest_merge_ms(history, before_ms)
     if table.sequence_by is None or merged_ms is None:
         return None
@@ -171,12 +180,13 @@ def _plan_trim(
     history: Sequence[Snapshot],
     settled: frozenset[int],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of what may be trimmed: what to trim, and of what to let go of the deletes as well."""
+    """The transactions to trim, and those whose deletes can be removed as well."""
     if not table.sequence_by or not settled:
         return _oldest_first(change, settled), ()
     rows = context.query(compact.list_kept_rows(table, head(change)))
     with_upserts = {int(txn) for txn, has_more_than_deletes in rows if has_more_than_deletes} - {MARKER_TXN}
-    # A row that came in time to lose against a delete needs the delete beside it for as long as it is here.
+    # A row that arrived early enough to lose against a delete needs the delete for as long as the row is
+    # stored.
     now_ms = context.now_ms()
     longest_here_ms = max((txn_age_ms(txn, now_ms) for txn in with_upserts - settled), default=0)
     expired_ms = now_ms - longest_here_ms - table.tombstone_retention_s * 1000
@@ -186,7 +196,9 @@ def _plan_trim(
 
 
 def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int, ...]:
-    """As they were committed. What the log does not tell of any more is older than all that it tells of."""
+    """Transactions in the order of their commits. Those that are missing in the log are older than all
+    others.
+    """
     told = [*_commits(change), *(txn for _, txn in carried_log(change.history()) if txn)]
     places = {transaction: -place for place, transaction in enumerate(told)}
     return tuple(sorted(transactions, key=lambda txn: (places.get(txn, -len(told)), txn)))
@@ -195,8 +207,8 @@ def _oldest_first(change: TableState, transactions: frozenset[int]) -> tuple[int
 def pending_transactions(context: Context, table: KeyedTable, change_snapshot: int) -> frozenset[int]:
     """Transactions with rows in the change table at a snapshot, from file statistics.
 
-    A data file as written holds one transaction. Files that a rewrite has mixed are the exception;
-    only then the rows themselves are asked.
+    A new data file holds one transaction. The rows themselves are read only if a rewrite has merged files of
+    several transactions.
     """
     files = context.catalog.data_files(table.change.schema, table.change.identifier, change_snapshot, TXN)
     found = {file.lower for file in files if file.lower is not None and file.lower == file.upper}
@@ -210,8 +222,8 @@ def compact_major(
 ) -> CompactionResult:
     """Run one major compaction.
 
-    Commits: one merge on a branch and its fast-forward when there is something to merge; one
-    metadata-only DELETE for each ``LISTED_AT_MOST`` transactions that there are to trim.
+    Commits: one merge on a branch and its fast-forward if there is something to merge; one metadata-only
+    DELETE for each ``LISTED_AT_MOST`` transactions to trim.
     """
     plan = plan_major(context, name, trim_grace_seconds)
     rows = 0
@@ -234,7 +246,7 @@ def compact_major(
 def trim_settled(
     context: Context, name: Name, trim_grace_seconds: float = DEFAULT_TRIM_GRACE_SECONDS
 ) -> CompactionResult:
-    """Only what is left of a compaction of before: what has been merged for longer than the grace goes."""
+    """Only trim: remove what earlier compactions merged longer ago than the grace period."""
     plan = plan_major(context, name, trim_grace_seconds)
     trimmed = _trim(context, plan)
     outcome = "trimmed" if trimmed else "nothing to do"
@@ -242,11 +254,11 @@ def trim_settled(
 
 
 def _trim(context: Context, plan: CompactionPlan) -> int:
-    """How many transactions went."""
+    """Trim, and return the number of removed transactions."""
     keep_deletes = plan.table.sequence_by is not None
     trim = plan.trim
     if plan.forget and len(plan.trim) + len(plan.forget) > LISTED_AT_MOST:
-        # A delete goes in no statement before that of a row which lost against it, however late that came.
+        # A delete is never removed before a row that lost against it, even if that row arrived later.
         trim = (*plan.forget, *plan.trim)
     for step, transactions, keep in (("trim", trim, keep_deletes), ("forget", plan.forget, False)):
         # The oldest first, so that an interruption never uncovers an older change of a key.
@@ -257,7 +269,7 @@ def _trim(context: Context, plan: CompactionPlan) -> int:
             except StatementError as error:
                 if MIXED_MEANWHILE not in str(error):
                     raise
-                # Planned as a removal of whole files, which a minor compaction has put together since.
+                # Planned as a removal of whole files, but a minor compaction has merged them since.
                 context.run(step, statement, plan.table)
     if plan.note is not None:
         # A failure is ignored: without the note, the next run checks again.
@@ -269,9 +281,9 @@ def _trim(context: Context, plan: CompactionPlan) -> int:
 
 
 def _merge(context: Context, plan: CompactionPlan) -> int | None:
-    """Merge on a branch and publish it; ``None`` when the base moved meanwhile.
+    """Merge on a branch and publish it; ``None`` if the base moved in the meantime.
 
-    Without the fast-forward a stale compaction could merge older rows over newer ones.
+    The fast-forward prevents that an outdated compaction merges older rows over newer ones.
     """
     table = plan.table
     drop_stale_branches(context, table.base, load_base(context.catalog, table), table)
@@ -285,15 +297,15 @@ def _merge(context: Context, plan: CompactionPlan) -> int | None:
             statement = compact.merge_changes(table, plan.change_snapshot, plan.merge, branch, known)
             rows = rows_written(context, context.run("merge", statement, table), table.base, branch=branch)
         finally:
-            # Left in place, the property would be committed with every later write of the session.
-            with ExitStack() as settings:  # each of them, whatever becomes of the others
+            # Otherwise the property would be committed with every later write of the session.
+            with ExitStack() as settings:  # reset each setting even if others fail
                 for setting in reversed(compact.settings_after_merge(table)):
                     settings.callback(context.run, "set_after_merge", setting, table)
         return rows if publish(context, table.base, branch, table, plan.base_snapshot) else None
 
 
 def _plan_trim_again(context: Context, plan: CompactionPlan) -> CompactionPlan:
-    """Without a grace, what was merged just now is trimmed at once."""
+    """Plan the trim after a merge. Without a grace period, the merged transactions are trimmed at once."""
     history = load_base(context.catalog, plan.table).history()
     change = load_change(context.catalog, plan.table)
     settled = _settled(plan.table, change, history, plan.pending, None)

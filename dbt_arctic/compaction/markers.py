@@ -1,9 +1,9 @@
-"""The bucket markers of a change table: how many there are, and whether they are gone.
+"""The bucket markers of a change table: their number, and whether they are lost.
 
-A change of the number of buckets drops them and makes others. Where its statement that drops them is
-delivered minutes late, when another process has gone on and is done, it takes the new ones. No row depends on
-them, but joins shuffle until they are made again. The log tells where that may have happened; the manifests,
-whether it has.
+A change of the number of buckets drops the markers and creates new ones. If the statement that drops them is
+executed minutes late, after another process has finished the change, it drops the new ones. No row depends on
+markers, but joins shuffle until they are created again. The log shows whether this may have happened, and the
+manifests whether it has.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dbt_arctic.keyed.table import MARKER_TXN, TXN, KeyedTable
 
 
 def count_markers(table: KeyedTable, change: TableState) -> tuple[int, int]:
-    """How many markers were made, a file each, and their size.
+    """The number of markers that were created, one file each, and their size.
 
-    :param table: with the number of buckets that its change table has now.
+    :param table: with the current number of buckets of its change table.
     """
     made, _ = _made(change.history())
     if made is None:
@@ -29,8 +29,10 @@ def count_markers(table: KeyedTable, change: TableState) -> tuple[int, int]:
 
 
 def may_be_lost(table: KeyedTable, change: TableState) -> bool:
-    """Whether a commit has taken as many rows as there were markers, since they were made. By the log alone:
-    a trim may have, too. Where the commit that made them was expired, only a table without any row is told.
+    """Whether a commit may have removed the markers: it removed as many rows as there were markers.
+
+    Uses the log alone, so a trim may be mistaken for it. If the commit that created them has expired, only an
+    empty table is reported.
     """
     if not table.layout.buckets:
         return False
@@ -43,7 +45,7 @@ def may_be_lost(table: KeyedTable, change: TableState) -> bool:
 
 
 def are_lost(catalog: CatalogReader, table: KeyedTable, change: TableState) -> bool:
-    """Whether the change table has no marker any more. Its manifests are read only where that may be so."""
+    """Whether the change table has lost its markers. Manifests are read only if the log allows for it."""
     if change.current_snapshot_id is None or not may_be_lost(table, change):
         return False
     files = catalog.placed_files(change.schema, change.name, change.current_snapshot_id, TXN)
@@ -51,7 +53,7 @@ def are_lost(catalog: CatalogReader, table: KeyedTable, change: TableState) -> b
 
 
 def _made(history: Sequence[Snapshot]) -> tuple[Snapshot | None, Sequence[Snapshot]]:
-    """The commit that made the markers, and all commits since, newest first."""
+    """The commit that created the markers, and all later commits, newest first."""
     for at, commit in enumerate(history):
         if PROPERTY_MARKERS in commit.summary:
             return commit, history[:at]
@@ -62,8 +64,9 @@ def _made(history: Sequence[Snapshot]) -> tuple[Snapshot | None, Sequence[Snapsh
 
 
 def _took(commit: Snapshot) -> str | None:
-    """How many rows a commit took: whole files, or, where somebody had put markers together with others, some
-    rows of them."""
+    """The number of rows that a commit removed: whole files, or single rows if markers were merged with
+    other files.
+    """
     summary = commit.summary
     return summary.get("deleted-records") or summary.get("added-position-deletes")
 

@@ -1,8 +1,9 @@
-"""What the files of a table are like, and what a read of it costs compared with freshly written files. Pure.
+"""Measures the files of a table, and the cost of reading it compared with freshly written files. Pure
+functions.
 
-Everything comes from metadata. What a whole table weighs is in the summary of its newest snapshot; where its
-weight lies, by bucket, takes its manifests. The cost of a read is an estimate, explained in
-docs/explanation/compaction.md; nothing here knows when compaction is due.
+All input is metadata. The totals of a table are in the summary of its newest snapshot; the distribution over
+buckets requires its manifests. The cost of a read is an estimate, explained in
+docs/explanation/compaction.md. When compaction is due is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -15,23 +16,28 @@ from dbt_arctic.catalog.api import PlacedFile, Snapshot, TableState
 
 MIB = 1024 * 1024
 TARGET_FILE_BYTES = 512 * MIB
-"""Iceberg's own target."""
+"""Iceberg's default target file size."""
 OPEN_COST_BYTES = MIB
-"""To open a file costs as much as to read so much of it: 10 ms. Spark's ``openCostInBytes`` is four times
-that, but it is a rule for what goes into one task, not a time."""
+"""Opening a file costs as much as reading this many bytes: 10 ms. Spark's ``openCostInBytes`` is four
+times as large, but it packs files into tasks and is not a time.
+"""
 LOOKUP_BYTES = 16
-"""While there are changes, the key of each row of the base is looked up: as much as to read so many bytes."""
+"""While there are changes, the key of each base row is looked up. This costs as much as reading this many
+bytes.
+"""
 CHANGE_WEIGHT = 4.0
-"""A row of the change table is read twice, hashed and ranked: it costs as much as so many of the base."""
+"""A row of the change table is read twice, hashed and ranked: it costs as much as this many base rows."""
 SMALL_SHARE = 0.75
-"""A file below this share of the target is a small one: Iceberg's own measure."""
+"""A file below this share of the target size is small, as in Iceberg."""
 
 
 @dataclass(frozen=True)
 class SideMetrics:
-    """Base or change table, or a plain one. ``rows`` are stored ones; of these, ``deleted`` are hidden.
+    """The measures of a base, change or plain table. ``rows`` are stored rows, of which ``deleted`` are
+    hidden.
 
-    ``files`` are data files, ``delete_files`` delete files and deletion vectors; ``size_bytes`` of all.
+    ``files`` are data files, ``delete_files`` are delete files and deletion vectors; ``size_bytes`` is the
+    size of all.
     """
 
     files: int = 0
@@ -42,21 +48,24 @@ class SideMetrics:
 
     @property
     def live_rows(self) -> int:
+        """Stored rows that are not deleted."""
         return max(0, self.rows - self.deleted)
 
     @property
     def delete_ratio(self) -> float:
+        """Deleted rows as a share of the stored rows."""
         return self.deleted / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True)
 class BucketMetrics:
-    """One partition and bucket. ``pending_rows`` are those of the change table that the base lacks.
+    """The measures of one bucket of a partition. ``pending_rows`` are rows of the change table that are not
+    merged.
 
-    :param ideal_files: as many as its rows take, freshly written.
-    :param overlap: how many base files share a value of the first column that they are sorted by, at most: so
-        many a look for it opens. ``None`` where files do not tell.
-    :param is_old: the table was partitioned in another way when its files were written.
+    :param ideal_files: the number of files if its rows were freshly written.
+    :param overlap: the maximum number of base files that share a value of the first sort column, which is the
+        number of files that a lookup opens. ``None`` if file statistics are missing.
+    :param is_old: whether its files were written with a different partitioning.
     """
 
     partition: tuple[str, ...]
@@ -70,12 +79,14 @@ class BucketMetrics:
 
     @property
     def read_amplification(self) -> float:
-        """As of the whole table."""
+        """The cost of reading the bucket relative to fresh files, see ``read_amplification``."""
         return read_amplification(self.base, self.change, self.ideal_files)
 
 
 def side_metrics(state: TableState) -> SideMetrics | None:
-    """From the totals that Iceberg writes into each snapshot; ``None`` where the newest has none."""
+    """The measures from the totals that Iceberg writes into each snapshot; ``None`` if the newest has
+    none.
+    """
     snapshot = newest(state)
     if snapshot is None:
         return SideMetrics()
@@ -93,13 +104,13 @@ def side_metrics(state: TableState) -> SideMetrics | None:
 
 
 def newest(state: TableState) -> Snapshot | None:
-    """Main's snapshot."""
+    """The current snapshot of main."""
     at = state.current_snapshot_id
     return next((one for one in state.snapshots if one.snapshot_id == at), None)
 
 
 def sum_files(files: Sequence[PlacedFile]) -> SideMetrics:
-    """The same from the files themselves."""
+    """The measures as a sum over files."""
     data = [file for file in files if file.is_data]
     deletes = [file for file in files if not file.is_data]
     return SideMetrics(
@@ -118,12 +129,14 @@ def bucket_metrics(
     target_bytes: int = TARGET_FILE_BYTES,
     specs: tuple[int | None, int | None] = (None, None),
 ) -> list[BucketMetrics]:
-    """By partition and bucket, in the order of their names; what is partitioned in an older way comes last.
+    """The measures by partition and bucket, in the order of their names; partitions with an older spec come
+    last.
 
-    :param base: with the bounds of the column that its files are sorted by, where they are whole numbers.
-    :param change: with the bounds of ``_txn``. Markers, whose number is 0, are left out.
-    :param merged: transactions that the base has. Of a file with several, all rows count as pending.
-    :param specs: the partition spec of new files of the base, and of the change table.
+    :param base: with the bounds of the sort column, if it holds whole numbers.
+    :param change: with the bounds of ``_txn``. Markers, whose number is 0, are excluded.
+    :param merged: transactions that the base contains. All rows of a file with several transactions count as
+        pending.
+    :param specs: the partition specs for new files of the base and the change table.
     """
     changes = [file for file in change if file.bounds is None or file.bounds[1] > 0]
     placed_base, placed_change = _placed(base, specs[0]), _placed(changes, specs[1])
@@ -139,7 +152,7 @@ def bucket_metrics(
                 partition=partition,
                 base=side,
                 change=sum_files(of_change),
-                # What the bucket's rows need anyway is not small, however few they are.
+                # The files that a bucket needs anyway are not counted as small.
                 small_files=max(0, small - ideal),
                 pending_rows=sum(
                     file.rows for file in of_change if file.is_data and _is_pending(file, merged)
@@ -153,7 +166,7 @@ def bucket_metrics(
 
 
 def overlap(ranges: Sequence[tuple[int, int] | None]) -> int | None:
-    """How many of these closed ranges share a value, at most; ``None`` where one is not known.
+    """The maximum number of these closed ranges that share a value; ``None`` if one is unknown.
 
     >>> overlap([(1, 5), (5, 9), (10, 12)]), overlap([]), overlap([(1, 5), None])
     (2, 0, None)
@@ -161,7 +174,7 @@ def overlap(ranges: Sequence[tuple[int, int] | None]) -> int | None:
     known = [one for one in ranges if one is not None]
     if len(known) < len(ranges):
         return None
-    # A range begins before others end at the same value.
+    # At the same value, a range begins before others end.
     steps = sorted([(low, 1) for low, _ in known] + [(high + 1, -1) for _, high in known])
     return max(accumulate(step for _, step in steps), default=0)
 
@@ -169,7 +182,7 @@ def overlap(ranges: Sequence[tuple[int, int] | None]) -> int | None:
 def _placed(
     files: Sequence[PlacedFile], spec: int | None
 ) -> dict[tuple[bool, tuple[str, ...]], list[PlacedFile]]:
-    """By whether they are partitioned in an older way, and where they are."""
+    """Files by whether they have an older partitioning, and by partition."""
     now = current_spec(files, spec)
     found: dict[tuple[bool, tuple[str, ...]], list[PlacedFile]] = {}
     for file in files:
@@ -187,12 +200,13 @@ def _is_pending(file: PlacedFile, merged: frozenset[int]) -> bool:
 
 
 def ideal_files(side: SideMetrics, target_bytes: int) -> int:
+    """The number of files that the rows would take if they were freshly written."""
     live = side.size_bytes * (1 - side.delete_ratio)
     return max(1, -(-int(live) // target_bytes)) if side.rows else 0
 
 
 def read_amplification(base: SideMetrics, change: SideMetrics, ideal: int) -> float:
-    """What a read of all rows costs, over what it would cost in freshly written files; 1.0 is as good as new.
+    """The cost of reading all rows relative to freshly written files; 1.0 is optimal.
 
     :param change: without the markers.
     """
@@ -201,12 +215,12 @@ def read_amplification(base: SideMetrics, change: SideMetrics, ideal: int) -> fl
 
 
 def fresh_cost_bytes(base: SideMetrics, ideal: int) -> float:
-    """The same of the live rows in as few files as they take."""
+    """The cost of reading the live rows from as few files as possible."""
     return base.size_bytes * (1 - base.delete_ratio) + ideal * OPEN_COST_BYTES
 
 
 def share_of(side: SideMetrics, rows: int) -> SideMetrics:
-    """What some of its rows weigh, if all weigh the same."""
+    """The measures of a part of the rows, assuming that all rows have the same size."""
     share = rows / side.rows if side.rows else 0.0
     return replace(
         side, files=round(side.files * share), size_bytes=round(side.size_bytes * share), rows=rows
@@ -214,13 +228,13 @@ def share_of(side: SideMetrics, rows: int) -> SideMetrics:
 
 
 def read_cost_bytes(base: SideMetrics, change: SideMetrics) -> float:
-    """What a read of all rows costs, in bytes of a plain scan."""
+    """The cost of reading all rows, in bytes of a plain scan."""
     files = base.files + base.delete_files
     return base.size_bytes + files * OPEN_COST_BYTES + change_cost_bytes(base, change)
 
 
 def change_cost_bytes(base: SideMetrics, change: SideMetrics) -> float:
-    """The part of it that is paid for changes, whatever the base is like."""
+    """The part of the cost that is caused by changes, independently of the state of the base."""
     return (
         (LOOKUP_BYTES * base.live_rows if change.rows else 0)
         + CHANGE_WEIGHT * change.size_bytes

@@ -1,7 +1,7 @@
-"""Which compaction is worth it, in which order: from the files of tables to operations. Pure.
+"""Plans which compactions are worthwhile, and in which order. Pure functions.
 
-An operation is a value: it is printed, recorded and executed. What it costs and gains is an estimate from
-bytes and files, explained in docs/explanation/compaction.md.
+An operation is a value that is printed, recorded and executed. Its cost and gain are estimated from bytes and
+files, as explained in docs/explanation/compaction.md.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ STATEMENT_S = 0.5
 _STATEMENTS: dict[Kind, int] = {"trim": 1, "minor": 2, "major": 4, "full": 2, "merge": 2}
 _HIDDEN_OF_CHANGES = 0.5
 _WORTH_IT = 0.25
-"""Four reads pay for it."""
+"""An operation is worthwhile if four reads save its cost."""
 _LEFT_TO_PILE_UP = 4
-"""Small files of a bucket. Each major adds one: with a smaller number a full rewrite would follow each."""
+"""Tolerated small files per bucket. Each major adds one, so fewer would cause a full rewrite after each."""
 FULL_AT_ONCE = 64
-"""Buckets of one statement: a commit should not wait for hours."""
+"""Maximum number of buckets per statement, so that a commit does not take hours."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing to do to one table.
+    """One operation on one table.
 
-    :param buckets: which ones; empty for all of the table that needs it.
-    :param to_buckets: into how many buckets all of the table is written; 0: as many as it has.
-    :param why: what has triggered it, in a few words.
-    :param cost_s: seconds that it takes, and :param gain_s: seconds that each later read of all rows saves.
+    :param buckets: the buckets to rewrite; empty for all that need it.
+    :param to_buckets: the new number of buckets of the table; 0 to keep it.
+    :param why: the trigger, in a few words.
+    :param cost_s: estimated duration in seconds; ``gain_s``: seconds that each later read of all rows saves.
     """
 
     kind: Kind
@@ -63,11 +63,12 @@ class Operation:
 
     @property
     def value(self) -> float:
-        """Seconds saved with each read for a second spent."""
+        """Seconds that each read saves per second spent."""
         return self.gain_s / self.cost_s
 
     @property
     def scope(self) -> str:
+        """The part of the table that the operation covers, for messages."""
         if self.to_buckets:
             return f"all, into {self.to_buckets} buckets"
         if not self.buckets:
@@ -77,8 +78,7 @@ class Operation:
 
 
 def most_valuable_first(operations: Sequence[Operation]) -> list[Operation]:
-    """The order in which they are done. Of one table, what belongs together stays in its order: a trim before
-    all else, and changes into the base before the base is rewritten."""
+    """The order of execution. For one table, a trim comes first, and a merge before a rewrite of the base."""
     places: dict[Kind, int] = {"trim": 0, "minor": 1, "major": 1, "merge": 1, "full": 2}
     best: dict[tuple[Name, int], float] = {}
     for operation in operations:
@@ -99,9 +99,9 @@ def most_valuable_first(operations: Sequence[Operation]) -> list[Operation]:
 def plan_table(
     status: TableStatus, buckets: Sequence[BucketMetrics] | None, settings: CompactionSettings
 ) -> list[Operation]:
-    """What is due.
+    """The operations that are due for a table.
 
-    :param buckets: where its weight lies; ``None`` where nothing was read because ``needs_buckets`` is false.
+    :param buckets: the measures by bucket; ``None`` if ``needs_buckets`` is false.
     """
     trigger = settings.trigger
     if trigger is None or settings.shed:
@@ -124,9 +124,9 @@ def plan_table(
 
 
 def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> Operation:
-    """What a person wants done, due or not.
+    """An operation that the user requests explicitly, due or not.
 
-    :raises ConfigError: that kind is not for such a table.
+    :raises ConfigError: the table does not support this kind.
     """
     if (kind == "merge") == (status.table is not None):
         raise ConfigError(
@@ -148,18 +148,18 @@ def asked_for(kind: Kind, status: TableStatus, settings: CompactionSettings) -> 
 
 
 def needs_buckets(status: TableStatus, trigger: Trigger | None) -> bool:
-    """Whether the totals leave it open that a bucket is due."""
+    """Whether measures by bucket are needed, because the totals do not rule out that a bucket is due."""
     if trigger is None:
         return False
     if status.table is not None and status.has_old_specs:
         return True
     if status.table is None:
-        # In how many partitions its files are, the totals do not tell.
+        # The totals do not show over how many partitions the files are distributed.
         return status.base.files == status.ideal_files >= trigger.files
     base, buckets = status.base, max(1, status.table.layout.buckets)
     some = base.deleted >= trigger.deleted * base.rows / buckets and base.deleted > 0
     extra = read_cost_bytes(base, SideMetrics()) - fresh_cost_bytes(base, status.ideal_files)
-    # No full rewrite costs less than its statements.
+    # A full rewrite costs at least its statements.
     slow = extra / READ_BYTES_PER_S >= _WORTH_IT * STATEMENT_S * _STATEMENTS["full"]
     enough = min(trigger.files, _LEFT_TO_PILE_UP) if slow else trigger.files
     many = base.files - status.ideal_files >= enough
@@ -172,7 +172,7 @@ def _plan_changes(
     trigger: Trigger,
     settings: CompactionSettings,
 ) -> Operation | None:
-    """Changes into the base, or else among themselves."""
+    """Plan a major compaction if it is due, otherwise a minor one."""
     table, pending = status.table, status.pending
     assert table is not None, "a table without a key has no changes"
     if not status.change.files:
@@ -182,12 +182,12 @@ def _plan_changes(
         touched = sum(bucket.base.size_bytes for bucket in buckets if bucket.pending_rows)
     changes = status.pending_side.size_bytes
     seconds = (touched + changes) / READ_BYTES_PER_S + changes / WRITE_BYTES_PER_S
-    # What is merged already, a trim takes away.
+    # A trim removes what is already merged.
     saved = _of_changes(status, status.pending_side)
     major = _made("major", status, "", seconds, saved, settings)
     why = _why_major(status, trigger)
     is_slow = pending.rows and status.pending_amplification >= trigger.read_amplification
-    # In a small table the files that are opened weigh most, and none of it matters.
+    # In a small table, opening files dominates the cost, which is negligible.
     if not why and is_slow and major.value >= _WORTH_IT:
         why = f"pending changes make a read {status.pending_amplification:.1f} times as expensive"
     if why:
@@ -211,14 +211,14 @@ def _of_changes(status: TableStatus, change: SideMetrics) -> float:
 
 
 def _places(table: KeyedTable, buckets: Sequence[BucketMetrics]) -> int:
-    """In how many buckets changes are, of every partition: as many files are left at least."""
+    """The number of buckets with changes over all partitions: at least so many files remain."""
     return max(1, table.layout.buckets, sum(bucket.change.files > 0 for bucket in buckets))
 
 
 def _why_minor(status: TableStatus, trigger: Trigger, places: int) -> str:
     if status.change.files >= trigger.files * places:
         return f"{status.change.files} change files in {places} bucket{'s' * (places > 1)}"
-    # What was trimmed out of files with several commits is hidden there, not gone.
+    # Transactions trimmed from files with several commits are hidden, not removed.
     if status.change.delete_files and status.change.delete_ratio >= _HIDDEN_OF_CHANGES:
         return f"{status.change.delete_ratio:.0%} of the stored changes are deleted"
     return ""
@@ -248,8 +248,7 @@ def _plan_full(
     trigger: Trigger,
     settings: CompactionSettings,
 ) -> list[Operation]:
-    """The base files of the buckets that need it, rewritten; with them those that are slow to read, where
-    that is worth it."""
+    """Plan a rewrite of the buckets that need it, and of those that are slow to read if worthwhile."""
     needing = [bucket for bucket in buckets if _why_full(bucket, trigger)]
     slow = [bucket for bucket in buckets if _why_full(bucket, trigger) or _is_slow(bucket, trigger)]
     if len(slow) > len(needing):
@@ -284,7 +283,7 @@ def _is_slow(bucket: BucketMetrics, trigger: Trigger) -> bool:
 
 
 def _amplification(bucket: BucketMetrics) -> float:
-    """Of its base files."""
+    """The read amplification of the base files of a bucket."""
     return read_amplification(bucket.base, SideMetrics(), bucket.ideal_files)
 
 
@@ -295,7 +294,7 @@ def _plan_rebucket(
     assert status.table is not None, "a table without a key has no buckets of ours"
     now, wanted = status.table.layout.buckets, wanted_buckets(status, settings)
     if not now:
-        return None  # it was adopted without
+        return None  # the table was adopted without buckets
     size = status.base.size_bytes
     seconds = size / READ_BYTES_PER_S + size / WRITE_BYTES_PER_S + 4 * STATEMENT_S
     why = ""
@@ -332,7 +331,7 @@ def _why_full(bucket: BucketMetrics, trigger: Trigger) -> str:
 
 
 def _number(bucket: BucketMetrics, table: KeyedTable) -> int:
-    """The bucket's number: the last field of the partition; -1 of files from before the table had buckets."""
+    """The bucket's number: the last field of the partition; -1 if the files are older than the buckets."""
     last = bucket.partition[-1] if table.layout.buckets and bucket.partition and not bucket.is_old else ""
     return int(last) if last.isdigit() else -1
 
@@ -373,7 +372,8 @@ def _made(
 
 
 def shown_bytes(size: float) -> str:
-    """
+    """A size with its unit.
+
     >>> shown_bytes(900), shown_bytes(512 * 1024 * 1024), shown_bytes(12.2 * 1024**3)
     ('900 B', '512 MB', '12 GB')
     """
@@ -385,7 +385,7 @@ def shown_bytes(size: float) -> str:
 
 
 def shown_seconds(seconds: float) -> str:
-    """A length of time as a person says it.
+    """A duration with one unit.
 
     >>> shown_seconds(7), shown_seconds(125), shown_seconds(7200), shown_seconds(200000)
     ('7 s', '2 min', '2 h', '2 d')

@@ -1,10 +1,10 @@
-"""Full compaction into more or fewer buckets: another partition spec, and then all files in it.
+"""Full compaction into a different number of buckets: sets a new partition spec, then rewrites all files.
 
-Which rows there are never depends on where their files lie, so nothing that is cut off or met in between can
-change a row: readers, writers, pulls and other compactions go on. What the number of buckets decides is
-whether joins are in place. Hence the order: the base first, in one commit, which takes long and leaves the
-table as it was until then; its changes after it, of which there are few. Every step looks first whether it
-is done already, so the same command goes on where another was cut off.
+The rows of a table never depend on the location of its files, so neither an interruption nor a concurrent
+operation can change a row. Readers, writers, pulls and other compactions continue. The number of buckets
+decides only whether joins avoid a shuffle. Hence the order: first the base, in one long commit that leaves
+the table unchanged until its end; then the changes, which are few. Every step first checks whether it is
+already done, so the same command continues after an interruption.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dbt_arctic.store.state import laid_out, load_base, load_change, load_keyed
 _Load = Callable[[CatalogReader, KeyedTable], TableState]
 
 ATTEMPTS = 3
-"""To rewrite the files of a side, when others hide rows or trim at the same time."""
+"""Attempts to rewrite the files of a side table while others delete or trim rows concurrently."""
 
 
 def rebucket(
@@ -46,10 +46,10 @@ def rebucket(
     target_bytes: int = TARGET_FILE_BYTES,
     clock: Callable[[], float] = time.monotonic,
 ) -> RewriteResult:
-    """Bring a table into a number of buckets.
+    """Change the number of buckets of a table.
 
-    Commits: one that replaces the files of the base; two that drop the bucket markers and make new ones; one
-    that replaces the files of the changes.
+    Commits: one that replaces the files of the base; two that drop the bucket markers and create new ones;
+    one that replaces the files of the changes.
     """
     made_as = load_keyed(context.catalog, name)
     before = laid_out(made_as, load_base(context.catalog, made_as)).layout.buckets
@@ -105,14 +105,14 @@ def _changes(context: Context, made_as: KeyedTable, buckets: int, target_bytes: 
 
 
 def _partition(context: Context, made_as: KeyedTable, side: Name, load: _Load, buckets: int) -> None:
-    """New files of a side go into so many buckets."""
+    """Set the number of buckets for new files of a side table."""
     table = laid_out(made_as, load(context.catalog, made_as))
     if table.layout.buckets == buckets:
         return
     try:
         context.run("partition_anew", compact.partition_anew(side, table.layout, buckets), table)
     except (StatementError, CommitStateUnknown):
-        # Another process has done this, or the commit succeeded without an answer.
+        # Another process has done this, or the commit succeeded without a response.
         if laid_out(made_as, load(context.catalog, made_as)).layout.buckets != buckets:
             raise
 
@@ -124,7 +124,7 @@ def _move_files(
     load: _Load,
     attempt: Callable[[TableState], RewriteResult],
 ) -> RewriteResult:
-    """All files of a side into the buckets of now, in one commit."""
+    """Rewrite all files of a side table into the current buckets, in one commit."""
     result = RewriteResult(table.name.dotted, NOTHING)
     for _ in range(ATTEMPTS):
         state = load(context.catalog, table)
@@ -137,9 +137,10 @@ def _move_files(
 
 
 def _mark(context: Context, table: KeyedTable) -> None:
-    """A marker in each bucket of now, of whose files nothing is known, as in a table that was just made.
+    """Create a marker in each current bucket, without file statistics, as in a new table.
 
-    Where this fails, the table goes on to leave statistics out: that is what tells the next one to go on.
+    If this fails, the table continues to omit statistics, from which the next run detects that it has to
+    continue.
     """
     context.run("leave_statistics_out", create.leave_statistics_out(table), table)
     _drop_markers(context, table)
@@ -155,5 +156,5 @@ def _drop_markers(context: Context, table: KeyedTable) -> None:
     except StatementError as error:
         if MIXED_MEANWHILE not in str(error):
             raise
-        # Planned as a removal of whole files, which another process has merged with other files since then.
+        # Planned as a removal of whole files, but another process has merged them with other files since.
         context.run("drop_markers", statement, table)

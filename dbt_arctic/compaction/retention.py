@@ -1,5 +1,6 @@
 """How long the operations table keeps its records: ``compaction: {history: '90 days'}`` of a model or
-project."""
+project.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ def longest_history(settings: Iterable[tuple[str, object]]) -> int:
     >>> longest_history([("a", {"history": "1 day"}), ("b", {"history": "2 days"}), ("c", None)])
     172800
 
-    :param settings: of each model its name and what it says about ``compaction``.
-    :raises ConfigError: a history is not a length of time.
+    :param settings: the name of each model and its ``compaction`` setting.
+    :raises ConfigError: a history is not a duration.
     """
     asked = [
         parse_duration(model, "history", value["history"], DEFAULT_S)

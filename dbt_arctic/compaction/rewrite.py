@@ -1,8 +1,8 @@
-"""Minor and full compaction, and the merge of a plain table's small files: one statement, one commit.
+"""Minor and full compaction, and compaction of the small files of a plain table: one statement, one commit.
 
-Iceberg replaces files by others with the same rows, each row as old as it was. It commits only if the files
-that it has read are all still there and hide no more rows than they did; a writer's append never is in the
-way. So a reader sees the same rows before and after, and whoever is slower changes nothing.
+Iceberg replaces files by others with the same rows and keeps the age of each row. It commits only if all
+files that it read still exist and hide no additional rows. An append never conflicts. So readers see the same
+rows before and after, and the slower of two rewrites changes nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import head, laid_out, load_base, load_change, load_keyed
 
 _FILES_ARE_GONE = "Missing required files to delete"
-"""Iceberg's words where a file that was rewritten is not there any more: it was trimmed, or rewritten."""
+"""Iceberg's message if a file that was rewritten no longer exists, because it was trimmed or rewritten."""
 
 PLACES_AT_ONCE = 64
-"""Partitions of one statement: a commit should not wait for hours."""
+"""Maximum number of partitions per statement, so that a commit does not take hours."""
 
 REWRITTEN = "rewritten"
 NOTHING = "nothing to do"
@@ -32,9 +32,10 @@ OVERTAKEN = "another process was faster"
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """What one rewrite of data files replaced and wrote.
+    """The files that one rewrite replaced and wrote.
 
-    :param files_before: how many files were replaced, by :param files_after: how many; sizes likewise.
+    :param files_before: the number of replaced files.
+    :param files_after: the number of new files; sizes likewise.
     """
 
     table: str
@@ -44,11 +45,11 @@ class RewriteResult:
     bytes_before: int = 0
     bytes_after: int = 0
     note: str = ""
-    """What else there is to tell."""
+    """Additional information for the message."""
 
 
 def compact_minor(context: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
-    """Put the files of a keyed table's change table together."""
+    """Merge the small files of a keyed table's change table."""
     table = load_keyed(context.catalog, name)
     before = load_change(context.catalog, table)
     every_file = before.has_old_specs and has_old_files(context, table.change, before)
@@ -57,7 +58,7 @@ def compact_minor(context: Context, name: Name, target_bytes: int = TARGET_FILE_
 
 
 def has_old_files(context: Context, side: Name, state: TableState) -> bool:
-    """Whether a file lies in the buckets of before their number changed. Then joins are not in place."""
+    """Whether a file still has the previous number of buckets. Joins then need a shuffle."""
     files = context.catalog.placed_files(side.schema, side.identifier, head(state))
     now = current_spec(files, state.spec_id)
     return any(file.is_data and file.spec_id != now for file in files)
@@ -66,8 +67,10 @@ def has_old_files(context: Context, side: Name, state: TableState) -> bool:
 def compact_full(
     context: Context, name: Name, buckets: Sequence[int] = (), target_bytes: int = TARGET_FILE_BYTES
 ) -> RewriteResult:
-    """Write a keyed table's base files anew, sorted. Only of some buckets, where any are named; with user
-    partitions only those that need it, in as many commits as it takes to name them.
+    """Rewrite the base files of a keyed table, sorted.
+
+    Only those of the given buckets, if any are given. With user partitions, only those that need it, in as
+    many commits as their number requires.
     """
     made_as = load_keyed(context.catalog, name)
     before = load_base(context.catalog, made_as)
@@ -90,8 +93,10 @@ def compact_full(
 def _untidy(
     context: Context, table: KeyedTable, base: TableState, buckets: Sequence[int], target_bytes: int
 ) -> list[compact.Place] | None:
-    """The partitions with hidden rows, or more files than they need, and which of their buckets. All of their
-    files are written anew, or those would share key ranges with others. ``None`` for all there are.
+    """The partitions with hidden rows or more files than they need, and which of their buckets; ``None`` for
+    all.
+
+    All files of a bucket are rewritten. Otherwise the new files would share key ranges with the others.
     """
     layout = table.layout
     if not layout.partition_by or not compact.can_be_named(table):
@@ -122,9 +127,9 @@ def _summed(found: Sequence[RewriteResult]) -> RewriteResult:
 
 
 def merge_small_files(context: Context, name: Name, target_bytes: int = TARGET_FILE_BYTES) -> RewriteResult:
-    """Put small files of a table without a key together.
+    """Compact the small files of a table without a key.
 
-    :raises UnknownRelation: there is no table of that name.
+    :raises UnknownRelation: no table has this name.
     """
     before = context.catalog.load_table(name.schema, name.identifier)
     if before is None:
@@ -144,7 +149,7 @@ def rewrite_files(
     statement: str,
     table: KeyedTable | None,
 ) -> RewriteResult:
-    """Run a statement that rewrites files of ``target``, and tell what it did to ``of``."""
+    """Run a statement that rewrites files of ``target``, and describe its effect on ``of``."""
     try:
         context.run(step, statement, table)
     except CommitConflict:
@@ -169,7 +174,7 @@ def rewrite_files(
 
 
 def _since(state: TableState, before: TableState) -> Snapshot | None:
-    """The newest rewrite among the commits since an earlier look."""
+    """The newest rewrite among the commits since an earlier state."""
     for commit in state.history():
         if commit.snapshot_id == before.current_snapshot_id:
             return None

@@ -1,7 +1,7 @@
-"""Operations one after the other, within a budget of time. Each is recorded, whatever came of it.
+"""Executes operations one after the other, within a time budget, and records their results.
 
-An operation that others overtake, or that fails, stops no other: each is a commit of its own, and what was
-not done is due again.
+A failed or overtaken operation does not stop the others: each is a separate commit, and unfinished work
+remains due.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ OVER_BUDGET = "no time left"
 
 @dataclass(frozen=True)
 class Done:
-    """What came of an operation. ``detail`` says how much, or why not.
+    """The result of an operation. ``detail`` describes its amount, or the reason of a failure.
 
-    :param before: and :param after: what the table was like, where that could be told.
+    :param before: the status of the table before, if available.
+    :param after: the status of the table after, if available.
     """
 
     operation: Operation
@@ -44,6 +45,7 @@ class Done:
 
     @property
     def was_tried(self) -> bool:
+        """Whether the operation was started."""
         return self.outcome != OVER_BUDGET
 
 
@@ -55,12 +57,12 @@ def run_operations(
     told: Callable[[Done], None] = lambda done: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Done]:
-    """Do what fits into the budget, in the given order.
+    """Execute as many operations as the budget allows, in the given order.
 
-    What operations have taken so far corrects the estimates of those to come: on a slow machine the budget
-    ends earlier in the list, not later in time.
+    The durations of finished operations correct the estimates of the remaining ones. On a slow machine, fewer
+    operations are executed, and the budget is kept.
 
-    :param told: called after each.
+    :param told: called after each operation.
     """
     began, spent, estimated = clock(), 0.0, 0.0
     found = []
@@ -84,6 +86,7 @@ def run_operation(
     grace_s: float = DEFAULT_TRIM_GRACE_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Done:
+    """Execute one operation, and return its result even if it fails."""
     began, began_ms = clock(), context.now_ms()
     before: TableStatus | None = None
     try:
@@ -96,10 +99,10 @@ def run_operation(
 
 
 def trim_when_due(context: Context, name: Name, settings: CompactionSettings) -> Done | None:
-    """After a write: what was merged longer ago than the grace goes, and the next read does not pay for it.
+    """After a write: trim what was merged longer ago than the grace period, so that later reads are faster.
 
-    A look at metadata, and where something is due one statement without a Spark job. The write is done
-    whatever comes of this; ``None`` where nothing is due.
+    Reads metadata, and runs one statement without a Spark job if something is due. A failure does not affect
+    the write; ``None`` if nothing is due.
     """
     if settings.trigger is None or settings.shed:
         return None
@@ -114,7 +117,7 @@ def trim_when_due(context: Context, name: Name, settings: CompactionSettings) ->
 
 
 def _execute(context: Context, operation: Operation, grace_s: float) -> tuple[str, str]:
-    """The outcome, and how much it was."""
+    """Execute an operation, and return its outcome and a description of its amount."""
     name, target = operation.name, operation.target_file_bytes
     if operation.kind in ("major", "trim"):
         if operation.kind == "major":
@@ -149,7 +152,7 @@ def _measure(context: Context, name: Name) -> TableStatus | None:
 
 
 def record(context: Context, schema: Name, done: Sequence[Done]) -> None:
-    """Write down what was tried, in one commit. Nothing was tried: nothing is written.
+    """Record the operations that were started, in one commit; no commit if there were none.
 
     :param schema: any name of the schema that has the table of operations.
     """

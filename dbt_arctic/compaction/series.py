@@ -1,5 +1,6 @@
-"""What a table was like over time, as far back as its logs tell: the measures of today, taken of each state
-that it had. From the logs alone; no manifest is read.
+"""Time series of the measures of a table, as far back as its logs reach.
+
+Uses the logs alone and reads no manifest.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from dbt_arctic.keyed.table import KeyedTable
 from dbt_arctic.keyed.version import PROPERTY_CONSUMED
 
 MOST_POINTS = 60
-"""Of a table: a chart has not many more pixels to show them."""
+"""Maximum number of points per table, since a chart cannot show more."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A table at a moment, and until the next point. ``None``: the log that tells it was expired."""
+    """The state of a table from one point in time until the next. ``None`` if the log for it has expired."""
 
     at_ms: int
     pending_rows: int | None
@@ -34,14 +35,14 @@ class Point:
 
 @dataclass(frozen=True)
 class LagPoint:
-    """How far a table was behind; between two points it grows evenly. ``None``: nobody can tell."""
+    """The lag of a table. It grows linearly between two points. ``None`` if unknown."""
 
     at_ms: int
     seconds: float | None
 
 
 def state_at(state: TableState, time_ms: int) -> TableState | None:
-    """What the table was at a moment; ``None`` where that is not known any more."""
+    """The state of a table at a point in time; ``None`` if it has expired."""
     newest = next((one for one in state.history() if one.timestamp_ms <= time_ms), None)
     if newest is None:
         return None
@@ -61,9 +62,9 @@ def table_series(
 ) -> list[Point]:
     """The history of a table's size, files and pending changes as time series.
 
-    :param change: and :param table: of a keyed table; ``None`` of a plain one.
-
-    :param most: points; of more commits, some are left out.
+    :param table: the keyed table; ``None`` for a plain one.
+    :param change: the state of its change table; ``None`` for a plain one.
+    :param most: the maximum number of points. If there are more commits, some are omitted.
     """
     sides = [base] if change is None else [base, change]
     times = {one.timestamp_ms for side in sides for one in side.history() if one.timestamp_ms > since_ms}
@@ -79,8 +80,10 @@ def table_series(
 def lag_series(
     upstreams: Upstreams, state: TableState, since_ms: int, now_ms: int, most: int = MOST_POINTS
 ) -> list[LagPoint]:
-    """Of the table whose change table (or which itself, without a key) has this state. Of several upstreams,
-    the oldest commit that it had not consumed counts."""
+    """The lag of the table with this state (for a keyed table, the state of its change table).
+
+    Of several upstreams, the oldest commit that was not consumed counts.
+    """
     told = [one for one in state.history() if PROPERTY_CONSUMED in one.summary]
     times = sorted(one.timestamp_ms for one in told if one.timestamp_ms > since_ms)
     moments = [since_ms]
@@ -103,7 +106,7 @@ def lag_series(
 
 
 def _some(times: list[int], most: int) -> list[int]:
-    """As many, evenly spread by their order, the newest among them.
+    """A limited number of times, evenly spread by index, including the newest.
 
     >>> _some([1, 2, 3, 4, 5, 6, 7], 3)
     [1, 4, 7]
@@ -114,7 +117,7 @@ def _some(times: list[int], most: int) -> list[int]:
 
 
 class _LogsOnly:
-    """A catalog as far as the measures ask one: it has no manifest, and remembers that it was asked."""
+    """A catalog without manifests for the measures. It records whether manifests were requested."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -136,7 +139,7 @@ def _point(
             catalog, table, sides[0], sides[1], at_ms, target_bytes=target_bytes, unmarked=False
         )
     if "" in logs.asked:
-        return None  # the totals are not in the summary: nothing can be told
+        return None  # the summary lacks the totals, so the measures are unknown
     known = not logs.asked
     return Point(
         at_ms=at_ms,

@@ -1,4 +1,4 @@
-"""What a model or project says about compaction, with the defaults: ``compaction: {trigger: ..., ...}``."""
+"""The compaction settings of a model or project, with defaults: ``compaction: {trigger: ..., ...}``."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNITS = {"kb": 1024, "mb": MIB, "gb": 1024 * MIB}
 
 @dataclass(frozen=True)
 class Trigger:
-    """What makes a table due: any of these.
+    """The thresholds that make a table due. Any one suffices.
 
-    :param pending: rows that are not merged yet, as a share of the rows of the base.
-    :param files: files that are more than the rows need, for each bucket.
-    :param age_s: for how long the oldest change is pending, in seconds.
-    :param read_amplification: what a read costs over what it would cost in fresh files.
-    :param deleted: rows that are stored and hidden, as a share of the rows of the base.
+    :param pending: rows that are not merged, as a share of the base rows.
+    :param files: files in excess of what the rows need, per bucket.
+    :param age_s: age of the oldest pending change in seconds.
+    :param read_amplification: the cost of a read relative to fresh files.
+    :param deleted: stored rows that are hidden, as a share of the base rows.
     """
 
     pending: float = 0.1
@@ -36,14 +36,14 @@ class Trigger:
 
 @dataclass(frozen=True)
 class CompactionSettings:
-    """A model's compaction settings.
+    """The compaction settings of a model.
 
-    :param trigger: ``None``: only what a person asks for.
-    :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None``: nothing is said.
-    :param shed: nothing for now, the load is high. Nothing is lost: it stays due.
-    :param buckets: as many as the model says; ``None``: as many as the table needs.
-    :param target_bucket_bytes: what a bucket of a table without user partitions is to have.
-    :param parallelism: how many tasks are to read a table that is large enough for that.
+    :param trigger: ``None`` to compact only on request.
+    :param budget_s: seconds for one run of ``compact`` or ``compact_due``; ``None`` if not set.
+    :param shed: do nothing for now because the load is high. The operations remain due.
+    :param buckets: the configured number of buckets; ``None`` to choose it automatically.
+    :param target_bucket_bytes: the target size of a bucket of a table without user partitions.
+    :param parallelism: the number of tasks that should read a sufficiently large table.
     """
 
     trigger: Trigger | None = field(default_factory=Trigger)
@@ -61,9 +61,8 @@ _SETTINGS = ("trigger", "budget", "target_file_size", "target_bucket_size", "par
 def parse_settings(model: str, value: object, buckets: object = None) -> CompactionSettings:
     """Read and check the compaction settings of a model.
 
-    :param buckets: what the model says besides, of itself: a number, or nothing, or ``auto``.
-
-    :raises ConfigError: a setting that there is not, or a value that it cannot have.
+    :param buckets: the separate setting of the model: a number, ``auto`` or nothing.
+    :raises ConfigError: an unknown setting or an invalid value.
     """
     fixed = buckets if isinstance(buckets, int) and not isinstance(buckets, bool) else None
     if fixed is not None:

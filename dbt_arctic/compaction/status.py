@@ -1,7 +1,7 @@
-"""What a table is like now: its files, what is pending, how far it is behind. From metadata, without Spark.
+"""Measures the current state of a table: its files, pending changes and lag. Reads metadata, without Spark.
 
-The totals of the newest snapshots and the two logs answer for most tables. Manifests are read where the logs
-do not reach back far enough, and for one table by bucket.
+For most tables, the totals of the newest snapshots and the two logs suffice. Manifests are read if the logs
+do not reach back far enough, and for measures by bucket.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from dbt_arctic.store.state import laid_out
 
 @dataclass(frozen=True)
 class Pending:
-    """Commits that the base has not merged, and rows that it has and that are still in the change table.
+    """Transactions of the change table: those that are not merged, and merged ones that are not trimmed yet.
 
-    :param since_ms: the time of the oldest commit that is not merged.
-    :param waiting_rows: merged ones, which read right and cost as much as pending ones.
-    :param trim_due: whether some of these have been merged for longer than the grace.
+    :param since_ms: the time of the oldest unmerged commit.
+    :param waiting_rows: merged rows that are not trimmed. They are read correctly and cost as much as pending
+        ones.
+    :param trim_due: whether some of these were merged longer ago than the grace period.
     """
 
     commits: int = 0
@@ -51,15 +52,18 @@ class Pending:
 
 @dataclass(frozen=True)
 class TableStatus:
-    """One table. ``change`` is without the markers; a plain table has none, and no ``table``.
+    """The status of one table. ``change`` excludes the markers; for a plain table it is empty, and ``table``
+    is ``None``.
 
-    :param table: with the number of buckets that its base has now.
-    :param ideal_files: as many as its rows would take, freshly written.
-    :param written_ms: the time of the newest commit, and :param measured_ms: of this look.
-    :param change_buckets: of the change table, where that is another number: it is being changed.
-    :param cut_off: whether it was cut off there, with no markers, or no statistics of new files.
-    :param unmarked: whether the change table's bucket markers are gone.
-    :param has_old_specs: whether there may be files that were partitioned in another way.
+    :param table: with the current number of buckets of its base.
+    :param ideal_files: the number of files if its rows were freshly written.
+    :param written_ms: the time of the newest commit.
+    :param measured_ms: the time of the measurement.
+    :param change_buckets: the number of buckets of the change table if it differs, because a change is in
+        progress.
+    :param cut_off: whether that change was interrupted, and markers or statistics of new files are missing.
+    :param unmarked: whether the change table has lost its bucket markers.
+    :param has_old_specs: whether there may be files with an older partitioning.
     """
 
     name: Name
@@ -77,35 +81,38 @@ class TableStatus:
 
     @property
     def files(self) -> int:
+        """The number of data files of both side tables."""
         return self.base.files + self.change.files
 
     @property
     def size_bytes(self) -> int:
+        """The size of both side tables."""
         return self.base.size_bytes + self.change.size_bytes
 
     @property
     def pending_ratio(self) -> float:
-        """Of the base's rows; of an empty base, all."""
+        """Pending rows as a share of the base rows; of an empty base, all of them."""
         return (
             self.pending.rows / self.base.live_rows if self.base.live_rows else float(self.pending.rows > 0)
         )
 
     @property
     def read_amplification(self) -> float:
+        """The cost of reading the table relative to fresh files."""
         return read_amplification(self.base, self.change, self.ideal_files)
 
     @property
     def pending_side(self) -> SideMetrics:
-        """What of the change table is not merged yet."""
+        """The part of the change table that is not merged."""
         return share_of(self.change, self.pending.rows)
 
     @property
     def pending_amplification(self) -> float:
-        """What a read would cost in fresh files and with what is pending, over what it would without.
+        """The cost of a read with fresh files and the pending changes, relative to one without the changes.
 
-        The look-up of keys is left out: the first change brings it, and the next one would after each major.
-        What is merged already, a trim takes away. Nor does it count what the base is like: the worse it is,
-        the more there might be pending.
+        Excludes the lookup of keys: the first change causes it, so it would be due again after each major
+        compaction. Also excludes merged changes, which a trim removes, and the state of the base: a worse
+        base would allow for more pending changes.
         """
         fresh = fresh_cost_bytes(self.base, self.ideal_files)
         return 1 + change_cost_bytes(SideMetrics(), self.pending_side) / fresh if fresh else 1.0
@@ -123,9 +130,10 @@ def measure_keyed(
 ) -> TableStatus:
     """Measure the files, rows and pending changes of a keyed table from metadata.
 
-    :param base: and :param change: as the catalog has them; read moments apart, the two may differ by a
-        compaction, which shows in the figures and nowhere else.
-    :param unmarked: whether the bucket markers are taken to be gone; ``None`` to look.
+    :param base: the state of the base table in the catalog.
+    :param change: the state of the change table. If a compaction commits between the two reads, the figures
+        are slightly inconsistent, which has no other effect.
+    :param unmarked: whether the bucket markers are assumed to be lost; ``None`` to check.
     """
     table, of_changes = laid_out(table, base), laid_out(table, change)
     of_base = side_metrics(base) or sum_files(_placed(catalog, base))
@@ -159,7 +167,7 @@ def measure_keyed(
 def measure_plain(
     catalog: CatalogReader, name: Name, state: TableState, now_ms: int, target_bytes: int = TARGET_FILE_BYTES
 ) -> TableStatus:
-    """A table without a key: its base is all there is."""
+    """Measure a table without a key."""
     side = side_metrics(state) or sum_files(_placed(catalog, state))
     partitions = 1 if state.partitioning == () else side.files
     ideal = _ideal(side, partitions, target_bytes)
@@ -173,7 +181,7 @@ def measure_buckets(
     change: TableState | None,
     target_bytes: int,
 ) -> list[BucketMetrics]:
-    """The same by partition and bucket, from the manifests."""
+    """Measure a table by partition and bucket, from the manifests."""
     changes = [] if change is None else _placed(catalog, change, TXN)
     return bucket_metrics(
         _placed(catalog, base, _sorted_by(status.table)),
@@ -185,7 +193,7 @@ def measure_buckets(
 
 
 def _sorted_by(table: KeyedTable | None) -> str:
-    """The first column of the files' order, if its bounds are whole numbers; empty else."""
+    """The first sort column of the files if its bounds are whole numbers; otherwise empty."""
     first = table.layout.sort_by[0] if table is not None and table.layout.sort_by else ""
     return first if table is not None and table.types.get(first) in ("int", "bigint") else ""
 
@@ -202,8 +210,11 @@ def _written_ms(state: TableState) -> int | None:
 
 
 def _partitions(table: KeyedTable, base: SideMetrics) -> int:
-    """How many partitions and buckets have rows. How many user partitions there are, manifests would tell:
-    each file is taken for one of its own, so that such a table never looks worse than it is."""
+    """The number of partitions and buckets with rows.
+
+    The number of user partitions would require manifests. Each file is assumed to be in a partition of its
+    own, so that the status of such a table is never worse than reality.
+    """
     return base.files if table.layout.partition_by else max(1, table.layout.buckets)
 
 
@@ -247,14 +258,14 @@ def _pending(
 def _logs_tell(
     merges: Sequence[Snapshot], commits: Sequence[Snapshot], merged: frozenset[int], markers: int
 ) -> bool:
-    """Whether all that may be pending is in both logs: what was expired from them may matter."""
+    """Whether both logs contain everything that may be pending, and nothing relevant has expired."""
     oldest_merge, oldest = merges[-1], commits[-1]
     if oldest.parent_id is not None:
         before = int(oldest.summary.get("total-records", "-1")) - int(
             oldest.summary.get("added-records", "0")
         )
         if not 0 <= before <= markers:
-            return False  # rows were there already when the log begins
+            return False  # rows existed before the log begins
     if oldest_merge.parent_id is None:
         return True
     return not any(
@@ -265,7 +276,7 @@ def _logs_tell(
 
 
 def _counted(files: Iterable[PlacedFile]) -> dict[int, int]:
-    """Rows by transaction; those of a file with several are told with the newest of them."""
+    """Rows by transaction. Rows of a file with several transactions count for the newest of them."""
     found: dict[int, int] = {}
     for file in files:
         if file.is_data and file.bounds is not None and file.bounds[1] > MARKER_TXN:
@@ -276,9 +287,9 @@ def _counted(files: Iterable[PlacedFile]) -> dict[int, int]:
 def _trim_due(
     table: KeyedTable, merges: Sequence[Snapshot], change: TableState, now_ms: int, grace_ms: int
 ) -> bool:
-    """Whether something was merged longer ago than the grace, and nothing was trimmed since that was over.
+    """Whether something was merged longer ago than the grace period, and nothing was trimmed since its end.
 
-    With a sequence, deletes stay in the change table: a trim that has left them has no more to do.
+    With a sequence, deletes stay in the change table, and a trim that has left them is complete.
     """
     settled_ms = newest_merge_ms(merges, now_ms - grace_ms)
     if settled_ms is None:
@@ -289,7 +300,7 @@ def _trim_due(
     commits = change.history()
     made = {one.parent_id for one in commits if PROPERTY_MARKERS in one.summary}
     return not any(
-        # Not what dropped bucket markers, to make others.
+        # Exclude the commits that replaced bucket markers.
         one.operation == "delete"
         and one.snapshot_id not in made
         and one.timestamp_ms >= settled_ms + grace_ms
