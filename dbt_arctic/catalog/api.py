@@ -1,4 +1,4 @@
-"""What the rest of dbt-arctic may ask of a catalog, and the values it gets back."""
+"""The interface through which the rest of dbt-arctic reads a catalog, and the values that it returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True)
 class RelationEntry:
-    """One line of a listing. ``properties`` are a view's (empty for a table)."""
+    """A relation in a listing. ``properties`` are those of a view (empty for a table)."""
 
     schema: str
     name: str
@@ -19,26 +19,26 @@ class RelationEntry:
 
 @dataclass(frozen=True)
 class CatalogColumn:
-    """A column; ``type`` in Spark's words (``bigint``, ``decimal(12,2)``, ``struct<a:int>``)."""
+    """A column; ``type`` is a Spark type (``bigint``, ``decimal(12,2)``, ``struct<a:int>``)."""
 
     name: str
     type: str
     comment: str = ""
     nullable: bool = True
     field_id: int | None = field(default=None, compare=False)
-    """Iceberg's number of it, which it keeps when it is renamed; ``None`` where the catalog does not tell."""
+    """Iceberg's field id, which a rename does not change; ``None`` if the catalog does not report it."""
     nested: str = field(default="", compare=False)
-    """Of a struct, a list or a map what is in it, with Iceberg's numbers, as its JSON has it; empty where the
-    catalog does not tell."""
+    """The nested type of a struct, list or map with field ids, as its Iceberg JSON; empty if unknown."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """One Iceberg snapshot. ``timestamp_ms`` is UTC milliseconds since the epoch.
 
-    :param is_number_guessed: the sequence number tells the order of snapshots, and compares with no row's.
+    :param is_number_guessed: the sequence number only orders snapshots and cannot be compared with that of a
+        row.
     :param has_row_ids: it was written in format version 3, in which each row has the number of its last
-        change, and keeps it through a rewrite of files. Read by SQL, only the head of main tells.
+        change and keeps it when files are rewritten. By SQL, this is only known for the head of main.
     """
 
     snapshot_id: int
@@ -63,15 +63,14 @@ class TableState:
     snapshots: tuple[Snapshot, ...]
     current_snapshot_id: int | None
     branches: Mapping[str, int]
-    """Branch name to its head's snapshot id; ``main`` included when it has a snapshot."""
+    """Branch name to the snapshot id of its head; includes ``main`` if it has a snapshot."""
     tags: Mapping[str, int] = field(default_factory=dict)
     partitioning: tuple[str, ...] | None = None
-    """What new files are partitioned by, as ``day``, ``bucket(8, id)``, ``truncate(4, sku)`` or ``days(at)``;
-    ``None`` where nobody tells."""
+    """The partitioning of new files, as ``day``, ``bucket(8, id)`` or ``days(at)``; ``None`` if unknown."""
     spec_id: int | None = None
     """The id of the partition spec for new files; ``None`` if unknown."""
     has_old_specs: bool = False
-    """Whether files may have been partitioned in another way."""
+    """Whether files may have an older partitioning."""
     sort_order: tuple[str, ...] | None = None
     """The columns by which new files are sorted; ``None`` if unknown."""
 
@@ -101,14 +100,14 @@ class ViewState:
     namespace: str = field(default="", compare=False)
     """The default schema of its query; empty if unknown, as DESCRIBE does not return it."""
     catalog: str = field(default="", compare=False)
-    """The catalog that its text means where it names none; empty: its own."""
+    """The catalog of unqualified names in its text; empty for its own catalog."""
 
 
 @dataclass(frozen=True)
 class DataFile:
     """One live data file of a snapshot, with the value range of one requested column.
 
-    :param nulls: how many of its rows have NULL there; ``None`` where nobody counted.
+    :param nulls: the number of its rows that have NULL in that column; ``None`` if unknown.
     """
 
     path: str
@@ -121,11 +120,11 @@ class DataFile:
 
 @dataclass(frozen=True)
 class PlacedFile:
-    """A file that a snapshot needs, and where in the table it belongs. Its size alone tells no rows.
+    """A file of a snapshot, and its partition.
 
-    :param rows: of a data file its rows, hidden ones included; of one that deletes, how many rows it hides.
-    :param partition: the values of the partition fields as texts, buckets included.
-    :param bounds: of a data file, the value range of one asked-for column, where it is known.
+    :param rows: the rows of a data file, deleted ones included; the number of deleted rows of a delete file.
+    :param partition: the values of the partition fields as strings, buckets included.
+    :param bounds: the value range of the requested column in a data file, if known.
     """
 
     is_data: bool
@@ -134,12 +133,12 @@ class PlacedFile:
     partition: tuple[str, ...]
     bounds: tuple[int, int] | None = None
     spec_id: int = 0
-    """Of the partition spec with which it was written."""
+    """The partition spec with which it was written."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that a snapshot needs: of rows, of deletes or of deletion vectors."""
+    """A file of a snapshot: a data file, a delete file or a file of deletion vectors."""
 
     path: str
     size_bytes: int
@@ -148,39 +147,45 @@ class StoredFile:
 class TableReader(Protocol):
     """The part of a catalog's interface that reads tables."""
 
-    def load_table(self, schema: str, name: str) -> TableState | None: ...
+    def load_table(self, schema: str, name: str) -> TableState | None:
+        """Load a table; ``None`` if there is no table of that name."""
 
 
 class CatalogReader(Protocol):
-    """Reads metadata; never writes. Every method sees the catalog as it is now (no cache)."""
+    """Reads metadata and never writes. Every method returns the current state of the catalog, without a
+    cache."""
 
     @property
     def needs_spark(self) -> bool:
-        """Whether a question costs statements on Spark."""
+        """Whether a request runs statements on Spark."""
         ...
 
-    def list_schemas(self) -> list[str]: ...
+    def list_schemas(self) -> list[str]:
+        """The names of all schemas."""
 
     def list_relations(self, schema: str) -> list[RelationEntry]:
-        """Tables and views of a schema; empty when the schema does not exist."""
+        """Tables and views of a schema; empty if the schema does not exist."""
         ...
 
     def list_names(self, schema: str) -> list[RelationEntry]:
-        """The same without properties: no view is opened, so that a damaged one hides no other."""
+        """Like ``list_relations`` without properties. No view is opened, so a damaged one does not affect
+        the others."""
         ...
 
     def load_table(self, schema: str, name: str) -> TableState | None:
-        """``None`` when there is no table of that name (a view is not a table)."""
+        """Load a table; ``None`` if there is no table of that name (a view is not a table)."""
         ...
 
     def load_view(self, schema: str, name: str) -> ViewState | None:
-        """``None`` when there is no view of that name."""
+        """Load a view; ``None`` if there is no view of that name."""
         ...
 
     def columns_at(self, schema: str, name: str, snapshot_id: int) -> dict[str, CatalogColumn]:
-        """The columns that a table had when a snapshot was committed, as they were then: each may have been
-        renamed or made wider since. By their names of today; a catalog that is read by SQL does not know of
-        other names."""
+        """The columns that a table had when a snapshot was committed, by their current names.
+
+        Columns may have been renamed or widened since. A catalog that is read by SQL does not detect renamed
+        ones.
+        """
         ...
 
     def data_files(self, schema: str, name: str, snapshot_id: int, column: str) -> list[DataFile]:
@@ -188,14 +193,16 @@ class CatalogReader(Protocol):
         ...
 
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
-        """Every file that a snapshot needs."""
+        """All files of a snapshot."""
         ...
 
     def placed_files(self, schema: str, name: str, snapshot_id: int, column: str = "") -> list[PlacedFile]:
-        """Every file that a snapshot needs, by partition, with bounds of the BIGINT column ``column``."""
+        """All files of a snapshot, by partition, with bounds of the BIGINT column ``column``."""
         ...
 
     def read_rows(self, schema: str, name: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """All rows of a small table, in no order: for tables that we keep about others. Spark does not start
-        for it where metadata is read without Spark."""
+        """All rows of a small table, in no particular order, for the metadata tables of dbt-arctic.
+
+        Does not start Spark if metadata is read without Spark.
+        """
         ...

@@ -1,7 +1,7 @@
-"""A catalog read by statements on Spark: for what pyiceberg cannot reach.
+"""Reads a catalog with SQL statements on Spark, for catalogs that pyiceberg cannot read.
 
-It knows what ``SHOW`` and ``DESCRIBE`` and Iceberg's metadata tables answer on Spark 4, and nothing
-of where ``run`` comes from. Every question costs one or more statements, some of them Spark jobs.
+Depends on the output of ``SHOW``, ``DESCRIBE`` and Iceberg's metadata tables in Spark 4, and not on the
+source of ``run``. Every request runs one or more statements, some of them Spark jobs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from dbt_arctic.errors import CatalogUnavailable
 Run = Callable[[str], list[tuple[Any, ...]]]
 
 _HIDDEN = "*********(redacted)"
-"""What Spark shows for a property whose name or value looks like a secret or an address to it."""
+"""Spark's placeholder for a property whose name or value looks like a secret or a URL with one."""
 
-# What SHOW TBLPROPERTIES adds that is not a property.
+# Entries of SHOW TBLPROPERTIES that are not properties.
 _OF_A_TABLE = frozenset({"current-snapshot-id", "format", "sort-order", "identifier-fields"})
 _OF_A_VIEW = frozenset({"provider", "location", "format-version"})
 
@@ -46,7 +46,7 @@ _OF_A_VIEW = frozenset({"provider", "location", "format-version"})
 class SqlCatalog:
     """Reads the catalog ``catalog_name`` through Spark. A ``CatalogReader``.
 
-    :param run: executes one statement and returns its rows; its errors pass through.
+    :param run: executes one statement and returns its rows. Its errors are passed on.
     """
 
     needs_spark: ClassVar[bool] = True
@@ -60,7 +60,7 @@ class SqlCatalog:
 
     def list_relations(self, schema: str) -> list[RelationEntry]:
         if schema not in self.list_schemas():
-            return []  # asking SHOW TABLES would be an error
+            return []  # SHOW TABLES would fail
         tables = [RelationEntry(schema, name, "table") for name in self.list_tables(schema)]
         return sorted(tables + self.list_views(schema), key=lambda entry: entry.name)
 
@@ -73,11 +73,11 @@ class SqlCatalog:
         ]
 
     def list_tables(self, schema: str) -> list[str]:
-        """The names of a schema's tables; the schema must exist."""
+        """The names of the tables of a schema, which must exist."""
         return self._names("TABLES", schema)
 
     def list_views(self, schema: str) -> list[RelationEntry]:
-        """The views of a schema with their properties, a statement each; the schema must exist."""
+        """The views of a schema with their properties, one statement each; the schema must exist."""
         return [
             RelationEntry(schema, name, "view", self._view_properties(schema, name))
             for name in self._names("VIEWS", schema)
@@ -91,7 +91,7 @@ class SqlCatalog:
         everything: dict[str, str] = dict(self._run(f"SHOW TBLPROPERTIES {table}"))
         _refuse_hidden(f"{self._catalog}.{schema}.{name}", everything)
         properties = {k: v for k, v in everything.items() if k not in _OF_A_TABLE}
-        for key in ("comment", "owner"):  # properties to Iceberg, details to Spark
+        for key in ("comment", "owner"):  # properties in Iceberg, table details in Spark
             if key.capitalize() in details:
                 properties[key] = details[key.capitalize()]
         refs = self._run(f"SELECT name, snapshot_id, type FROM {table}.refs")
@@ -205,7 +205,7 @@ class SqlCatalog:
 
     def _names(self, what: Literal["TABLES", "VIEWS"], schema: str) -> list[str]:
         rows = self._run(f"SHOW {what} IN {quoted(self._catalog, schema)}")
-        # Temporary views are listed in every schema, with an empty one as theirs.
+        # Temporary views are listed in every schema, with an empty namespace.
         return [row[1] for row in rows if not row[2]]
 
     def _has(self, what: Literal["TABLES", "VIEWS"], schema: str, name: str) -> bool:
@@ -230,9 +230,9 @@ class SqlCatalog:
         return columns, {label: value for label, value, _ in rows[heading + 1 :]}
 
     def _untruncated(self, relation: str, columns: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-        """DESCRIBE cuts wide structs (``spark.sql.debug.maxToStringFields``); ``typeof`` does not."""
+        """DESCRIBE truncates wide structs (``spark.sql.debug.maxToStringFields``); ``typeof`` does not."""
         types = ", ".join(f"typeof(r.{quoted(name)})" for name, _, _ in columns)
-        # The outer join makes a row of an empty table, and its condition keeps any table unread.
+        # The outer join returns a row even for an empty table, and its condition avoids a scan.
         (row,) = self._run(f"SELECT {types} FROM (SELECT 1) LEFT JOIN {relation} r ON false")
         return [(name, kind, comment) for (name, _, comment), kind in zip(columns, row, strict=True)]
 
@@ -261,14 +261,15 @@ class SqlCatalog:
     def _numbers(
         self, table: str, snapshots: list[int]
     ) -> tuple[dict[int, int], frozenset[int], frozenset[int]]:
-        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added; which of them
-        are no more than right in order; and the snapshots whose added rows have ids. A file that was added
-        before the upgrade to version 3 may be told with the ids that it has in later snapshots: this is right
-        for the newest one.
+        """Sequence numbers, which ``snapshots`` lacks, from the files that each snapshot added.
 
-        A snapshot that added none has its number in the metadata log, when it was once main's head;
-        else it gets the one after its predecessor's, which is right unless snapshots between them
-        were expired, and always right in order.
+        Returns the numbers; the snapshots whose number is only correct in order; and the snapshots whose
+        added rows have row ids. A file that was added before the upgrade to version 3 may be reported with
+        the ids that it has in later snapshots, which is correct for the newest one.
+
+        A snapshot without added files has its number in the metadata log if it was once the head of main.
+        Otherwise it gets the successor of the previous number, which is correct unless snapshots between them
+        have expired, and always correct in order.
         """
         has_ids = "every(data_file.content <> 0 OR data_file.first_row_id IS NOT NULL)"
         added = self._run(
@@ -290,14 +291,14 @@ class SqlCatalog:
 
 
 def _as_stored(bound: Any) -> Any:
-    """A bound as manifests have it: of a date the days since the epoch."""
+    """A bound as stored in manifests: a date becomes the days since the epoch."""
     return (bound - dt.date(1970, 1, 1)).days if type(bound) is dt.date else bound
 
 
 def _refuse_hidden(relation: str, properties: Mapping[str, str]) -> None:
     """Refuse a table whose properties Spark hides.
 
-    :raises CatalogUnavailable: Spark hides a property that the meaning of a table hangs on.
+    :raises CatalogUnavailable: Spark hides a property that dbt-arctic needs.
     """
     ours = {key: value for key, value in properties.items() if key.startswith("arctic.")}
     hidden = sorted(key for key, value in ours.items() if value == _HIDDEN)

@@ -1,4 +1,4 @@
-"""The errors of files that a catalog names and that cannot be read."""
+"""Errors for files that a catalog refers to and that cannot be read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dbt_arctic.errors import CatalogUnavailable
 def unreadable_metadata(
     catalog: str, schema: str, name: str, kind: Literal["table", "view"], location: str, error: Exception
 ) -> CatalogUnavailable:
-    """The metadata file of a relation is missing, out of reach or damaged."""
+    """The error for a metadata file of a relation that is missing, unreachable or damaged."""
     relation = f"{catalog}.{schema}.{name}"
     if kind == "view":
-        # Spark drops a view whose file is missing, and none whose file is damaged.
+        # Spark drops a view whose file is missing, but not one whose file is damaged.
         remedy = f"move it away, `DROP VIEW {relation}` and build it again"
     else:  # Spark cannot drop a table whose metadata it cannot read
         remedy = (
@@ -31,7 +31,7 @@ def unreadable_metadata(
 def unreadable_manifest(
     catalog: str, schema: str, name: str, location: str, error: Exception
 ) -> CatalogUnavailable:
-    """A manifest list, or a manifest that it names, is missing, out of reach or damaged."""
+    """The error for a manifest or manifest list that is missing, unreachable or damaged."""
     return CatalogUnavailable(
         f"The list of data files of `{catalog}.{schema}.{name}` cannot be read.",
         where=location,
@@ -47,7 +47,7 @@ def unreadable_manifest(
 def unreadable_rows(
     catalog: str, schema: str, name: str, location: str, error: Exception
 ) -> CatalogUnavailable:
-    """A file of rows or deletes of a small table is missing, out of reach or damaged."""
+    """The error for a data or delete file of a small table that is missing, unreachable or damaged."""
     return CatalogUnavailable(
         f"The rows of `{catalog}.{schema}.{name}` cannot be read.",
         where=location,

@@ -1,4 +1,4 @@
-"""Days as Iceberg stores them, also those that Python's dates end before."""
+"""Days as Iceberg stores them, including those outside the range of Python's dates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DAYS_OF_400_YEARS = 146_097
 
 
 def shown_day(days: int) -> str:
-    """A number of days since 1970 as Spark writes and reads it.
+    """A number of days since 1970 as Spark prints and parses it.
 
     >>> shown_day(0), shown_day(-1), shown_day(2_932_897), shown_day(-800_000)
     ('1970-01-01', '1969-12-31', '+10000-01-01', '-0221-09-04')

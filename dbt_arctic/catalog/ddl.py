@@ -19,7 +19,7 @@ def quoted(*parts: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """A single name without the backquotes that SHOW SCHEMAS puts where they are needed."""
+    """A single name without the backquotes that SHOW SCHEMAS adds where they are needed."""
     return name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
 
 
@@ -38,7 +38,7 @@ def non_null_columns(create_table: str) -> set[str]:
 
 
 def partition_fields(create_table: str) -> tuple[str, ...]:
-    """What a ``CREATE TABLE`` text partitions by, each field as ``TableState.partitioning`` has it.
+    """The partition fields of a ``CREATE TABLE`` text, in the form of ``TableState.partitioning``.
 
     >>> partition_fields("CREATE TABLE t (a INT)\\nUSING iceberg\\nPARTITIONED BY (bucket(2, a), `b c`)\\nX")
     ('bucket(2, a)', 'b c')
@@ -64,13 +64,13 @@ def _unquoted_field(field: str) -> str:
 
 
 def view_text(create_view: str) -> str:
-    """The query of a ``CREATE VIEW`` text as SHOW CREATE TABLE prints it: what follows the line ``AS``."""
+    """The query of a ``CREATE VIEW`` text as SHOW CREATE TABLE prints it: the text after the line ``AS``."""
     depth_zero_as = re.search(r"^AS\n", _masked(create_view), re.MULTILINE)
     return create_view[depth_zero_as.end() :].removesuffix("\n") if depth_zero_as else create_view
 
 
 def _definitions(create_table: str) -> Iterator[str]:
-    """The texts between the commas of the first parenthesis."""
+    """The comma-separated texts of the first parenthesis."""
     masked = _masked(create_table)
     start = masked.index("(") + 1
     depth = 0
@@ -88,14 +88,14 @@ def _definitions(create_table: str) -> Iterator[str]:
 
 
 def _masked(text: str) -> str:
-    """The text with every quoted character as ``x``, so that what is left can be searched."""
+    """The text with every quoted character replaced by ``x``, so that the rest can be searched."""
     return re.sub(
         r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'", lambda quote: "x" * len(quote[0]), text, flags=re.DOTALL
     )
 
 
 def _outermost(definition: str) -> str:
-    """The definition without quotes and without what stands in brackets."""
+    """The definition without quotes and without text in brackets."""
     text = _masked(definition)
     while (inner := re.sub(r"[(<][^()<>]*[)>]", "", text)) != text:
         text = inner

@@ -1,8 +1,8 @@
 """The catalog of the embedded engine: a SQLite file in the warehouse folder, and metadata files.
 
-Spark's JDBC catalog writes it. It is read here with the standard library alone (pyiceberg's own
-reader of it knows no views and takes a third of a second to load); only lists of data files need
-pyiceberg's Avro reader.
+Spark's JDBC catalog writes it. It is read with the standard library alone, because pyiceberg's reader does
+not support views and takes a third of a second to load. Only lists of data files need pyiceberg's Avro
+reader.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ T = TypeVar("T")
 
 
 class EmbeddedCatalog:
-    """Reads ``<warehouse>/catalog.db`` and the metadata files that it names. A ``CatalogReader``.
+    """Reads ``<warehouse>/catalog.db`` and the metadata files that it refers to. A ``CatalogReader``.
 
     :param name: Spark's name of the catalog: the file may hold several.
-    :param warehouse: the folder; one without a catalog file is an empty catalog, and stays so.
-    :param file: the SQLite file, where it is not ``<warehouse>/catalog.db``.
+    :param warehouse: the folder. Without a catalog file it is an empty catalog, and no file is created.
+    :param file: the SQLite file, if it is not ``<warehouse>/catalog.db``.
     :param properties: pyiceberg FileIO properties, for tables whose location is not on this machine.
     :raises CatalogUnavailable: (any method) the catalog or a metadata file cannot be read.
     """
@@ -62,7 +62,7 @@ class EmbeddedCatalog:
         self._name = name
         self._rows = SqliteRows(name, Path(file) if file else Path(warehouse) / CATALOG_FILE, busy_seconds)
         self._properties = dict(properties or {})
-        # By row, not by location alone: a rename keeps the location and changes the names within.
+        # Keyed by row, not only by location: a rename keeps the location but changes the names.
         self._tables: Kept[Row, TableMetadata] = Kept(limit=1024)
         self._views: Kept[Row, ViewState] = Kept(limit=4096)
 
@@ -115,7 +115,7 @@ class EmbeddedCatalog:
         from dbt_arctic.catalog.rows import table_rows
 
         def read(row: Row) -> list[tuple[Any, ...]]:
-            self._table(row)  # says what is wrong with the metadata, if anything is
+            self._table(row)  # raises a specific error if the metadata is damaged
             table = StaticTable.from_metadata(row.metadata_location, self._properties)
             return table_rows(self._name, schema, name, table, columns)
 
@@ -131,8 +131,11 @@ class EmbeddedCatalog:
         return self._current(rows[0], read) if rows else None
 
     def _current(self, row: Row, read: Callable[[Row], T]) -> T | None:
-        """What ``row`` leads to. A file that is gone is an error only while the catalog still names it:
-        a commit or a drop between the two reads takes old files away."""
+        """The metadata that ``row`` refers to; ``None`` if the relation was changed since.
+
+        A missing file is an error only if the catalog still refers to it, because a commit or a drop between
+        the two reads removes old files.
+        """
         while True:
             try:
                 return read(row)

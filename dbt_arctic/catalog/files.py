@@ -1,6 +1,6 @@
-"""Bytes of a metadata file, from the local disk directly, from anywhere else through pyiceberg.
+"""Reads metadata files: from the local disk directly, from other storage through pyiceberg.
 
-Metadata files are immutable, so what is made of one may be kept: ``Kept`` is that memory.
+Metadata files are immutable, so values derived from them can be cached: ``Kept`` is that cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
-_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):")  # two letters at least: ``C:`` is a drive
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):")  # at least two letters: ``C:`` is a drive
 _GZIP_MAGIC = b"\x1f\x8b"
 
 K = TypeVar("K", bound=Hashable)
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 def local_path(location: str) -> str | None:
-    """The path of a file on this machine, ``None`` for a location elsewhere (``s3://...``)."""
+    """The path of a file on this machine; ``None`` for a remote location (``s3://...``)."""
     scheme = _SCHEME.match(location)
     if scheme is None:
         return location
@@ -30,7 +30,7 @@ def local_path(location: str) -> str | None:
 
 
 def read_bytes(location: str, properties: Mapping[str, str]) -> bytes:
-    """The whole file, unpacked where it is gzipped. Raises ``OSError``.
+    """The whole file, decompressed if it is gzipped. Raises ``OSError``.
 
     :param properties: pyiceberg's FileIO properties (credentials), unused for local files.
     """
@@ -39,17 +39,17 @@ def read_bytes(location: str, properties: Mapping[str, str]) -> bytes:
         with open(path, "rb") as file:
             content = file.read()
     else:
-        # A store's client is loaded only for a store: local catalogs never pay for it.
+        # The client of an object store is loaded only when it is needed.
         from pyiceberg.io import load_file_io
 
         with load_file_io(dict(properties), location).new_input(location).open() as stream:
             content = stream.read()
-    # Spark names gzipped files ``x.gz.metadata.json``; the content says it more reliably.
+    # Spark names gzipped files ``x.gz.metadata.json``, but the content is more reliable.
     return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
 
 
 class Kept(Generic[K, V]):
-    """Values by key, the least recently used dropped first. Safe to use from several threads."""
+    """A cache that drops the least recently used values first. It is thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -57,7 +57,7 @@ class Kept(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The value of ``key``; two threads may make it at once, which is harmless."""
+        """The value of ``key``. Two threads may compute it concurrently, which is harmless."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

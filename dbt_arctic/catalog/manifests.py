@@ -1,7 +1,7 @@
-"""The live data files of a snapshot, read from its manifests without Spark.
+"""Reads the live data files of a snapshot from its manifests, without Spark.
 
-The one module that needs pyiceberg to read local files (its Avro reader): import it when a list
-of files is asked for, not before. What deletes rows (delete files, deletion vectors) is only listed.
+This is the only module that needs pyiceberg to read local files (its Avro reader), so it should be imported
+only when a list of files is requested. Delete files and deletion vectors are only listed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from dbt_arctic.catalog.api import DataFile, PlacedFile, StoredFile
 from dbt_arctic.catalog.days import shown_day
 from dbt_arctic.catalog.files import Kept, read_bytes
 
-_DELETED = 2  # the status of a manifest entry whose file is gone since that manifest
+_DELETED = 2  # the status of a manifest entry whose file was removed in that manifest
 
 # Field ids of Iceberg's specification, the same in every format version.
 _STATUS, _DATA_FILE, _PATH, _PARTITION, _ROWS, _SIZE = 0, 2, 100, 102, 103, 104
 _NULLS, _LOWER, _UPPER = 110, 125, 128
 _MANIFEST, _SPEC, _CONTENT = 500, 502, 517
-_OF_DATA = 0  # the content of a manifest of data files; format version 1 has no others and does not say
+_OF_DATA = 0  # the content of a manifest of data files; format version 1 has no other kind and omits it
 
 _HEADER = construct_reader(META_SCHEMA, {-1: AvroFileHeader})
 
@@ -41,7 +41,7 @@ _placed: Kept[tuple[str, int], tuple[PlacedFile, ...]] = Kept(limit=4096)
 
 
 class _BytesInput(InputFile):
-    """A file that was read whole, as pyiceberg wants to be given it."""
+    """A file that was read as a whole, with the interface that pyiceberg expects."""
 
     def __init__(self, location: str, content: bytes) -> None:
         super().__init__(location)
@@ -58,8 +58,11 @@ class _BytesInput(InputFile):
 
 
 class _AvroFile(AvroFile[Record]):
-    """pyiceberg's, which takes ten times as long to understand a file's schema as to read its rows; and of
-    thousands of manifests the schemas are the same."""
+    """pyiceberg's Avro reader with cached schemas.
+
+    pyiceberg needs ten times as long to parse the schema of a file as to read its rows, and thousands of
+    manifests have the same schema.
+    """
 
     def __enter__(self) -> _AvroFile:
         with self.input_file.open() as stream:
@@ -90,10 +93,10 @@ def _manifests(manifest_list: str, properties: Mapping[str, str]) -> Iterator[_M
 
 
 def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str]) -> list[DataFile]:
-    """The data files that a snapshot's manifest list leads to.
+    """The data files of the snapshot with the given manifest list.
 
-    :param field_id: the column whose bounds are wanted, an INT or BIGINT.
-    :raises OSError: a file is missing or out of reach. A damaged file raises whatever its reader meets.
+    :param field_id: the INT or BIGINT column whose bounds are requested.
+    :raises OSError: a file is missing or unreachable. A damaged file raises any error of its reader.
     """
     files: list[DataFile] = []
     for path, is_data, _ in _manifests(manifest_list, properties):
@@ -103,7 +106,7 @@ def live_files(manifest_list: str, field_id: int, properties: Mapping[str, str])
 
 
 def stored_files(manifest_list: str, properties: Mapping[str, str]) -> list[StoredFile]:
-    """Every file that a snapshot's manifest list leads to, of whatever content. Raises as ``live_files``."""
+    """All files of the snapshot with the given manifest list, of any content. Raises as ``live_files``."""
     return [
         StoredFile(path, size)
         for manifest in _manifests(manifest_list, properties)
@@ -112,9 +115,9 @@ def stored_files(manifest_list: str, properties: Mapping[str, str]) -> list[Stor
 
 
 def placed_files(manifest_list: str, field_id: int, properties: Mapping[str, str]) -> list[PlacedFile]:
-    """Every file that a snapshot's manifest list leads to, by partition. Raises as ``live_files``.
+    """All files of the snapshot with the given manifest list, by partition. Raises as ``live_files``.
 
-    :param field_id: the column whose bounds are wanted; 0 for none.
+    :param field_id: the column whose bounds are requested; 0 for none.
     """
     files: list[PlacedFile] = []
     for path, is_data, spec_id in _manifests(manifest_list, properties):
@@ -176,8 +179,8 @@ def _read(path: str, field_id: int, properties: Mapping[str, str]) -> tuple[Data
 
 
 def _entries(path: str, properties: Mapping[str, str], *field_ids: int) -> Iterator[list[Any]]:
-    """Some fields of each file that a manifest says is live."""
-    # By the file's own schema: format version 3 has fields that pyiceberg's reading schemas lack.
+    """Some fields of each live file in a manifest."""
+    # By the schema of the file: format version 3 has fields that pyiceberg's reading schemas lack.
     with _AvroFile(_BytesInput(path, read_bytes(path, properties))) as entries:
         status, data_file = _positions(entries.schema.as_struct(), _STATUS, _DATA_FILE)
         wanted = _positions(_data_file_type(entries.schema), *field_ids)
@@ -199,7 +202,8 @@ def _positions(struct: StructType, *field_ids: int) -> list[int]:
 
 
 def _bound(bounds: dict[int, bytes] | None, field_id: int) -> int | None:
-    """Iceberg's single-value form of a whole number: little-endian, 4 bytes before INT became BIGINT."""
+    """Decode Iceberg's single-value form of a whole number: little-endian, 4 bytes if it was written as
+    INT."""
     if not bounds or field_id not in bounds:
         return None
     return int.from_bytes(bounds[field_id], "little", signed=True)

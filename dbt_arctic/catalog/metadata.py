@@ -1,7 +1,7 @@
-"""Iceberg's table and view metadata documents (parsed JSON) as the values of ``api.py``.
+"""Converts Iceberg's table and view metadata documents (parsed JSON) to the values of ``api.py``.
 
-It reads no file and knows no catalog: every reader that gets hold of a document uses it.
-The documents follow Iceberg's table and view specifications, format versions 1 to 3.
+It reads no file and depends on no catalog, so every reader uses it. The documents follow Iceberg's table and
+view specifications, format versions 1 to 3.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dbt_arctic.catalog.api import CatalogColumn, Snapshot, TableState, ViewStat
 from dbt_arctic.catalog.types import numbered, spark_type
 
 _OWN_OF_SPARK = frozenset({"engine_version", "create_engine_version", "spark.query-column-names"})
-"""What Spark notes in a view's properties for itself and hides from SHOW TBLPROPERTIES."""
+"""Internal entries of Spark in the properties of a view, which SHOW TBLPROPERTIES hides."""
 
 
 @dataclass(frozen=True)
 class TableMetadata:
-    """A table's state with what is needed to find the files of its snapshots."""
+    """The state of a table, and what is needed to find the files of its snapshots."""
 
     state: TableState
     manifest_lists: dict[int, str]
@@ -26,11 +26,11 @@ class TableMetadata:
     field_ids: dict[str, int]
     """Current name of a top-level column to its field id."""
     columns_at: dict[int, dict[str, CatalogColumn]]
-    """Snapshot id to the columns that the table had then: by their names of today."""
+    """Snapshot id to the columns that the table had then, by their current names."""
 
 
 def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadata:
-    """The table that a metadata document describes. Raises ``KeyError`` when it describes none."""
+    """The table that a metadata document describes. Raises ``KeyError`` for any other document."""
     fields = _current_fields(document)
     snapshots = document.get("snapshots") or []
     current = _current_snapshot(document)
@@ -38,7 +38,7 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
         schema=schema,
         name=name,
         location=document["location"],
-        # As SHOW TBLPROPERTIES has it: the format version looks like a property to Spark's users.
+        # As in SHOW TBLPROPERTIES, which shows the format version as a property.
         properties={**(document.get("properties") or {}), "format-version": str(document["format-version"])},
         columns=_columns(fields),
         snapshots=tuple(_snapshot(snapshot) for snapshot in snapshots),
@@ -60,7 +60,7 @@ def read_table(schema: str, name: str, document: dict[str, Any]) -> TableMetadat
 
 
 def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
-    """The view that a metadata document describes. Raises ``KeyError`` when it describes none."""
+    """The view that a metadata document describes. Raises ``KeyError`` for any other document."""
     version = _by_id(document["versions"], "version-id", document["current-version-id"])
     fields = _by_id(document["schemas"], "schema-id", version["schema-id"])["fields"]
     stored = document.get("properties") or {}
@@ -79,7 +79,7 @@ def read_view(schema: str, name: str, document: dict[str, Any]) -> ViewState:
 
 
 def _spark_sql(representations: list[dict[str, Any]]) -> str:
-    """Spark's dialect, else the first one: the order in which Iceberg's own library chooses."""
+    """The text in Spark's dialect, otherwise the first one, as Iceberg's own library chooses."""
     texts = [(r["dialect"].lower(), r["sql"]) for r in representations if r.get("type") == "sql"]
     return str(dict(reversed(texts)).get("spark", texts[0][1] if texts else ""))
 
@@ -93,8 +93,8 @@ def _current_fields(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _columns_at(
     document: dict[str, Any], current: list[dict[str, Any]]
 ) -> dict[int, dict[str, CatalogColumn]]:
-    # By number: a column that was renamed is the same one, and one that was dropped and added again is
-    # another, which older rows do not have.
+    # By field id: a renamed column is the same, and one that was dropped and added again is a different one,
+    # which older rows lack.
     known = {field["id"]: field["name"] for field in current}
 
     def then(fields: list[dict[str, Any]]) -> dict[str, CatalogColumn]:
@@ -102,7 +102,7 @@ def _columns_at(
 
     columns = {schema["schema-id"]: then(schema["fields"]) for schema in document.get("schemas") or []}
     now = then(current)
-    # Format version 1 may not say which schema a snapshot had; Iceberg takes the current one then.
+    # Format version 1 may lack the schema of a snapshot; Iceberg then uses the current one.
     return {
         snapshot["snapshot-id"]: columns.get(snapshot.get("schema-id"), now)
         for snapshot in document.get("snapshots") or []
@@ -132,7 +132,7 @@ def _columns(fields: list[dict[str, Any]]) -> tuple[CatalogColumn, ...]:
 
 def _current_snapshot(document: dict[str, Any]) -> int | None:
     current = document.get("current-snapshot-id")
-    return None if current is None or current == -1 else int(current)  # -1: written by old libraries
+    return None if current is None or current == -1 else int(current)  # old libraries write -1
 
 
 def _branches(document: dict[str, Any], current: int | None) -> dict[str, int]:
@@ -150,13 +150,13 @@ def _tags(document: dict[str, Any]) -> dict[str, int]:
 
 def _partitioning(document: dict[str, Any], fields: list[dict[str, Any]]) -> tuple[str, ...] | None:
     if "partition-specs" not in document:
-        return None  # format version 1 may have one spec, which says the same in another form
+        return None  # format version 1 may have a single spec with the same content in another form
     spec = _by_id(document["partition-specs"], "spec-id", document["default-spec-id"])
     names = _column_names(fields)
     return tuple(
         partition_text(field["transform"], names.get(field["source-id"], field["name"]))
         for field in spec["fields"]
-        if field["transform"] != "void"  # what was dropped from a spec of format version 1
+        if field["transform"] != "void"  # fields that were dropped from a spec of format version 1
     )
 
 
@@ -171,7 +171,7 @@ def _sort_order(document: dict[str, Any], fields: list[dict[str, Any]]) -> tuple
 
 
 def partition_text(transform: str, column: str) -> str:
-    """A field of a partition spec or sort order, in Spark's words.
+    """A field of a partition spec or sort order, in Spark's syntax.
 
     >>> partition_text("identity", "day"), partition_text("bucket[8]", "id"), partition_text("day", "at")
     ('day', 'bucket(8, id)', 'days(at)')
@@ -183,7 +183,7 @@ def partition_text(transform: str, column: str) -> str:
 
 
 def _column_names(fields: list[dict[str, Any]], prefix: str = "") -> dict[int, str]:
-    """The names of columns, and of fields inside structs, by id."""
+    """The names of columns and nested fields, by field id."""
     found: dict[int, str] = {}
     for field in fields:
         found[field["id"]] = prefix + field["name"]

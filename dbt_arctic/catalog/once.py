@@ -1,7 +1,7 @@
 """A cached view of a catalog: each relation is read only once, regardless of the number of requests.
 
-For what only tells (``status``, ``report``), where hundreds of tables name each other. Whoever decides what
-to write, or waits for another to write, asks the catalog itself.
+For read-only commands (``status``, ``report``) with hundreds of tables that refer to each other. Code that
+decides what to write, or waits for another writer, must use the catalog itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which reader serves which catalog: decided here and nowhere else."""
+"""Chooses the reader of a catalog."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dbt_arctic.catalog.translate import catalog_kind, names_a_kind, pyiceberg_p
 
 
 def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str], run: Run) -> CatalogReader:
-    """The reader of the catalog that Spark calls ``name``. Opens nothing yet.
+    """The reader of the catalog that Spark calls ``name``. Does not open it yet.
 
-    :param warehouse: the folder or location that the profile names.
-    :param properties: what the profile sets below ``spark.sql.catalog.<name>.``; with neither ``type``
-        nor ``catalog-impl`` the catalog is the embedded one.
-    :param run: executes a statement on Spark; called only for what nothing else can read.
+    :param warehouse: the folder or location of the profile.
+    :param properties: the settings of the profile below ``spark.sql.catalog.<name>.``. With neither ``type``
+        nor ``catalog-impl``, this is the embedded catalog.
+    :param run: executes a statement on Spark. It is called only for data that cannot be read otherwise.
     """
     named = names_a_kind(properties)
-    # SQLite is read directly in either case: pyiceberg would want SQLAlchemy and know no views.
+    # SQLite is always read directly: pyiceberg would need SQLAlchemy and does not support views.
     file = sqlite_file(properties.get("uri", "")) if not named or catalog_kind(properties) == "jdbc" else None
     if file or not named:
         return EmbeddedCatalog(name, _folder(warehouse), file=file, properties=properties)
     by_sql = SqlCatalog(name, run)
-    # Spark is given the profile's warehouse where the properties have none.
+    # Spark uses the warehouse of the profile if the properties have none.
     translated = pyiceberg_properties({"warehouse": str(warehouse), **properties})
     if translated is None:
         return by_sql
@@ -35,5 +35,5 @@ def open_catalog(name: str, warehouse: str | Path, properties: Mapping[str, str]
 
 
 def _folder(warehouse: str | Path) -> Path:
-    """The warehouse as Spark understands it: ``~`` and ``file:`` are allowed."""
+    """The warehouse path as Spark interprets it: ``~`` and ``file:`` are allowed."""
     return Path(local_path(str(warehouse)) or warehouse).expanduser()

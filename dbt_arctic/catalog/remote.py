@@ -1,7 +1,8 @@
-"""Any other catalog, read by pyiceberg: REST, Hive, Glue, JDBC databases. What pyiceberg cannot read
-is read by SQL: the views of all but REST, and a table with a type that it does not know (``variant``).
+"""Reads any other catalog with pyiceberg: REST, Hive, Glue, JDBC databases.
 
-pyiceberg and the catalog's client are loaded at the first question.
+Data that pyiceberg cannot read is read by SQL: the views of all catalogs but REST, and tables with a type
+that pyiceberg does not support (``variant``). pyiceberg and the client of the catalog are loaded on the first
+request.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ _REQUESTS_AT_ONCE = 8
 
 
 class _BeyondPyiceberg(Exception):
-    """A table's metadata that pyiceberg does not understand."""
+    """Raised for metadata of a table that pyiceberg cannot parse."""
 
 
 class RemoteCatalog:
     """Reads a catalog through pyiceberg. A ``CatalogReader``.
 
     :param name: Spark's name of the catalog.
-    :param properties: pyiceberg's, ``type`` included (``translate.pyiceberg_properties`` makes them).
+    :param properties: pyiceberg's properties, including ``type`` (see ``translate.pyiceberg_properties``).
     :param by_sql: reads the same catalog by SQL.
     :param views_by_sql: pyiceberg cannot read the views of this kind of catalog.
-    :raises CatalogUnavailable: (any method) the catalog or a file of it cannot be reached or read.
+    :raises CatalogUnavailable: (any method) the catalog or one of its files cannot be read.
     """
 
     needs_spark: ClassVar[bool] = False
@@ -67,7 +68,7 @@ class RemoteCatalog:
         self._by_sql = by_sql
         self._views_by_sql = views_by_sql
         self._lock = threading.Lock()
-        # Hive's client has one connection, and threads would close it for each other.
+        # Hive's client has one connection, which concurrent threads would close for each other.
         self._alone = threading.RLock() if properties.get("type") == "hive" else nullcontext()
         self._opened: Catalog | None = None
         self._tables: Kept[tuple[str, str, str], TableMetadata] = Kept(limit=1024)
@@ -89,7 +90,8 @@ class RemoteCatalog:
         ]
 
     def _listed(self, schema: str) -> tuple[list[str], list[str]] | None:
-        """The names of tables, and of views where pyiceberg knows them; ``None`` without the schema."""
+        """The names of tables, and of views if pyiceberg supports them; ``None`` if the schema does not
+        exist."""
         from pyiceberg.exceptions import NoSuchNamespaceError
 
         with self._asking() as catalog:
@@ -131,7 +133,7 @@ class RemoteCatalog:
             try:
                 view = catalog.load_view((schema, name))
             except (NoSuchViewError, NoSuchNamespaceError, NotImplementedError):
-                return None  # not implemented: a server without views
+                return None  # not implemented by servers without views
             except UnknownToPydantic:
                 view = None
         if view is None:
@@ -152,7 +154,8 @@ class RemoteCatalog:
         except _BeyondPyiceberg:
             return self._by_sql.data_files(schema, name, snapshot_id, column)
         metadata = self._metadata(schema, name, table) if table else None
-        properties = table.io.properties if table else {}  # with the credentials lent for this table
+        # includes the credentials that the catalog vends for this table
+        properties = table.io.properties if table else {}
         return snapshot_files(self._name, schema, name, metadata, snapshot_id, column, properties)
 
     def stored_files(self, schema: str, name: str, snapshot_id: int) -> list[StoredFile]:
@@ -198,14 +201,14 @@ class RemoteCatalog:
 
     def _metadata(self, schema: str, name: str, table: Table) -> TableMetadata:
         def read() -> TableMetadata:
-            # Not model_dump_json: pyiceberg refuses to write format version 3, even to a string.
+            # Not model_dump_json: pyiceberg cannot write format version 3, even to a string.
             return read_table(schema, name, table.metadata.model_dump(mode="json"))
 
         return self._tables.get((schema, name, table.metadata_location), read)
 
     @contextmanager
     def _asking(self) -> Iterator[Catalog]:
-        """The catalog, with everything that goes wrong (network, login, client) as one kind of error."""
+        """Open the catalog, and convert all failures (network, login, client) to one kind of error."""
         try:
             with self._alone:
                 yield self._open()
@@ -223,8 +226,8 @@ class RemoteCatalog:
     def _open(self) -> Catalog:
         with self._lock:
             if self._opened is None:
-                # Not load_catalog: it would mix in a ~/.pyiceberg.yaml entry of the same name, which
-                # Spark does not see.
+                # Not load_catalog: it would merge an entry of ~/.pyiceberg.yaml with the same name, which
+                # Spark does not read.
                 from pyiceberg.catalog import AVAILABLE_CATALOGS, CatalogType
 
                 make: Callable[[str, dict[str, Any]], Catalog]

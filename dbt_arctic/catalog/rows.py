@@ -1,4 +1,4 @@
-"""The rows of a small table, read from its files without Spark. pyiceberg applies deletes of any kind."""
+"""Reads the rows of a small table from its files, without Spark. pyiceberg applies deletes of any kind."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 def table_rows(
     catalog: str, schema: str, name: str, table: Table, columns: Sequence[str]
 ) -> list[tuple[Any, ...]]:
-    """Every row, in the order of ``columns``. Times of type ``timestamp`` are UTC.
+    """All rows, in the order of ``columns``. Values of type ``timestamp`` are in UTC.
 
-    :raises CatalogUnavailable: a file of it cannot be read.
+    :raises CatalogUnavailable: one of its files cannot be read.
     """
     try:
         found = table.scan(selected_fields=tuple(columns)).to_arrow()
-    except Exception as error:  # damaged bytes fail in the reader in any way they like
+    except Exception as error:  # for damaged bytes, the reader may raise any error
         place = getattr(error, "filename", None) or table.location()
         raise unreadable_rows(catalog, schema, name, str(place), error) from error
     return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))

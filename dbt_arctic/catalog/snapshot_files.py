@@ -1,4 +1,5 @@
-"""From a table's metadata to what one of its snapshots had, with an error for each miss."""
+"""Finds the files and columns of a snapshot from the metadata of its table, and raises errors for missing
+ones."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def snapshot_files(
 ) -> list[DataFile]:
     """The live data files of ``snapshot_id`` with bounds of ``column``.
 
-    :raises UnknownRelation: there is no such table or column.
-    :raises VersionUnavailable: the snapshot was expired.
+    :raises UnknownRelation: the table or column does not exist.
+    :raises VersionUnavailable: the snapshot has expired.
     :raises CatalogUnavailable: a manifest cannot be read.
     """
     relation = f"{catalog}.{schema}.{name}"
@@ -34,7 +35,7 @@ def snapshot_files(
     field_id = _field_id(metadata, column)
     if field_id is None:
         raise no_column(relation, column, [found.name for found in metadata.state.columns])
-    # Here, not above: it loads pyiceberg, which nothing else of a local catalog needs.
+    # Imported here because it loads pyiceberg, which nothing else of a local catalog needs.
     from dbt_arctic.catalog.manifests import live_files
 
     return _reading(
@@ -50,7 +51,7 @@ def snapshot_stored_files(
     snapshot_id: int,
     properties: Mapping[str, str],
 ) -> list[StoredFile]:
-    """Every file that ``snapshot_id`` needs, those of deletes included. Raises as ``snapshot_files``."""
+    """All files of ``snapshot_id``, including delete files. Raises as ``snapshot_files``."""
     if metadata is None:
         raise no_table(f"{catalog}.{schema}.{name}")
     from dbt_arctic.catalog.manifests import stored_files
@@ -69,9 +70,9 @@ def snapshot_placed_files(
     column: str,
     properties: Mapping[str, str],
 ) -> list[PlacedFile]:
-    """Every file that ``snapshot_id`` needs, by partition. Raises as ``snapshot_files``.
+    """All files of ``snapshot_id``, by partition. Raises as ``snapshot_files``.
 
-    :param column: whose bounds are wanted; empty for none.
+    :param column: the column whose bounds are requested; empty for none.
     """
     relation = f"{catalog}.{schema}.{name}"
     if metadata is None:
@@ -99,7 +100,7 @@ def _reading(
         raise no_snapshot(f"{catalog}.{schema}.{name}", snapshot_id)
     try:
         return read(manifest_list)
-    except Exception as error:  # damaged bytes fail in the reader in any way they like
+    except Exception as error:  # for damaged bytes, the reader may raise any error
         place = getattr(error, "filename", None) or manifest_list
         raise unreadable_manifest(catalog, schema, name, str(place), error) from error
 
@@ -107,10 +108,10 @@ def _reading(
 def snapshot_columns(
     catalog: str, schema: str, name: str, metadata: TableMetadata | None, snapshot_id: int
 ) -> dict[str, CatalogColumn]:
-    """The columns that a table had at ``snapshot_id``, by their names of today.
+    """The columns that a table had at ``snapshot_id``, by their current names.
 
-    :raises UnknownRelation: there is no such table.
-    :raises VersionUnavailable: the snapshot was expired.
+    :raises UnknownRelation: the table does not exist.
+    :raises VersionUnavailable: the snapshot has expired.
     """
     relation = f"{catalog}.{schema}.{name}"
     if metadata is None:
@@ -121,7 +122,7 @@ def snapshot_columns(
 
 
 def _field_id(metadata: TableMetadata, column: str) -> int | None:
-    """Spark's way: the exact name, else one that differs in case only."""
+    """Resolve a column like Spark: the exact name, otherwise one that differs only by case."""
     if column in metadata.field_ids:
         return metadata.field_ids[column]
     folded = {name.lower(): field_id for name, field_id in metadata.field_ids.items()}
@@ -129,6 +130,7 @@ def _field_id(metadata: TableMetadata, column: str) -> int | None:
 
 
 def no_table(relation: str) -> UnknownRelation:
+    """The error for a table that does not exist."""
     return UnknownRelation(
         f"There is no table `{relation}`.",
         why="it was dropped or renamed, or the name belongs to a view",
@@ -137,6 +139,7 @@ def no_table(relation: str) -> UnknownRelation:
 
 
 def no_column(relation: str, column: str, columns: list[str]) -> UnknownRelation:
+    """The error for a column that does not exist."""
     return UnknownRelation(
         f"The table `{relation}` has no column `{column}`.",
         where=relation,
@@ -146,6 +149,7 @@ def no_column(relation: str, column: str, columns: list[str]) -> UnknownRelation
 
 
 def no_snapshot(relation: str, snapshot_id: int) -> VersionUnavailable:
+    """The error for a snapshot that has expired."""
     return VersionUnavailable(
         f"Snapshot {snapshot_id} of `{relation}` is gone.",
         where=relation,

@@ -1,7 +1,7 @@
-"""The rows that Iceberg's JDBC catalog keeps in a SQLite file, read without ever changing a table.
+"""Reads the rows that Iceberg's JDBC catalog keeps in a SQLite file, without changing a table.
 
-It knows the two tables of that catalog (schema versions V0 and V1) and how SQLite fails; what the
-rows lead to is for others.
+Depends on the two tables of that catalog (schema versions V0 and V1) and on the errors of SQLite. The
+metadata that the rows refer to is read elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from dbt_arctic.errors import CatalogUnavailable
 
 BUSY_SECONDS = 15.0
-"""How long a read waits for a writer: a commit holds the file for milliseconds."""
+"""How long a read waits for a writer, whose commit locks the file for milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Row:
 
 
 class SqliteRows:
-    """What the catalog ``name`` has in the SQLite file ``path``. A missing file is an empty catalog.
+    """The relations of the catalog ``name`` in the SQLite file ``path``. A missing file is an empty catalog.
 
-    Each call opens the file anew: it holds no lock in between, follows a file that was replaced, and
-    threads share nothing.
+    Each call opens the file again. So it holds no lock between calls, detects that the file was replaced, and
+    shares nothing between threads.
 
-    :raises CatalogUnavailable: the file is locked for longer than ``busy_seconds``, damaged, or unreadable.
+    :raises CatalogUnavailable: the file is damaged, unreadable, or locked for longer than ``busy_seconds``.
     """
 
     def __init__(self, name: str, path: Path, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -45,7 +45,7 @@ class SqliteRows:
         self._busy_seconds = busy_seconds
 
     def schemas(self) -> list[str]:
-        """Every namespace that was created or that holds something, sorted."""
+        """All namespaces that were created or that contain something, sorted."""
         with self._reading() as connection:
             found: set[str] = set()
             for table, column in (
@@ -63,7 +63,7 @@ class SqliteRows:
             columns = _columns(connection, "iceberg_tables")
             if not columns:
                 return []
-            # Schema version V0 has no views and no column to tell them; V1 leaves it NULL in old rows.
+            # Schema version V0 has no views and no column for the kind; V1 has NULL there for old rows.
             kind = "iceberg_type" if "iceberg_type" in columns else "NULL"
             query = (
                 f"SELECT table_name, {kind}, metadata_location FROM iceberg_tables"
@@ -90,8 +90,8 @@ class SqliteRows:
         try:
             return self._connect("ro")
         except sqlite3.OperationalError as error:
-            # A writer was killed in a commit: the journal it left must be rolled back before anybody
-            # can read, and SQLite does that only for one who may write.
+            # A writer was killed during a commit. Its journal must be rolled back before anyone can read, and
+            # SQLite requires a writable connection for that.
             if "readonly" not in str(error):
                 raise
             return self._connect("rw")
@@ -100,7 +100,8 @@ class SqliteRows:
         uri = f"file:{quote(str(self._path))}?mode={mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=self._busy_seconds)
         try:
-            connection.execute("PRAGMA schema_version").fetchone()  # connecting alone reads nothing
+            # opening a connection does not read the file
+            connection.execute("PRAGMA schema_version").fetchone()
         except sqlite3.Error:
             connection.close()
             raise
@@ -143,5 +144,5 @@ class SqliteRows:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """The columns of a table; none when it does not exist (yet: Spark makes the file first)."""
+    """The columns of a table; empty if it does not exist yet, because Spark creates the file first."""
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}

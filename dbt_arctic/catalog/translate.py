@@ -1,7 +1,7 @@
-"""Spark's properties of an Iceberg catalog in pyiceberg's words, where pyiceberg has such a catalog.
+"""Translates Spark's properties of an Iceberg catalog to those of pyiceberg, if it supports the catalog.
 
-Most names are the same on both sides (``uri``, ``warehouse``, ``credential``, ``token``, ``s3.*``,
-``glue.*``): only the differences stand here.
+Most names are the same (``uri``, ``warehouse``, ``credential``, ``token``, ``s3.*``, ``glue.*``), so this
+module lists only the differences.
 """
 
 from __future__ import annotations
@@ -23,28 +23,31 @@ _RENAMED = {
     "clients": "hive.client-pool-size",
 }
 _OF_SPARK_ONLY = frozenset({"type", "catalog-impl", "io-impl", "cache-enabled", "default-namespace"})
-# JDBC's name of a database: SQLAlchemy's name of it, and the Python module that it needs.
+# JDBC's name of a database to SQLAlchemy's name of it and the Python module that it needs.
 _DRIVERS = {
     "postgresql": (("postgresql+psycopg", "psycopg"), ("postgresql+psycopg2", "psycopg2")),
     "mysql": (("mysql+pymysql", "pymysql"),),
     "mariadb": (("mysql+pymysql", "pymysql"),),
 }
-# Parameters that JDBC's driver and libpq call the same.
+# Parameters with the same name in the JDBC driver and libpq.
 _OF_POSTGRES = ("sslmode", "sslrootcert")
 
 
 def names_a_kind(properties: Mapping[str, str]) -> bool:
+    """Whether the properties define the kind of a catalog."""
     return bool({"type", "catalog-impl"} & set(properties))
 
 
 def catalog_kind(properties: Mapping[str, str]) -> str:
-    """``rest``, ``hive``, ``glue``, ``jdbc``, or what the properties name (``hadoop``, a class)."""
+    """The kind: ``rest``, ``hive``, ``glue``, ``jdbc``, or the value of the property (``hadoop``, a
+    class)."""
     named = properties.get("catalog-impl") or properties.get("type") or "hive"  # Iceberg's default
     return _CLASSES.get(named, named)
 
 
 def pyiceberg_properties(properties: Mapping[str, str]) -> dict[str, Any] | None:
-    """pyiceberg's properties of the same catalog; ``None`` where it has none or lacks a module."""
+    """pyiceberg's properties of the same catalog; ``None`` if it does not support it or a module is
+    missing."""
     make = _KINDS.get(catalog_kind(properties))
     return make(properties) if make else None
 
@@ -69,7 +72,7 @@ def _common(properties: Mapping[str, str]) -> dict[str, Any]:
 def _rest(properties: Mapping[str, str]) -> dict[str, Any] | None:
     if "uri" not in properties:
         return None
-    # To pyiceberg snapshots that a server sends later do not exist.
+    # Otherwise pyiceberg would miss snapshots that a server sends later.
     found = {"type": "rest", **_common(properties), "snapshot-loading-mode": "all"}
     method = properties.get("rest.auth.type", "oauth2").lower()
     if method in ("oauth2", "none"):
@@ -82,7 +85,7 @@ def _rest(properties: Mapping[str, str]) -> dict[str, Any] | None:
             "password": properties.get("rest.auth.basic.password", ""),
         }
         return {**found, "auth": {"type": "basic", "basic": login}}
-    return None  # a class of Java
+    return None  # a Java class
 
 
 def _hive(properties: Mapping[str, str]) -> dict[str, Any] | None:
@@ -97,8 +100,10 @@ def _glue(properties: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
-    """``jdbc:postgresql://host/db``, ``jdbc.user`` and ``jdbc.password`` as SQLAlchemy's URL. The address's
-    parameters are the driver's own: one may name another schema, so what has any is read by SQL.
+    """Convert ``jdbc:postgresql://host/db``, ``jdbc.user`` and ``jdbc.password`` to SQLAlchemy's URL.
+
+    URL parameters are specific to the driver, and one may change the schema. So a catalog with other
+    parameters is read by SQL.
     """
     database, _, rest = properties.get("uri", "").removeprefix("jdbc:").partition(":")
     dialects = [dialect for dialect, module in _DRIVERS.get(database, ()) if find_spec(module)]
@@ -109,7 +114,7 @@ def _jdbc(properties: Mapping[str, str]) -> dict[str, Any] | None:
     named = {name: properties.get(f"jdbc.{name}") for name in _OF_POSTGRES}
     parameters = urlencode({name: value for name, value in named.items() if value})
     uri = f"{dialects[0]}://{login}{rest.removeprefix('//')}" + (f"?{parameters}" if parameters else "")
-    # A reader makes no tables.
+    # A reader must not create tables.
     return {**_common(properties), "type": "sql", "uri": uri, "init_catalog_tables": "false"}
 
 

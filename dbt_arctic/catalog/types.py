@@ -1,6 +1,6 @@
-"""Iceberg's types in Spark's words, read from Iceberg's JSON (``"long"``, ``{"type": "struct", ...}``).
+"""Translates Iceberg's types to Spark types, from Iceberg's JSON (``"long"``, ``{"type": "struct", ...}``).
 
-It knows neither pyiceberg nor Spark: pyiceberg writes the same JSON, so one translation serves both.
+Depends neither on pyiceberg nor on Spark. pyiceberg writes the same JSON, so one translation is enough.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
 def spark_type(iceberg_type: Any) -> str:
-    """The Spark type of an Iceberg type, spelled as ``DataType.simpleString()`` spells it, except that the
-    names of fields are quoted where Spark would not read them otherwise.
+    """The Spark type of an Iceberg type, in the form of ``DataType.simpleString()``.
 
-    A type that Spark has no word for (``geometry``, ``time``) keeps Iceberg's name.
+    Field names are quoted where Spark could not parse them otherwise. A type without an equivalent in Spark
+    (``geometry``, ``time``) keeps Iceberg's name.
 
     >>> spark_type("long")
     'bigint'
@@ -71,7 +71,7 @@ def _nested(iceberg_type: dict[str, Any]) -> str:
 
 
 def numbered(iceberg_type: Any) -> str:
-    """The JSON of a type that has others inside, with their names, numbers and Spark types alone; else empty.
+    """The JSON of a nested type, reduced to names, field ids and Spark types; empty for other types.
 
     >>> numbered({"type": "list", "element-id": 2, "element": "int", "element-required": False})
     '{"element": "int", "element-id": 2, "type": "list"}'
@@ -102,9 +102,9 @@ def _numbered(iceberg_type: Any) -> Any:
 
 
 def requoted(described: str) -> str:
-    """A type as DESCRIBE prints it, with no name of a field quoted, as text that Spark reads as that type.
+    """Quote the field names of a type as DESCRIBE prints it, so that Spark parses it as that type.
 
-    A name that looks like a part of the type cannot be told from one: it is read as the type.
+    A name that looks like a part of the type is ambiguous and parsed as the type.
 
     >>> requoted("struct<we ird:int,b:array<int>>")
     'struct<`we ird`:int,b:array<int>>'
@@ -123,7 +123,7 @@ def requoted(described: str) -> str:
 
 
 def _read(text: str, at: int) -> tuple[str, int] | None:
-    """The type that begins at a place, and where it ends."""
+    """Parse the type that begins at a position, and return it with its end."""
     if text.startswith("struct<", at):
         return _read_struct(text, at + len("struct<"))
     if text.startswith("array<", at):
