@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.dbt.random.fits import NotAllowed, TooLarge, evolved_type, keep, stored_type
 from tests.dbt.random.project import Batch, Model
+from tests.dbt.random.values import canonical
 
 Row = dict[str, Any]
 
@@ -19,10 +20,14 @@ class Refused(Exception):
 
     :param by_spark: whether Spark's own error, wrapped, is what tells: it is found while rows are computed.
     :param by_rows: whether it is found in the rows, and so after the columns have changed.
+    :param by_upstream: whether dbt does not run it, since what it reads failed.
     """
 
-    def __init__(self, why: str, by_spark: bool = False, by_rows: bool = False) -> None:
+    def __init__(
+        self, why: str, by_spark: bool = False, by_rows: bool = False, by_upstream: bool = False
+    ) -> None:
         super().__init__(why)
+        self.by_upstream = by_upstream
         self.by_spark = by_spark
         self.by_rows = by_rows or by_spark
 
@@ -35,6 +40,7 @@ class Table:
         included.
     :param deleted, ended: of a snapshot: which rows, by place, say that their key was deleted, and which have
         ended.
+    :param form: ``plain``, ``keyed`` or ``view``.
     """
 
     types: dict[str, str]
@@ -43,6 +49,18 @@ class Table:
     deleted: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
     partitions: frozenset[str] = frozenset()
+    form: str = "plain"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """:param table: what is there after a run that succeeds.
+
+    :param may_refuse: the documentation leaves it open whether this is refused.
+    """
+
+    table: Table | None
+    may_refuse: bool = False
 
 
 def evolve(model: Model, before: Table, batch: Batch) -> tuple[Table, bool]:
@@ -140,3 +158,13 @@ def stored_rows(batch: Batch, types: dict[str, str]) -> list[Row]:
 
 def listed(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or [])
+
+
+def key_of(model: Model, table: Table, row: Row) -> tuple[Any, ...]:
+    names = {name.lower(): name for name in table.types}
+    found = [names[key.lower()] for key in model.keys]
+    return tuple(canonical(row[name], table.types[name]) for name in found)
+
+
+def is_greater(one: Any, other: Any) -> bool:
+    return one is not None and (other is None or one > other)

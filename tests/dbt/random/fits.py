@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
-from tests.dbt.random.values import INTEGERS, Pairs, single
+from tests.dbt.random.values import INTEGERS, Pairs, instant, single
 
 
 class NotExact(Exception):
@@ -220,7 +220,8 @@ def _keep_atom(value: Any, produced: Atomic, stored: Atomic) -> Any:
         return number
     if kind in ("float", "double"):
         return single(float(value)) if kind == "float" else float(value)
-    return dt.datetime(value.year, value.month, value.day)
+    midnight = dt.datetime(value.year, value.month, value.day)
+    return instant(midnight) if kind == "timestamp" else midnight
 
 
 def _shown(value: Any, type_: Atomic) -> str:

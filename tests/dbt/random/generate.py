@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt_arctic.keyed.data_type import parse_type, type_text
 from tests.dbt.random.drift import DRIFTS, KEY_DRIFTS, changed_inside, new_type, reordered
 from tests.dbt.random.fits import keep
+from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.known import KNOWN
-from tests.dbt.random.oracle import DELETES, PREDICATES
-from tests.dbt.random.project import KEYED, PLAIN, Batch, Case, Column, Model, Round
+from tests.dbt.random.oracle import seen
+from tests.dbt.random.project import KEYED, PLAIN, ZONES, Batch, Case, Column, Model, Round
+from tests.dbt.random.queries import BY_PART, QUERIES
 from tests.dbt.random.seeds import draw_seed, seed_value
-from tests.dbt.random.values import COLLATED, KEY_TYPES, canonical, draw_value
+from tests.dbt.random.settings import SETTINGS
+from tests.dbt.random.values import COLLATED, KEY_TYPES, canonical, draw_value, in_zone
 
 WEIGHTS = {
     "upsert": 5,
@@ -31,7 +33,17 @@ WEIGHTS = {
     "seed": 1,
     "snapshot": 5,
 }
-CAN_FAIL = ("upsert", "keyed_overwrite", "append", "merge", "delete+insert", "table", "snapshot")
+CAN_FAIL = (
+    "upsert",
+    "keyed_overwrite",
+    "append",
+    "merge",
+    "delete+insert",
+    "table",
+    "snapshot",
+    "microbatch",
+    "keyed_microbatch",
+)
 """Kinds of models that a row may fail in: of others, which rows are computed is Spark's business."""
 KEYED_BY = ("merge", "delete+insert", "snapshot", *KEYED)
 ON_SCHEMA_CHANGE = (
@@ -46,48 +58,87 @@ ON_SCHEMA_CHANGE = (
 )
 
 
+READABLE = ("upsert", "keyed_overwrite", "append", "merge", "delete+insert", "insert_overwrite", "table")
+"""Kinds of models that automatic ones read."""
+OTHER_KINDS = (
+    ("table", "view", "append", "insert_overwrite"),
+    ("upsert", "merge", "delete+insert", "keyed_overwrite", "table", "view"),
+)
+"""What models without a key, and those with one, may become from one run to the next."""
+
+
 def draw_case(seed: int, models: int = 8, rounds: int = 4) -> Case:
     """A case with about so many models and rounds."""
     chance = random.Random(f"dbt {seed}")
-    kinds = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=max(1, models + chance.randint(-1, 1)))
-    drafts = [_draft(chance, f"m{number}", kind) for number, kind in enumerate(kinds)]
-    told: list[Round] = []
-    count = max(2, rounds + chance.randint(-1, 1))
-    while len(told) < count:
-        number = len(told)
-        if (
-            told
-            and told[-1].verb == "build"
-            and (told[-1].ends or told[-1].poisoned)
-            and chance.random() < 0.6
-        ):
-            told.append(replace(told[-1], verb="retry", ends={}))
-            continue
-        batches = {draft.model.name: draft.next_batch(chance, number) for draft in drafts}
-        names = [draft.model.name for draft in drafts if draft.model.kind not in ("view", "seed")]
-        ends = {}
-        if names and number and chance.random() < 0.25:
-            ends[chance.choice(names)] = (chance.randint(0, 7), chance.random() < 0.5)
-        partitions = {
-            one.model.name: None if one.model.config.get("partition_by") else "part"
-            for one in drafts
-            if number and one.model.kind in (*PLAIN, *KEYED) and chance.random() < 0.03
-        }
-        poisoned = [
-            draft.model.name for draft in drafts if draft.model.kind in CAN_FAIL and chance.random() < 0.03
-        ]
-        told.append(
-            Round(
-                batches,
-                threads=chance.choice((1, 1, 1, 2, 3, 4)),
-                full_refresh=chance.random() < 0.08,
-                ends=ends,
-                poisoned=frozenset(poisoned) - ends.keys(),
-                days=(chance.randint(0, 2), chance.randint(1, 2)),
-                partitions=partitions,
-            )
+    zone = chance.choice(ZONES) if chance.random() < 0.4 else "UTC"
+    with in_zone(zone):
+        kinds = chance.choices(
+            list(WEIGHTS), list(WEIGHTS.values()), k=max(1, models + chance.randint(-1, 1))
         )
-    return Case(seed, tuple(draft.model for draft in drafts), tuple(told))
+        drafts = [_draft(chance, f"m{number}", kind) for number, kind in enumerate(kinds)]
+        automatic = _automatic(chance, drafts)
+        told: list[Round] = []
+        count = max(2, rounds + chance.randint(-1, 1))
+        while len(told) < count:
+            if told and _is_retried(chance, told[-1]):
+                told.append(replace(told[-1], verb="retry", ends={}))
+            else:
+                told.append(_round(chance, drafts, automatic, len(told)))
+    return Case(seed, (*(draft.model for draft in drafts), *automatic), tuple(told), zone)
+
+
+def _is_retried(chance: random.Random, last: Round) -> bool:
+    failed = last.verb == "build" and bool(last.ends or last.poisoned) and last.cancel is None
+    return failed and chance.random() < 0.6
+
+
+def _round(chance: random.Random, drafts: list[Draft], automatic: list[Model], number: int) -> Round:
+    batches = {draft.model.name: draft.next_batch(chance, number) for draft in drafts}
+    for draft in drafts:
+        if number and chance.random() < 0.06:
+            draft.change_kind(chance)
+    kinds = {draft.model.name: draft.kind for draft in drafts if draft.kind != draft.model.kind}
+    names = [draft.model.name for draft in drafts if draft.kind not in ("view", "seed")]
+    names += [model.name for model in automatic]
+    ends = {}
+    if names and number and chance.random() < 0.25:
+        ends[chance.choice(names)] = (chance.randint(0, 7), chance.random() < 0.5)
+    cancel = None
+    if names and number and not ends and chance.random() < 0.04:
+        cancel = (chance.choice(names), chance.randint(0, 7))
+    settings = {draft.model.name: draft.settings for draft in drafts if draft.settings}
+    for draft in drafts:
+        if number and draft.kind == draft.model.kind in (*PLAIN, *KEYED) and chance.random() < 0.03:
+            has_partitions = draft.model.config.get("partition_by")
+            settings[draft.model.name] = {"partition_by": None if has_partitions else "part"}
+    poisoned = {
+        draft.model.name for draft in drafts if draft.kind in CAN_FAIL and chance.random() < 0.03
+    } - ends.keys()
+    return Round(
+        batches,
+        threads=chance.choice((1, 1, 1, 2, 3, 4)),
+        full_refresh=chance.random() < 0.08,
+        ends=ends,
+        poisoned=frozenset(poisoned),
+        days=(chance.randint(0, 2), chance.randint(1, 2)),
+        settings=settings,
+        kinds=kinds,
+        contracts={
+            draft.model.name: contract for draft in drafts if (contract := draft.contract(chance)) is not None
+        },
+        cancel=cancel,
+    )
+
+
+def _automatic(chance: random.Random, drafts: list[Draft]) -> list[Model]:
+    """At times an automatic model, over one of the others."""
+    choices = [draft.model for draft in drafts if draft.model.kind in READABLE]
+    if not choices or chance.random() > 0.3:
+        return []
+    upstream = chance.choice(choices)
+    query = chance.choice(QUERIES if upstream.is_keyed else BY_PART)
+    config = {"unique_key": ["p"] if query in BY_PART else upstream.keys, "buckets": 1}
+    return [Model(f"m{len(drafts)}", "auto", config, upstream=upstream.name, query=query)]
 
 
 @dataclass
@@ -96,6 +147,7 @@ class Draft:
 
     :param protected: columns that its settings name, and which therefore stay.
     :param pool: the values of each column of the key.
+    :param kind, settings: what the model is now, where that differs from its first kind and settings.
     """
 
     model: Model
@@ -104,6 +156,12 @@ class Draft:
     pool: dict[str, list[Any]]
     drifts: float
     last: Batch | None = None
+    has_contract: bool = False
+    kind: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kind = self.model.kind
 
     def next_batch(self, chance: random.Random, number: int) -> Batch:
         if self.last is not None and chance.random() < 0.1:
@@ -112,6 +170,48 @@ class Draft:
             self._drift(chance)
         self.last = Batch(tuple(self.columns), tuple(self._rows(chance, number)))
         return self.last
+
+    def change_kind(self, chance: random.Random) -> None:
+        """Another materialization or strategy, from now on; of models whose settings all of them have."""
+        config = self.model.config
+        kinds = OTHER_KINDS[bool(self.model.keys)]
+        shared = {"unique_key", "on_schema_change", "buckets", "partition_by", "full_refresh"}
+        if (
+            self.model.kind not in kinds
+            or not config.keys() <= shared
+            or self.model.source not in ("inline", "ephemeral")
+        ):
+            return
+        if config.get("partition_by") not in (None, "part", ["part"]) or self.has_contract:
+            return
+        if any(one.name == "_action" for one in self.columns):
+            return
+        self.kind = chance.choice(kinds)
+        self.settings = {}
+        if self.kind in KEYED and self.model.kind not in KEYED:
+            self.settings["buckets"] = 1
+        if self.kind not in KEYED and "buckets" in config:
+            self.settings["buckets"] = None
+        if self.kind == "view" and "partition_by" in config:
+            self.settings["partition_by"] = None
+
+    def contract(self, chance: random.Random) -> tuple[Column, ...] | None:
+        """The columns of an enforced contract: those of the query, and at times others."""
+        if not self.has_contract or self.last is None:
+            return None
+        columns = list(seen(self.model, self.last).columns)
+        if any(one.type in ("void", COLLATED) or "void" in one.type for one in columns):
+            return None
+        draw, place = chance.random(), chance.randrange(len(columns))
+        if draw < 0.06 and len(columns) > 1:
+            del columns[place]
+        elif draw < 0.12:
+            other = "bigint" if columns[place].type != "bigint" else "string"
+            columns[place] = replace(columns[place], type=other)
+        elif draw < 0.3:
+            columns[place] = replace(columns[place], name=columns[place].name.swapcase())
+        chance.shuffle(columns)
+        return tuple(columns)
 
     def _rows(self, chance: random.Random, number: int) -> list[tuple[Any, ...]]:
         kind = self.model.kind
@@ -181,9 +281,7 @@ class Draft:
         if chance.random() > self.drifts:
             return
         ways = [self._add, self._drop, self._retype, self._retype, self._reorder, self._respell]
-        if self.model.kind != "snapshot":
-            # Whether a NULL in a new field is a change of the row is left open.
-            ways += [self._change_inside, self._change_inside]
+        ways += [self._change_inside, self._change_inside]
         chance.choice(ways)(chance)
 
     def _free(self) -> list[int]:
@@ -256,9 +354,14 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
         columns += _keys(chance, kind, config, pool)
     payload = [Column(f"v{number}", new_type(chance, kind)) for number in range(1, chance.randint(2, 4))]
     columns += payload
-    _SETTINGS.get(kind, lambda *_: None)(chance, config, columns, payload)
+    SETTINGS.get(kind, lambda *_: None)(chance, config, columns, payload)
+    has_contract = kind not in ("snapshot", "seed") and chance.random() < 0.1
     if kind in (*PLAIN, *KEYED):
+        if chance.random() < 0.06:
+            config["full_refresh"] = chance.random() < 0.3
         mode = chance.choice(ON_SCHEMA_CHANGE)
+        if has_contract:
+            mode = chance.choice(("append_new_columns", "fail"))
         if mode is not None:
             config["on_schema_change"] = mode
     if kind in KEYED:
@@ -272,7 +375,11 @@ def _draft(chance: random.Random, name: str, kind: str) -> Draft:
     if source != "inline" and any(one.type in ("void", COLLATED) for one in columns):
         source = "ephemeral"
     chance.shuffle(columns)
-    return Draft(Model(name, kind, config, source), columns, protected, pool, chance.choice((0, 0.3, 0.7)))
+    if "microbatch" not in kind and chance.random() < 0.07:
+        config |= hooks_of(name)
+    ending = chance.choice((";", " ;\n", "\n; -- the end; of it\n")) if chance.random() < 0.1 else ""
+    model = Model(name, kind, config, source, ending)
+    return Draft(model, columns, protected, pool, chance.choice((0, 0.3, 0.7)), has_contract=has_contract)
 
 
 def _keys(
@@ -288,99 +395,3 @@ def _keys(
         values = {repr(value): value for _ in range(4) if (value := draw_value(chance, type_, 0)) is not None}
         pool[name] = list(values.values())
     return columns
-
-
-def _settings_of_upsert(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    draw = chance.random()
-    if draw < 0.25:
-        config["delete_when"] = chance.choice(list(DELETES))
-    elif draw < 0.45:
-        columns.append(Column("_action", "string"))
-    if chance.random() < 0.3:
-        config["sequence_by"] = "seq"
-        columns.append(Column("seq", "int"))
-    elif chance.random() < 0.3:
-        config["deduplicate_by"] = "ver"
-        columns.append(Column("ver", "int"))
-    if chance.random() < 0.25:
-        setting = chance.choice(("merge_update_columns", "merge_exclude_columns"))
-        config[setting] = [one.name for one in chance.sample(payload, 1)]
-    if chance.random() < 0.2:
-        config["partition_by"] = chance.choice(("part", ["part"]))
-
-
-def _settings_of_merge(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    if chance.random() < 0.35:
-        config[chance.choice(("merge_update_columns", "merge_exclude_columns"))] = [
-            chance.choice(payload).name
-        ]
-    _settings_of_delete_insert(chance, config, columns, payload)
-
-
-def _settings_of_delete_insert(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    if chance.random() < 0.4:
-        given = chance.sample(list(PREDICATES), chance.randint(1, 2))
-        config["incremental_predicates"] = given[0] if len(given) == 1 and chance.random() < 0.5 else given
-    if chance.random() < 0.2:
-        config["partition_by"] = "part"
-
-
-def _settings_of_append(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    if chance.random() < 0.3:
-        config["partition_by"] = ["part"]
-
-
-def _settings_of_overwrite(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    draw = chance.random()
-    if draw < 0.45:
-        config["partition_by"] = chance.choice(("part", ["part"]))
-    elif draw < 0.8:
-        columns.append(Column("at", chance.choice(("timestamp", "date", "timestamp_ntz"))))
-        config["partition_by"] = chance.choice(("day(at)", "month(at)", ["day(at)", "part"]))
-    if "unique_key" in config and chance.random() < 0.2:
-        config["overwrite"] = "table"
-
-
-def _settings_of_microbatch(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    columns.append(Column("at", chance.choice(("timestamp", "timestamp", "date", "timestamp_ntz"))))
-    config |= {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}
-    if chance.random() < 0.4:
-        config["partition_by"] = "day(at)"
-
-
-def _settings_of_snapshot(
-    chance: random.Random, config: dict[str, Any], columns: list[Column], payload: list[Column]
-) -> None:
-    if chance.random() < 0.4:
-        config |= {"strategy": "timestamp", "updated_at": "at"}
-        columns.append(Column("at", "timestamp"))
-    else:
-        config["strategy"] = "check"
-        config["check_cols"] = chance.choice(("all", [one.name for one in payload], [payload[0].name]))
-    if chance.random() < 0.7:
-        config["hard_deletes"] = chance.choice(("ignore", "invalidate", "new_record"))
-
-
-_SETTINGS: dict[str, Callable[[random.Random, dict[str, Any], list[Column], list[Column]], None]] = {
-    "upsert": _settings_of_upsert,
-    "keyed_overwrite": _settings_of_overwrite,
-    "keyed_microbatch": _settings_of_microbatch,
-    "append": _settings_of_append,
-    "merge": _settings_of_merge,
-    "delete+insert": _settings_of_delete_insert,
-    "insert_overwrite": _settings_of_overwrite,
-    "microbatch": _settings_of_microbatch,
-    "snapshot": _settings_of_snapshot,
-}

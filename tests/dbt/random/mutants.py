@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from dbt_arctic.adapter import plain_api, snapshots
+from dbt_arctic.adapter import constraints, microbatch, model_api, plain_api, snapshots
+from dbt_arctic.engine.lexer import split_statements
 from dbt_arctic.keyed import assignment
 from dbt_arctic.refresh import batch as batches
+from tests.dbt.random.hooks import hooks_of
 from tests.dbt.random.project import Batch, Case, Column, Model, Round
 
 Patch = pytest.MonkeyPatch
@@ -29,6 +31,7 @@ class Mutant:
 
     :param patch: the mistake, where it is one of Python.
     :param other_partitions: whether the model has no ``partition_by`` in the second round.
+    :param contract: the types of a contract.
     """
 
     model: Model
@@ -36,6 +39,7 @@ class Mutant:
     macro: str = ""
     patch: Callable[[Patch], None] | None = None
     other_partitions: bool = False
+    contract: str = ""
 
 
 _DAY = dt.date(2024, 3, 1)
@@ -111,6 +115,31 @@ def _no_check_of_partitions(patch: Patch) -> None:
     patch.setattr(plain_api, "check_partitions", lambda config, stored: "")
 
 
+def _no_new_fields(patch: Patch) -> None:
+    patch.setattr(plain_api, "evolve_plain", lambda edge, name, model, mode, stored, columns: stored)
+
+
+def _types_of_seeds_by_case(patch: Patch) -> None:
+    patch.setattr(plain_api, "column_types", lambda seed, path, delimiter, declared: dict(declared))
+
+
+def _first_statement_of_a_hook(patch: Patch) -> None:
+    patch.setattr(model_api, "split_statements", lambda sql: split_statements(sql)[:1])
+
+
+def _fields_by_case(patch: Patch) -> None:
+    patch.setattr(constraints, "is_spelled_alike", lambda one, other: one == other)
+
+
+def _any_time_zone(patch: Patch) -> None:
+    patch.setattr(microbatch, "refuse_local_time", lambda *given: None)
+
+
+def retried_batch_is_the_first(patch: Patch) -> None:
+    """``dbt retry`` of a full refresh of batches replaces the table by what it runs."""
+    patch.setattr(microbatch.MicrobatchApi, "is_later_batch", lambda *given: False)
+
+
 _ADDR, _SWAPPED = "struct<city:string,zip:string>", "struct<zip:string,city:string>"
 _BERN, _ROME = {"city": "Bern", "zip": "3000"}, {"city": "Rome", "zip": "0100"}
 _OLD = rows(_PARTS, (1, 0, 10), (2, 1, 20), (3, None, 30))
@@ -168,19 +197,61 @@ MUTANTS: dict[str, Mutant] = {
         (rows("k int; at date", (1, None)), rows("k int; at date", (1, _DAY))),
         patch=_older_than_null,
     ),
+    "fields_that_are_new_are_left_out": Mutant(
+        Model("", "append", {"on_schema_change": "append_new_columns"}),
+        (
+            rows("k int; box struct<a:int>", (1, {"a": 1})),
+            rows("k int; box struct<a:int,b:int>", (2, {"a": 2, "b": 3})),
+        ),
+        patch=_no_new_fields,
+    ),
+    "types_of_seeds_by_case": Mutant(
+        Model("", "seed", {"column_types": {"ZIP": "string"}}),
+        (rows("id bigint; zip string", (1, "00501")), rows("id bigint; zip string", (1, "00501"))),
+        patch=_types_of_seeds_by_case,
+    ),
+    "first_statement_of_a_hook": Mutant(
+        Model("", "table", hooks_of("first_statement_of_a_hook")),
+        (rows("v1 int", (1,)), rows("v1 int", (2,))),
+        patch=_first_statement_of_a_hook,
+    ),
+    "contract_with_fields_by_case": Mutant(
+        Model("", "table"),
+        (rows("box struct<City:int>", ({"City": 1},)), rows("box struct<City:int>", ({"City": 2},))),
+        patch=_fields_by_case,
+        contract="box struct<city:int>",
+    ),
+    "local_times_filtered_as_utc": Mutant(
+        Model(
+            "", "microbatch", {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}, source="view"
+        ),
+        (rows("v1 int; at date", (1, _DAY)), rows("v1 int; at date", (2, _DAY))),
+        patch=_any_time_zone,
+    ),
 }
 
 
 def case_of(names: list[str]) -> Case:
-    """The models of some mutants in one project."""
+    """The models of some mutants in one project, in a session that is not in UTC."""
     models = [replace(MUTANTS[name].model, name=name) for name in names]
-    others = {name: None for name in names if MUTANTS[name].other_partitions}
+    others = {name: {"partition_by": None} for name in names if MUTANTS[name].other_partitions}
     rounds = [
         Round(
             {name: MUTANTS[name].rounds[number] for name in names},
             days=(0, 1),
-            partitions=others if number else {},
+            settings=others if number else {},
+            contracts={name: rows(one).columns for name in names if (one := MUTANTS[name].contract)},
         )
         for number in range(2)
     ]
-    return Case(0, tuple(models), tuple(rounds))
+    return Case(0, tuple(models), tuple(rounds), zone="Europe/Berlin")
+
+
+def case_of_retry() -> Case:
+    """A full refresh of two batches of which the second fails, and ``dbt retry``."""
+    config = {"event_time": "at", "batch_size": "day", "begin": "2024-02-01"}
+    batch = rows("v1 int; at date", (1, _DAY), (2, _DAY + dt.timedelta(days=1)))
+    build = Round({"days": batch})
+    refresh = replace(build, full_refresh=True, poisoned=frozenset({"days"}))
+    again = replace(refresh, verb="retry", poisoned=frozenset())
+    return Case(0, (Model("days", "microbatch", config),), (build, refresh, again))

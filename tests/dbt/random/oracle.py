@@ -6,27 +6,25 @@ after a run, and which runs have to be refused.
 
 from __future__ import annotations
 
-import datetime as dt
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from tests.dbt.random.columns import Refused, Row, Table, evolve, listed, stored_rows
+from tests.dbt.random.columns import (
+    Expected,
+    Refused,
+    Row,
+    Table,
+    evolve,
+    is_greater,
+    key_of,
+    listed,
+    stored_rows,
+)
 from tests.dbt.random.fits import stored_type
-from tests.dbt.random.project import DAY_ZERO, Batch, Model, Round
-from tests.dbt.random.values import canonical
-
-
-@dataclass(frozen=True)
-class Expected:
-    """:param table: what is there after a run that succeeds.
-
-    :param may_refuse: the documentation leaves it open whether this is refused.
-    """
-
-    table: Table | None
-    may_refuse: bool = False
+from tests.dbt.random.project import Batch, Model, Round
+from tests.dbt.random.snapshots import snapshot_taken
+from tests.dbt.random.values import instant
 
 
 def expect(
@@ -36,22 +34,63 @@ def expect(
 
     :raises Refused: it has to fail.
     """
+    _require_contract(model, batch, round_)
     if model.kind == "view":
-        return Expected(Table({name: stored_type(one) for name, one in batch.types.items()}, batch.dicts))
+        types = {name: stored_type(one) for name, one in batch.types.items()}
+        return Expected(Table(types, batch.dicts, form="view"))
     if model.kind == "seed":
-        return Expected(Table(_seed_types(model, batch), batch.dicts))
+        return Expected(Table(_seed_types(model, batch), _seed_rows(batch)))
     if poisoned and batch.rows:
         raise Refused("a row fails while it is computed", by_spark=True)
     if model.kind == "snapshot":
-        return _snapshot(model, before, batch)
-    if before is None or model.kind == "table" or round_.full_refresh:
+        return snapshot_taken(model, before, batch)
+    if is_built(model, before, round_):
         return Expected(_built(model, batch))
+    assert before is not None
     return _refreshed(model, before, batch, lambda evolved, rows: _write(model, evolved, rows, batch))
+
+
+def is_built(model: Model, before: Table | None, round_: Round) -> bool:
+    """Whether the run builds the table anew, whatever stands there.
+
+    :raises Refused: it would have to, and is not allowed to.
+    """
+    if before is None or model.kind == "table":
+        return True
+    form = "keyed" if model.is_keyed else "plain"
+    if model.config.get("full_refresh") is False:
+        if {before.form, form} == {"plain", "keyed"}:
+            raise Refused("a table of the other form is not built anew with full_refresh: false")
+        return before.form == "view"
+    return before.form != form or rebuilds(model, round_)
+
+
+def rebuilds(model: Model, round_: Round) -> bool:
+    """Whether the run is a full refresh of a model. Its setting goes before the command's."""
+    return bool(model.config.get("full_refresh", round_.full_refresh))
+
+
+def _require_contract(model: Model, batch: Batch, round_: Round) -> None:
+    declared = round_.contracts.get(model.name)
+    if declared is None:
+        return
+    told = {one.name.lower(): one.type.lower() for one in declared}
+    produced = {one.name.lower(): one.type.lower() for one in batch.columns}
+    if model.is_keyed:
+        told.pop("_action", None)
+        produced.pop("_action", None)
+    if told != produced:
+        raise Refused("the query has other columns than the contract")
 
 
 def _built(model: Model, batch: Batch) -> Table:
     types = {name: stored_type(one) for name, one in batch.types.items() if name != "_action"}
-    empty = Table(types, [], partitions=frozenset(listed(model.config.get("partition_by"))))
+    empty = Table(
+        types,
+        [],
+        partitions=frozenset(listed(model.config.get("partition_by"))),
+        form="keyed" if model.is_keyed else "plain",
+    )
     rows = stored_rows(batch, types)
     return _upserted(model, empty, rows) if model.is_keyed else replace(empty, rows=rows)
 
@@ -76,12 +115,6 @@ def _refreshed(
 
 
 # Strategies
-
-
-def key_of(model: Model, table: Table, row: Row) -> tuple[Any, ...]:
-    names = {name.lower(): name for name in table.types}
-    found = [names[key.lower()] for key in model.keys]
-    return tuple(canonical(row[name], table.types[name]) for name in found)
 
 
 def _write(model: Model, table: Table, rows: list[Row], batch: Batch) -> Table:
@@ -214,33 +247,40 @@ def _one_a_key(model: Model, table: Table, rows: list[Row]) -> dict[Any, Row]:
             found[key] = row
         elif orders is None:
             raise Refused(f"two rows of the key {key}", by_rows=True)
-        elif _greater(row[orders], found[key][orders]):
+        elif is_greater(row[orders], found[key][orders]):
             found[key] = row
     return found
-
-
-def _greater(one: Any, other: Any) -> bool:
-    return one is not None and (other is None or one > other)
 
 
 # Microbatch
 
 
-def days_of(round_: Round) -> list[str]:
-    first = dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=round_.days[0])
-    return [str(first + dt.timedelta(days=number)) for number in range(round_.days[1])]
-
-
-def expect_batch(model: Model, before: Table | None, batch: Batch, day: str, rebuild: bool) -> Expected:
+def expect_batch(
+    model: Model,
+    before: Table | None,
+    batch: Batch,
+    day: str,
+    *,
+    rebuild: bool,
+    zone: str = "UTC",
+    poisoned: bool = False,
+) -> Expected:
     """What one batch makes of a table: its day is replaced.
 
+    :param poisoned: whether a row of this batch fails while it is computed.
     :raises Refused: it has to fail.
     """
     event_time = model.config["event_time"]
     place = [one.name for one in batch.columns].index(event_time)
     of_day = replace(batch, rows=tuple(row for row in batch.rows if str(row[place])[:10] == day))
+    if model.source != "inline" and zone != "UTC" and batch.columns[place].type != "timestamp":
+        raise Refused("upstreams are filtered by UTC, and the model's rows by local times")
+    if poisoned and of_day.rows:
+        raise Refused("a row fails while it is computed", by_spark=True)
+    # Rows of other days may be computed before they are left out.
+    may_refuse = poisoned and bool(batch.rows)
     if before is None or rebuild:
-        return Expected(_built(model, of_day))
+        return Expected(_built(model, of_day), may_refuse)
 
     def write(table: Table, rows: list[Row]) -> Table:
         kept = [row for row in table.rows if str(row[event_time])[:10] != day]
@@ -248,7 +288,8 @@ def expect_batch(model: Model, before: Table | None, batch: Batch, day: str, reb
             return _upserted(model, replace(table, rows=kept), rows)
         return replace(table, rows=[*kept, *rows])
 
-    return _refreshed(model, before, of_day, write)
+    expected = _refreshed(model, before, of_day, write)
+    return replace(expected, may_refuse=expected.may_refuse or may_refuse)
 
 
 # Seeds
@@ -259,69 +300,12 @@ def _seed_types(model: Model, batch: Batch) -> dict[str, str]:
     return {name: stored_type(declared.get(name.lower(), one)) for name, one in batch.types.items()}
 
 
-# Snapshots
-
-
-def _snapshot(model: Model, before: Table | None, batch: Batch) -> Expected:
-    check = model.config.get("check_cols")
-    names = {one.name.lower() for one in batch.columns}
-    if check not in (None, "all") and any(name.lower() not in names for name in check):
-        raise Refused("check_cols names a column that the query lacks")
-    if before is None:
-        types = {name: stored_type(one) for name, one in batch.types.items()}
-        first = Table(types, stored_rows(batch, types))
-        _require_one_a_key(model, first, first.rows)
-        return Expected(first)
-    table, may_refuse = evolve(model, before, batch)
-    rows = stored_rows(batch, table.types)
-    _require_one_a_key(model, table, rows)
-    is_new = [
-        one.name for one in batch.columns if one.name.lower() not in {name.lower() for name in before.types}
+def _seed_rows(batch: Batch) -> list[Row]:
+    """The rows of the file. A time in it is one of the session's zone."""
+    return [
+        {
+            one.name: instant(value) if one.type == "timestamp" and value is not None else value
+            for one, value in zip(batch.columns, row, strict=True)
+        }
+        for row in batch.rows
     ]
-    checked = list(batch.types) if check == "all" else list(check or [])
-    added = any(name.lower() in {one.lower() for one in is_new} for name in checked)
-    taken = _taken(model, table, rows, checked, added)
-    return Expected(taken, may_refuse)
-
-
-def _require_one_a_key(model: Model, table: Table, rows: list[Row]) -> None:
-    keys = Counter(key_of(model, table, row) for row in rows)
-    if any(count > 1 for count in keys.values()):
-        raise Refused("rows of the snapshot share a key", by_rows=True)
-
-
-def _taken(model: Model, table: Table, rows: list[Row], checked: list[str], added: bool) -> Table:
-    names = {name.lower(): name for name in table.types}
-    result = [dict(row) for row in table.rows]
-    ended, deleted = set(table.ended), set(table.deleted)
-    current = {key_of(model, table, row): place for place, row in enumerate(result) if place not in ended}
-
-    def has_changed(old: Row, new: Row) -> bool:
-        if model.config["strategy"] == "timestamp":
-            return _greater(new["at"], old["at"])
-        columns = [names[name.lower()] for name in checked]
-        return added or any(
-            canonical(old[name], table.types[name]) != canonical(new[name], table.types[name])
-            for name in columns
-        )
-
-    found = set()
-    for row in rows:
-        key = key_of(model, table, row)
-        found.add(key)
-        if key in current:
-            place = current[key]
-            if place not in deleted and not has_changed(result[place], row):
-                continue
-            ended.add(place)
-        current[key] = len(result)
-        result.append(row)
-    mode = model.config.get("hard_deletes", "ignore")
-    for key, place in list(current.items()):
-        if key in found or mode == "ignore" or place in deleted:
-            continue
-        ended.add(place)
-        if mode == "new_record":
-            deleted.add(len(result))
-            result.append(dict(result[place]))
-    return replace(table, rows=result, deleted=frozenset(deleted), ended=frozenset(ended))

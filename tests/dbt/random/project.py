@@ -11,14 +11,20 @@ from typing import Any
 import yaml
 
 from tests.dbt.keyed.conftest import SPARK_CONF
+from tests.dbt.random.queries import sql_of_query
 from tests.dbt.random.values import quote, sql_of
 
 CONF = {**SPARK_CONF, "spark.sql.session.timeZone": "UTC"}
 """Spark's settings, in which a timestamp is shown as UTC."""
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Beirut", "Australia/Lord_Howe")
+"""Time zones of sessions. In Beirut summer time begins at midnight, on Lord Howe it is half an hour."""
+HOOK_LOG = "hook_log"
+"""The table into which hooks write."""
 KEYED = ("upsert", "keyed_overwrite", "keyed_microbatch")
 PLAIN = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
 REPLACED = ("table", "view", "seed")
-KINDS = (*KEYED, *PLAIN, *REPLACED, "snapshot")
+INCREMENTAL = (*KEYED, *PLAIN, "auto")
+KINDS = (*INCREMENTAL, *REPLACED, "snapshot")
 STRATEGIES = {"keyed_overwrite": "insert_overwrite", "keyed_microbatch": "microbatch", "upsert": None}
 DAY_ZERO = "2024-03-01"
 
@@ -66,12 +72,18 @@ class Model:
     :param config: dbt's settings besides materialization and strategy.
     :param source: where the rows come from: ``inline``, or an upstream that is ``ephemeral``, a ``view`` or
         a ``table``.
+    :param ending: what stands after the query.
+    :param upstream: the model that an automatic model reads.
+    :param query: which query an automatic model has, of ``QUERIES``.
     """
 
     name: str
     kind: str
     config: dict[str, Any] = field(default_factory=dict)
     source: str = "inline"
+    ending: str = ""
+    upstream: str = ""
+    query: str = ""
 
     @property
     def is_keyed(self) -> bool:
@@ -101,7 +113,10 @@ class Round:
     :param ends: models whose run ends at one of their statements: the number, and whether right after it.
     :param poisoned: models of which a row fails while it is computed.
     :param days: the first day of event time, and how many, for microbatch models.
-    :param partitions: models whose ``partition_by`` is another one in this round.
+    :param settings: of some models, settings that are others in this round; ``None`` removes one.
+    :param kinds: models that are of another kind in this round.
+    :param contracts: models with an enforced contract, and the columns that it has.
+    :param cancel: a model and a statement of it, at which somebody presses Ctrl-C.
     """
 
     batches: dict[str, Batch]
@@ -111,36 +126,103 @@ class Round:
     ends: dict[str, tuple[int, bool]] = field(default_factory=dict)
     poisoned: frozenset[str] = frozenset()
     days: tuple[int, int] = (0, 2)
-    partitions: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    contracts: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    cancel: tuple[str, int] | None = None
 
     def settled(self, model: Model) -> Model:
-        """A model with its settings of this round."""
-        if model.name not in self.partitions:
-            return model
-        return replace(model, config={**model.config, "partition_by": self.partitions[model.name]})
+        """A model with its kind and settings of this round."""
+        given = {**model.config, **self.settings.get(model.name, {})}
+        if model.name in self.contracts:
+            given["contract"] = {"enforced": True}
+        config = {name: value for name, value in given.items() if value is not None}
+        return replace(model, kind=self.kinds.get(model.name, model.kind), config=config)
+
+    def only(self, names: set[str]) -> Round:
+        """The round of some models."""
+        return replace(
+            self,
+            batches={one: batch for one, batch in self.batches.items() if one in names},
+            ends={one: end for one, end in self.ends.items() if one in names},
+            poisoned=self.poisoned & names,
+            settings={one: given for one, given in self.settings.items() if one in names},
+            kinds={one: kind for one, kind in self.kinds.items() if one in names},
+            contracts={one: columns for one, columns in self.contracts.items() if one in names},
+            cancel=self.cancel if self.cancel and self.cancel[0] in names else None,
+            threads=1,
+        )
 
 
 @dataclass(frozen=True)
 class Case:
+    """:param zone: the session's time zone."""
+
     seed: int
     models: tuple[Model, ...]
     rounds: tuple[Round, ...]
+    zone: str = "UTC"
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        return {**CONF, "spark.sql.session.timeZone": self.zone}
+
+    @property
+    def has_microbatch(self) -> bool:
+        return any("microbatch" in model.kind for model in self.models)
+
+    @property
+    def project(self) -> dict[str, Any]:
+        """What ``dbt_project.yml`` says."""
+        said: dict[str, Any] = {"name": "random", "version": "1.0", "profile": "random"}
+        if any({"pre_hook", "post_hook"} & model.config.keys() for model in self.models):
+            said["on-run-start"] = (
+                f"-- one; two\ncreate table if not exists {{{{ target.schema }}}}.{HOOK_LOG}"
+                " (model string, step string) using iceberg; -- no statement;"
+            )
+        return said
 
 
 def files_of(case: Case, round_: Round) -> dict[str, str]:
     """The project's files in a round, by path."""
     files: dict[str, str] = {}
-    seeds = []
+    seeds, contracts = [], []
     for model in case.models:
+        if model.kind == "auto":
+            sql = sql_of_query(model.query, model.upstream, model.keys)
+            files[f"models/{model.name}.sql"] = f"{_config(round_.settled(model).settings)}\n{sql}"
+            continue
         batch = round_.batches[model.name]
+        if model.name in round_.contracts:
+            contracts.append({"name": model.name, "columns": _declared(round_.contracts[model.name])})
         if model.kind == "seed":
             files[f"seeds/{model.name}.csv"] = _csv(batch)
             seeds.append({"name": model.name, "config": dict(model.config)})
         else:
-            files.update(_model_files(round_.settled(model), batch, model.name in round_.poisoned))
+            poison = _poison(round_, model) if model.name in round_.poisoned else ""
+            files.update(_model_files(round_.settled(model), batch, poison))
+    if contracts:
+        files["models/properties.yml"] = yaml.safe_dump({"models": contracts}, sort_keys=False)
     if seeds:
         files["seeds/properties.yml"] = yaml.safe_dump({"seeds": seeds}, sort_keys=False)
     return files
+
+
+def _declared(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    """The columns of a contract, as a properties file has them."""
+    return [
+        {"name": one.name, "data_type": one.type, **({} if one.name.isidentifier() else {"quote": True})}
+        for one in columns
+    ]
+
+
+def _poison(round_: Round, model: Model) -> str:
+    """A condition that fails in each row; of a microbatch model, in the batch of the last day."""
+    condition = "where isnull(raise_error('poisoned row'))"
+    if "microbatch" not in model.kind:
+        return condition
+    is_last = f"(model.batch.event_time_start | string).startswith('{days_of(round_)[-1]}')"
+    return f"{{% if execute and model.get('batch') and {is_last} %}}{condition}{{% endif %}}"
 
 
 def _csv(batch: Batch) -> str:
@@ -155,7 +237,7 @@ def _cell(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _model_files(model: Model, batch: Batch, poisoned: bool) -> dict[str, str]:
+def _model_files(model: Model, batch: Batch, poison: str) -> dict[str, str]:
     sql = batch.sql
     files = {}
     if model.source != "inline":
@@ -163,9 +245,9 @@ def _model_files(model: Model, batch: Batch, poisoned: bool) -> dict[str, str]:
         times = {"event_time": model.config["event_time"]} if "event_time" in model.config else {}
         files[f"models/{upstream}.sql"] = f"{_config({'materialized': model.source, **times})}\n{sql}"
         sql = f"select * from {{{{ ref('{upstream}') }}}}"
-    if poisoned:
-        sql = f"select * from (\n{sql}\n) as whole where isnull(raise_error('poisoned row'))"
-    text = f"{_config(model.settings)}\n{sql}"
+    if poison:
+        sql = f"select * from (\n{sql}\n) as whole {poison}"
+    text = f"{_config(model.settings)}\n{sql}{model.ending}"
     if model.kind == "snapshot":
         files[f"snapshots/{model.name}.sql"] = f"{{% snapshot {model.name} %}}\n{text}\n{{% endsnapshot %}}"
     else:
@@ -188,6 +270,12 @@ def arguments_of(round_: Round, has_microbatch: bool) -> list[str]:
         start, end = interval_of(round_)
         words += ["--event-time-start", start, "--event-time-end", end]
     return words
+
+
+def days_of(round_: Round) -> list[str]:
+    """The days whose batches microbatch models run."""
+    first = dt.date.fromisoformat(DAY_ZERO) + dt.timedelta(days=round_.days[0])
+    return [str(first + dt.timedelta(days=number)) for number in range(round_.days[1])]
 
 
 def interval_of(round_: Round) -> tuple[str, str]:

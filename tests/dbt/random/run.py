@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import _thread
 import os
 import re
 import shutil
@@ -26,24 +26,12 @@ from dbt_arctic.engine.session_cursor import SessionCursor
 from dbt_arctic.engine.settings import SparkSettings
 from dbt_arctic.engine.type_text import type_text
 from tests.dbt.keyed.conftest import SETTINGS, Script
-from tests.dbt.random.columns import Refused, Table
+from tests.dbt.random.after import Fault, Ran, is_failure
+from tests.dbt.random.columns import Table
 from tests.dbt.random.found import Found, Rows, as_found, as_row, is_own, plain, with_columns_of
-from tests.dbt.random.oracle import Expected, days_of, expect, expect_batch, seen
-from tests.dbt.random.project import CONF, Case, Model, Round, arguments_of, files_of
-from tests.dbt.random.values import comparable_type, quote
-
-_PHRASES = {
-    "is to be refused": "accepted",
-    "is refused": "refused",
-    "a traceback": "traceback",
-    "an error without a code": "no code",
-    "Spark's own error": "own error",
-    "it is there": "existence",
-    "it is not there": "existence",
-    "rows missing": "rows",
-    "columns {": "columns",
-}
-"""How a difference is described, and its kind."""
+from tests.dbt.random.hooks import has_hooks, wrong_steps
+from tests.dbt.random.project import CONF, HOOK_LOG, Case, Model, Round, arguments_of, files_of
+from tests.dbt.random.values import comparable_type, in_zone, quote
 
 
 @dataclass(frozen=True)
@@ -54,13 +42,7 @@ class Difference:
     round: int
     model: str
     why: str
-
-    @property
-    def kind(self) -> str:
-        """How it shows, with an error's code: what stays the same while a case is made smaller."""
-        kind = next((kind for phrase, kind in _PHRASES.items() if phrase in self.why), "the run")
-        code = re.search(r"AR-\d\d\d", self.why) if kind not in ("rows", "columns", "existence") else None
-        return f"{kind} {code[0]}" if code else kind
+    kind: str = ""
 
     def __str__(self) -> str:
         return f"seed {self.seed}, round {self.round}, {self.model or 'the run'}: {self.why}"
@@ -78,6 +60,21 @@ class Judged:
     seconds: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass
+class Interrupt:
+    """Ctrl-C at a statement of a model."""
+
+    model: str
+    at: int
+    count: int = 0
+
+    def is_at(self, sql: str) -> bool:
+        if re.search(rf"\b{self.model}(__|\b)", sql) is None:
+            return False
+        self.count += 1
+        return self.count == self.at + 1
+
+
 class Bench:
     """A Spark, and a warehouse in which each case has a schema of its own."""
 
@@ -85,6 +82,7 @@ class Bench:
         self.warehouse = warehouse
         self.connection = connection
         self.script = Script()
+        self.interrupt: Interrupt | None = None
 
     @contextmanager
     def scripted(self) -> Iterator[None]:
@@ -94,8 +92,11 @@ class Bench:
         def noted(cursor: SessionCursor, sql: str, bindings: Any = None) -> None:
             if cursor._connection is self.connection:
                 execute(cursor, sql, bindings)
-            else:
-                self.script.run(sql, lambda: execute(cursor, sql, bindings))
+                return
+            if self.interrupt is not None and self.interrupt.is_at(sql):
+                _thread.interrupt_main()
+                assert cursor._running._cancelled.wait(60)
+            self.script.run(sql, lambda: execute(cursor, sql, bindings))
 
         SessionCursor.execute = noted  # type: ignore[method-assign]
         try:
@@ -114,7 +115,7 @@ class Bench:
         folder = Path(tempfile.mkdtemp(prefix="dbt-random-"))
         before = os.getcwd()
         try:
-            with self.scripted():
+            with self.scripted(), in_zone(case.zone):
                 trial = Trial(self, case, folder, more or {})
                 trial.run()
                 return trial.judged
@@ -152,7 +153,7 @@ class Trial:
         self.statuses: dict[str, Any] = {}
         self.judged = Judged()
         self.written: dict[str, str] = {}
-        self.may_have_changed = False
+        self.steps: Counter[tuple[str, str]] = Counter()
         self.catalog = EmbeddedCatalog("lake", bench.warehouse)
 
     def run(self) -> None:
@@ -162,14 +163,14 @@ class Trial:
             "warehouse": str(self.bench.warehouse),
             "schema": self.schema,
             "threads": 1,
-            "spark_conf": CONF,
+            "spark_conf": self.case.spark_conf,
             **SETTINGS,
         }
-        project = {"name": "random", "version": "1.0", "profile": "random"}
+        profiles = {"random": {"target": "dev", "outputs": {"dev": target}}}
         self._write(
             {
-                "dbt_project.yml": yaml.safe_dump(project),
-                "profiles.yml": yaml.safe_dump({"random": {"target": "dev", "outputs": {"dev": target}}}),
+                "dbt_project.yml": yaml.safe_dump(self.case.project),
+                "profiles.yml": yaml.safe_dump(profiles),
                 **self.more,
             }
         )
@@ -207,28 +208,44 @@ class Trial:
         began = time.monotonic()
         self._write(files_of(self.case, round_))
         self.bench.script.ends, self.bench.script.counts = dict(round_.ends), {}
-        micro = any("microbatch" in model.kind for model in self.case.models)
         if round_.verb == "retry" and not any(is_failure(one) for one in self.statuses.values()):
             return
-        outcome = self._dbt(arguments_of(round_, micro))
-        self.bench.script.ends = {}
+        if round_.cancel is not None:
+            self.bench.interrupt = Interrupt(*round_.cancel)
+        outcome = self._dbt(arguments_of(round_, self.case.has_microbatch))
+        self.bench.script.ends, self.bench.interrupt = {}, None
         self.judged.runs += 1
         self.judged.seconds["dbt"] += time.monotonic() - began
         results = {one.node.name: one for one in getattr(outcome.result, "results", None) or []}
-        if outcome.exception is not None or not results:
-            self._differ(number, "", f"dbt ended with {outcome.exception!r}")
+        is_cancelled = round_.cancel is not None and isinstance(outcome.exception, KeyboardInterrupt)
+        self.judged.met["cancelled"] += is_cancelled
+        if not is_cancelled and (outcome.exception is not None or not results):
+            self._differ(number, "", Fault("dbt", f"dbt ended with {outcome.exception!r}"))
             return
         began = time.monotonic()
         there = {one.name for one in self.catalog.list_names(self.schema)}
         for model in self.case.models:
-            if model.name not in self.tables:
+            if model.name not in self.tables or (model.upstream and model.upstream not in self.tables):
+                self.tables.pop(model.name, None)
                 continue
             result = results.get(model.name)
             self.judged.models += result is not None
-            why = self._compare(round_.settled(model), round_, result, model.name in there)
-            if why:
+            cut = is_cancelled or model.name in round_.ends or model.upstream in round_.ends
+            ran = Ran(
+                round_.settled(model),
+                round_,
+                result,
+                self.tables[model.name],
+                cut,
+                self.case.zone,
+                self.tables.get(model.upstream),
+                self.statuses.get(model.name),
+            )
+            fault = self._compare(ran, model.name in there)
+            if fault is not None:
                 del self.tables[model.name]
-                self._differ(number, model.name, f"{model.kind}: {why}")
+                self._differ(number, model.name, fault)
+        self._compare_hooks(number, round_, results, is_cancelled)
         self.statuses |= results
         self.judged.seconds["compare"] += time.monotonic() - began
 
@@ -236,108 +253,69 @@ class Trial:
         folders = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
         return dbtRunner().invoke([*words, *folders, "--log-level", "none", "--log-level-file", "none"])
 
-    def _differ(self, number: int, model: str, why: str) -> None:
-        self.judged.differences.append(Difference(self.case.seed, number, model, why))
+    def _differ(self, number: int, model: str, fault: Fault) -> None:
+        kind = next((one.kind for one in self.case.models if one.name == model), "")
+        why = f"{kind}: {fault.text}" if kind else fault.text
+        self.judged.differences.append(Difference(self.case.seed, number, model, why, fault.kind))
 
     # One model
 
-    def _compare(self, model: Model, round_: Round, result: Any, is_there: bool) -> str:
-        """What is wrong after a round; empty if nothing is."""
-        self.may_have_changed = False
-        if result is None:
-            candidates, why = [self.tables[model.name]], ""
-        elif "microbatch" in model.kind:
-            candidates, why = self._after_batches(model, round_, result)
-        else:
-            candidates, why = self._after(model, round_, result)
-        if why:
-            return why
-        if model.kind == "view" and result is None:
-            return ""
+    def _compare(self, ran: Ran, is_there: bool) -> Fault | None:
+        """What is wrong after a round; ``None`` if nothing is."""
+        model = ran.model
+        after = ran.after()
+        if ran.result is not None:
+            self.judged.met[f"{model.kind}: {'written' if after.wrote else 'refused'}"] += 1
+            self.judged.refused += ran.failed
+        if after.fault is not None:
+            return after.fault
+        if model.kind == "view" and ran.result is None:
+            return None
         found = self._read(model) if is_there else None
-        for table in candidates:
+        for table in after.candidates:
             expected = None if table is None else as_found(model, table)
             if expected == found:
                 self.tables[model.name] = table
-                return ""
-        first = candidates[0]
-        if self.may_have_changed and first is not None and found is not None:
+                return None
+        first = after.candidates[0]
+        if after.may_have_changed and first is not None and found is not None:
             changed = with_columns_of(first, found)
             if changed is not None and as_found(model, changed) == found:
                 self.tables[model.name] = changed
-                return ""
+                return None
+        status = "" if ran.result is None else ran.result.status
+        reported = f"reported {status} {ran.message}"
         if first is None or found is None:
-            told = f"it is {'there' if is_there else 'not there'}"
-        else:
-            told = as_found(model, first).describe(found)
-        return f"{told}; reported {'nothing' if result is None else f'{result.status} {result.message}'}"
+            return Fault("existence", f"it is {'there' if is_there else 'not there'}; {reported}")
+        expected = as_found(model, first)
+        kind = "rows" if expected.types == found.types else "columns"
+        return Fault(kind, f"{expected.describe(found)}; {reported}")
 
-    def _after(self, model: Model, round_: Round, result: Any) -> tuple[list[Table | None], str]:
-        """The tables that there may be after a run, the likeliest first; or what is wrong anyway."""
-        before, name = self.tables[model.name], model.name
-        batch, message = seen(model, round_.batches[name]), str(result.message)
-        expected: Expected | None = None
-        try:
-            expected = expect(model, before, batch, round_, name in round_.poisoned)
-            refusal = None
-        except Refused as error:
-            refusal = error
-        self.judged.met[f"{model.kind}: {'refused' if refusal else 'written'}"] += 1
-        if not is_failure(result):
-            if expected is None:
-                return [], f"it reports success, and is to be refused: {refusal}"
-            return [expected.table], ""
-        self.judged.refused += 1
-        if name in round_.ends:
-            self.may_have_changed = True
-            if expected is None:
-                return [before], ""
-            return [before, expected.table], ""
-        if refusal is None and not (expected and expected.may_refuse):
-            return [], f"it is refused: {message}"
-        wrong = unclear(message, by_spark=refusal is not None and refusal.by_spark)
-        if wrong:
-            return [], f"{wrong} ({refusal}): {message}"
-        self.may_have_changed = refusal is None or refusal.by_rows
-        return [before], ""
-
-    def _after_batches(self, model: Model, round_: Round, result: Any) -> tuple[list[Table | None], str]:
-        days = days_of(round_)
-        again = self.statuses.get(model.name) if round_.verb == "retry" else None
-        todo = [day for day in days if again is None or day not in done_days(again, days)]
-        done = set(todo) & done_days(result, days)
-        killed = model.name in round_.ends
-        refused = {day for day in todo if day not in done}
-        self.judged.refused += bool(refused)
-        candidates: list[Table | None] = []
-        first_why = ""
-        ways = itertools.product(
-            *[(True,) if day in done else (False, True) if killed else (False,) for day in todo]
-        )
-        for way in ways:
-            table, skipping = self.tables[model.name], False
-            for place, (day, applied) in enumerate(zip(todo, way, strict=True)):
-                rebuild = round_.full_refresh and day == days[0]
-                batch = seen(model, round_.batches[model.name])
-                try:
-                    expected = expect_batch(model, table, batch, day, rebuild)
-                    refusal = None
-                except Refused as error:
-                    refusal = error
-                if applied:
-                    if refusal is not None:
-                        first_why = first_why or f"the batch of {day} is to be refused: {refusal}"
-                        break
-                    table = expected.table
-                elif refusal is None and not expected.may_refuse and not killed and not skipping:
-                    first_why = first_why or f"the batch of {day} is refused: {batch_errors(result)}"
-                    break
-                if not applied and place == 0:
-                    skipping = True
+    def _compare_hooks(self, number: int, round_: Round, results: dict[str, Any], is_cancelled: bool) -> None:
+        """Which statements of hooks have run."""
+        if not any(has_hooks(model) for model in self.case.models):
+            return
+        found: Counter[tuple[str, str]] = Counter()
+        if any(one.name == HOOK_LOG for one in self.catalog.list_names(self.schema)):
+            logged = self.bench.sql(f"SELECT model, step FROM lake.{self.schema}.{HOOK_LOG}").collect()
+            found.update(tuple(row) for row in logged)
+        for model in self.case.models:
+            ran = Counter(
+                {
+                    step: count - self.steps[model.name, step]
+                    for (name, step), count in found.items()
+                    if name == model.name and count != self.steps[model.name, step]
+                }
+            )
+            result = results.get(model.name)
+            cut = is_cancelled or model.name in round_.ends
+            if result is None and not cut:
+                why = f"it did not run, and its hooks left {ran}" if ran else ""
             else:
-                candidates.append(table)
-        self.judged.met[f"{model.kind}: {'refused' if refused else 'written'}"] += 1
-        return candidates, "" if candidates else first_why
+                why = wrong_steps(ran, result is None or is_failure(result), cut) if has_hooks(model) else ""
+            if why:
+                self._differ(number, model.name, Fault("hooks", why))
+        self.steps = found
 
     def _read(self, model: Model) -> Found:
         frame = self.bench.sql(f"SELECT * FROM lake.{self.schema}.{quote(model.name)}")
@@ -352,34 +330,3 @@ class Trial:
             rows[as_row(model, values, types)] += 1
         kept = {name: comparable_type(one) for name, one in types.items() if not is_own(model, name)}
         return Found(kept, rows)
-
-
-def is_failure(result: Any) -> bool:
-    return str(result.status) in ("error", "fail", "skipped", "partial success", "runtime error")
-
-
-def done_days(result: Any, days: list[str]) -> set[str]:
-    """The days whose batches a microbatch model's result calls successful."""
-    if not is_failure(result):
-        return set(days)
-    if result.batch_results is None:
-        return set()
-    return {str(start)[:10] for start, _ in result.batch_results.successful}
-
-
-def batch_errors(result: Any) -> str:
-    return str(result.message)
-
-
-def unclear(message: str, by_spark: bool) -> str:
-    """What is wrong with the text of a refusal."""
-    if "Traceback" in message or "\tat org." in message:
-        return "a traceback"
-    code = re.search(r"AR-\d\d\d", message)
-    if code is None:
-        return (
-            "" if "Compilation Error" in message or "Contract Error" in message else "an error without a code"
-        )
-    if code[0] == "AR-201" and not by_spark:
-        return "Spark's own error"
-    return ""

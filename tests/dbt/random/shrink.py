@@ -36,8 +36,10 @@ def is_same(one: Difference, other: Difference) -> bool:
 
 def _smaller(case: Case, model: str) -> Iterator[Case]:
     """Cases with less in them, the boldest first."""
-    if len(case.models) > 1:
-        yield _only(case, model)
+    smaller = _only(case, model)
+    if len(smaller.models) < len(case.models):
+        yield smaller
+    model = next(one.upstream for one in case.models if one.name == model) or model
     for place in range(len(case.rounds)):
         following = case.rounds[place + 1 : place + 2]
         if len(case.rounds) > 1 and not (following and following[0].verb == "retry"):
@@ -52,18 +54,11 @@ def _smaller(case: Case, model: str) -> Iterator[Case]:
 
 
 def _only(case: Case, model: str) -> Case:
-    rounds = tuple(
-        replace(
-            round_,
-            batches={model: round_.batches[model]},
-            ends={name: one for name, one in round_.ends.items() if name == model},
-            poisoned=round_.poisoned & {model},
-            partitions={name: one for name, one in round_.partitions.items() if name == model},
-            threads=1,
-        )
-        for round_ in case.rounds
-    )
-    return replace(case, models=tuple(one for one in case.models if one.name == model), rounds=rounds)
+    """The case with a model alone, and what it reads."""
+    upstream = next(one.upstream for one in case.models if one.name == model)
+    names = {model, upstream} if upstream else {model}
+    rounds = tuple(round_.only(names) for round_ in case.rounds)
+    return replace(case, models=tuple(one for one in case.models if one.name in names), rounds=rounds)
 
 
 def _simpler(round_: Round, model: str) -> Iterator[Round]:
@@ -79,21 +74,25 @@ def _simpler(round_: Round, model: str) -> Iterator[Round]:
         yield replace(round_, batches={**round_.batches, model: replace(batch, rows=rows)})
 
 
-def _without_column(case: Case, model: str, name: str) -> Case | None:
-    """The case without a column of a model, and without what ``column_types`` says of it.
+_BY_COLUMN = ("column_types",)
+"""Settings that name a column and say something of it: they lose the column that is dropped."""
 
-    ``None`` where another setting names the column, or a batch has no other.
+
+def _without_column(case: Case, model: str, name: str) -> Case | None:
+    """The case without a column of a model and what ``column_types`` says of it; ``None`` where another
+    setting names the column, or a batch has no other.
     """
     at = next(place for place, one in enumerate(case.models) if one.name == model)
     config = dict(case.models[at].config)
-    types = config.pop("column_types", None) or {}
+    for setting in _BY_COLUMN:
+        if setting in config:
+            config[setting] = {one: type_ for one, type_ in config[setting].items() if one.lower() != name}
+            if not config[setting]:
+                del config[setting]
     if name in ("part", "at") or f"{name}'" in repr(config).lower():
         return None
     if any(all(one.name.lower() == name for one in round_.batches[model].columns) for round_ in case.rounds):
         return None
-    left = {column: type_ for column, type_ in types.items() if column.lower() != name}
-    if left:
-        config["column_types"] = left
     models = list(case.models)
     models[at] = replace(models[at], config=config)
     rounds = tuple(_without(round_, model, name) for round_ in case.rounds)
@@ -108,4 +107,8 @@ def _without(round_: Round, model: str, name: str) -> Round:
         columns=tuple(batch.columns[place] for place in places),
         rows=tuple(tuple(row[place] for place in places) for row in batch.rows),
     )
-    return replace(round_, batches={**round_.batches, model: fewer})
+    contracts = {
+        one: tuple(column for column in columns if one != model or column.name.lower() != name)
+        for one, columns in round_.contracts.items()
+    }
+    return replace(round_, batches={**round_.batches, model: fewer}, contracts=contracts)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.dbt.random.mutants import MUTANTS, case_of
+from tests.dbt.random.mutants import MUTANTS, case_of, case_of_retry, retried_batch_is_the_first
 from tests.dbt.random.run import Bench, bench
 
 
@@ -28,3 +28,13 @@ def test_each_mutant_is_caught_by_its_own_model_and_without_it_nothing_differs(
         macros = "\n".join(one.macro for one in MUTANTS.values() if one.macro)
         wrong = place.judge(case, {"macros/mutants.sql": macros})
     assert {one.model for one in wrong.differences} == set(MUTANTS)
+
+
+def test_a_retried_batch_that_is_taken_for_the_first_is_seen(
+    place: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [str(one) for one in place.judge(case_of_retry()).differences] == []
+    with monkeypatch.context() as patch:
+        retried_batch_is_the_first(patch)
+        wrong = place.judge(case_of_retry())
+    assert [(one.model, one.kind) for one in wrong.differences] == [("days", "rows")]

@@ -12,8 +12,10 @@ from tests.dbt.random.run import Bench, Judged, bench
 from tests.dbt.random.soak import add
 from tests.extent import extent
 
-SEEDS = extent(range(40, 43), range(40, 60))
-"""From the first on, three cases have every kind of model, a cut-off run, a retry and a full refresh."""
+SEEDS = extent((211, 425, 514), range(40, 60))
+"""The three cases of the short form have every kind of model, and whatever else a case may have: another time
+zone, hooks, contracts, models that become others, runs that are interrupted or cancelled, retries.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -32,4 +34,5 @@ def test_random_projects_hold_what_the_oracle_says(place: Bench) -> None:
 
 
 def test_a_seed_draws_the_same_case_again() -> None:
-    assert draw_case(7) == draw_case(7)
+    # As text, because NaN is not equal to itself.
+    assert repr(draw_case(7)) == repr(draw_case(7))

@@ -8,8 +8,12 @@ from __future__ import annotations
 import datetime as dt
 import random
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from dbt_arctic.keyed.data_type import Array, Atomic, DataType, Map, Struct, parse_type, type_text
 
@@ -28,6 +32,29 @@ def quote(name: str) -> str:
 def single(number: float) -> float:
     """The number as a 32-bit one holds it."""
     return float(struct.unpack("f", struct.pack("f", number))[0])
+
+
+# Time zones
+
+_ZONE: ContextVar[str] = ContextVar("zone", default="UTC")
+
+
+@contextmanager
+def in_zone(zone: str) -> Iterator[None]:
+    """Within it, local times are those of a session with that time zone."""
+    before = _ZONE.set(zone)
+    try:
+        yield
+    finally:
+        _ZONE.reset(before)
+
+
+def instant(local: dt.datetime) -> dt.datetime:
+    """The instant of a local time in the session.
+
+    Of an hour that comes twice it is the first one; a time that summer time leaves out is that much later.
+    """
+    return local.replace(tzinfo=ZoneInfo(_ZONE.get())).astimezone(dt.timezone.utc).replace(tzinfo=None)
 
 
 # Drawing
@@ -119,11 +146,12 @@ def _drawn_atom(chance: random.Random, type_: Atomic) -> Any:
         return chance.random() < 0.5
     if kind == "void":
         return None
-    day = dt.datetime(2024, 3, 1) + dt.timedelta(days=chance.choice((-20000, -1, 0, 1, 2, 30)))
+    # 30 and 240 days later summer time begins and ends in Europe.
+    day = dt.datetime(2024, 3, 1) + dt.timedelta(days=chance.choice((-20000, -1, 0, 1, 2, 30, 240)))
     if kind == "date":
         return day.date()
     return day + dt.timedelta(
-        seconds=chance.choice((0, 1, 5400, 86399)), microseconds=chance.choice((0, 1, 500000))
+        seconds=chance.choice((0, 1, 1800, 5400, 86399)), microseconds=chance.choice((0, 1, 500000))
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.dbt.keyed.conftest import SETTINGS
-from tests.dbt.random.project import CONF, Case, arguments_of, files_of
+from tests.dbt.random.project import Case, arguments_of, files_of
 
 
 def write_case(case: Case, folder: Path, why: str) -> None:
@@ -18,11 +18,11 @@ def write_case(case: Case, folder: Path, why: str) -> None:
         "warehouse": "./lake",
         "schema": "random",
         "threads": 1,
-        "spark_conf": CONF,
+        "spark_conf": case.spark_conf,
         **SETTINGS,
     }
     common = {
-        "dbt_project.yml": yaml.safe_dump({"name": "random", "version": "1.0", "profile": "random"}),
+        "dbt_project.yml": yaml.safe_dump(case.project),
         "profiles.yml": yaml.safe_dump({"random": {"target": "dev", "outputs": {"dev": target}}}),
         "difference.txt": why + "\n",
     }
@@ -30,7 +30,6 @@ def write_case(case: Case, folder: Path, why: str) -> None:
         "export DBT_PROFILES_DIR=. DBT_SEND_ANONYMOUS_USAGE_STATS=false",
         "rm -rf lake target models snapshots seeds",
     ]
-    micro = any("microbatch" in model.kind for model in case.models)
     for number, round_ in enumerate(case.rounds):
         for path, text in files_of(case, round_).items():
             common[f"rounds/{number}/{path}"] = text
@@ -39,7 +38,9 @@ def write_case(case: Case, folder: Path, why: str) -> None:
             lines.append(
                 f"# here the run of {name} ended {'after' if after else 'before'} its statement {at}"
             )
-        lines.append(f"dbt {' '.join(arguments_of(round_, micro))}")
+        if round_.cancel is not None:
+            lines.append("# here somebody pressed Ctrl-C, at statement {1} of {0}".format(*round_.cancel))
+        lines.append(f"dbt {' '.join(arguments_of(round_, case.has_microbatch))}")
         lines += [f"dbt-arctic sql 'select * from {model.name}'" for model in case.models]
     common["run.sh"] = "\n".join(lines) + "\n"
     common["case.json"] = json.dumps({"seed": case.seed}, indent=1) + "\n"

@@ -1,0 +1,183 @@
+"""What there may be after a run of a model, by what dbt reports of it and by what the oracle says."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tests.dbt.random.automatic import result_of
+from tests.dbt.random.columns import Expected, Refused, Table
+from tests.dbt.random.oracle import expect, expect_batch, rebuilds, seen
+from tests.dbt.random.project import Model, Round, days_of
+
+
+class Fault(NamedTuple):
+    """What is wrong: its kind, which stays the same while a case is made smaller, and all that is known."""
+
+    kind: str
+    text: str
+
+
+@dataclass
+class After:
+    """:param candidates: the tables that there may be, the likeliest first.
+
+    :param fault: what is wrong whatever there is.
+    :param may_have_changed: whether the table may have other columns, with its old rows.
+    :param wrote: whether the oracle says that rows are written.
+    """
+
+    candidates: list[Table | None] = field(default_factory=list)
+    fault: Fault | None = None
+    may_have_changed: bool = False
+    wrote: bool = True
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A model in a round.
+
+    :param result: dbt's, ``None`` if it reports nothing.
+    :param cut: whether the run may have ended at any statement of the model.
+    :param upstream: of an automatic model, what it reads, after this round.
+    """
+
+    model: Model
+    round: Round
+    result: Any
+    before: Table | None
+    cut: bool
+    zone: str = "UTC"
+    upstream: Table | None = None
+    earlier: Any = None
+
+    @property
+    def failed(self) -> bool:
+        return self.result is None or is_failure(self.result)
+
+    @property
+    def message(self) -> str:
+        return "nothing" if self.result is None else str(self.result.message)
+
+    def after(self) -> After:
+        if self.result is None and not self.cut:
+            return After([self.before])
+        return self._after_batches() if "microbatch" in self.model.kind else self._after_all()
+
+    def _expect(self) -> Expected:
+        if self.model.kind != "auto":
+            batch = seen(self.model, self.round.batches[self.model.name])
+            poisoned = self.model.name in self.round.poisoned
+            return expect(self.model, self.before, batch, self.round, poisoned)
+        if self.upstream is None or (self.failed and str(self.result and self.result.status) == "skipped"):
+            raise Refused("the upstream model failed", by_upstream=True)
+        return Expected(result_of(self.model, self.upstream))
+
+    def _after_all(self) -> After:
+        expected: Expected | None = None
+        refusal: Refused | None = None
+        try:
+            expected = self._expect()
+        except Refused as error:
+            refusal = error
+        after = After([self.before], wrote=refusal is None)
+        if not self.failed:
+            if expected is None:
+                after.fault = Fault("accepted", f"it reports success, and is to be refused: {refusal}")
+            else:
+                after.candidates = [expected.table]
+        elif self.cut:
+            after.may_have_changed = True
+            if expected is not None:
+                after.candidates.append(expected.table)
+        elif refusal is None and not (expected and expected.may_refuse):
+            after.fault = Fault(f"refused {code_of(self.message)}", f"it is refused: {self.message}")
+        elif not (refusal and refusal.by_upstream):
+            wrong = unclear(self.message, by_spark=refusal is not None and refusal.by_spark)
+            if wrong:
+                after.fault = Fault(wrong, f"{wrong} ({refusal}): {self.message}")
+            after.may_have_changed = refusal is None or refusal.by_rows
+        return after
+
+    def _after_batches(self) -> After:
+        days = days_of(self.round)
+        again = self.earlier if self.round.verb == "retry" else None
+        todo = [day for day in days if again is None or day not in done_days(again, days)]
+        done = set(todo) & (set() if self.result is None else done_days(self.result, days))
+        ways = itertools.product(
+            *[(True,) if day in done else (False, True) if self.cut else (False,) for day in todo]
+        )
+        after = After(wrote=len(done) == len(todo))
+        for way in ways:
+            table, fault = self._through(dict(zip(todo, way, strict=True)), days)
+            if fault is None:
+                after.candidates.append(table)
+            else:
+                after.fault = after.fault or fault
+        if after.candidates:
+            after.fault = None
+        return after
+
+    def _through(self, ways: dict[str, bool], days: list[str]) -> tuple[Table | None, Fault | None]:
+        """The table after the batches of some days, of which some were applied; or why it cannot be so."""
+        table, skipping = self.before, False
+        batch = seen(self.model, self.round.batches[self.model.name])
+        for place, (day, applied) in enumerate(ways.items()):
+            expected: Expected | None = None
+            refusal: Refused | None = None
+            try:
+                expected = expect_batch(
+                    self.model,
+                    table,
+                    batch,
+                    day,
+                    rebuild=rebuilds(self.model, self.round) and day == days[0],
+                    zone=self.zone,
+                    poisoned=self.model.name in self.round.poisoned and day == days[-1],
+                )
+            except Refused as error:
+                refusal = error
+            if applied:
+                if expected is None:
+                    return None, Fault("accepted", f"the batch of {day} is to be refused: {refusal}")
+                table = expected.table
+            elif expected is not None and not (expected.may_refuse or self.cut or skipping):
+                kind = f"refused {code_of(self.message)}"
+                return None, Fault(kind, f"the batch of {day} is refused: {self.message}")
+            # After the first batch failed, dbt runs no other.
+            skipping = skipping or (not applied and place == 0)
+        return table, None
+
+
+def is_failure(result: Any) -> bool:
+    return str(result.status) in ("error", "fail", "skipped", "partial success", "runtime error")
+
+
+def done_days(result: Any, days: list[str]) -> set[str]:
+    """The days whose batches a microbatch model's result calls successful."""
+    if not is_failure(result):
+        return set(days)
+    if result.batch_results is None:
+        return set()
+    return {str(start)[:10] for start, _ in result.batch_results.successful}
+
+
+def code_of(message: str) -> str:
+    found = re.search(r"AR-\d\d\d", message)
+    return found[0] if found else "without a code"
+
+
+def unclear(message: str, by_spark: bool) -> str:
+    """What is wrong with the text of a refusal."""
+    if "Traceback" in message or "\tat org." in message:
+        return "a traceback"
+    code = code_of(message)
+    if code == "without a code":
+        return (
+            "" if "Compilation Error" in message or "Contract Error" in message else "an error without a code"
+        )
+    if code == "AR-201" and not by_spark:
+        return "Spark's own error"
+    return ""

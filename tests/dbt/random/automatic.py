@@ -1,0 +1,40 @@
+"""What the queries of automatic models give, in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from tests.dbt.random.columns import Row, Table
+from tests.dbt.random.project import Model
+
+
+def result_of(model: Model, upstream: Table) -> Table:
+    """The model's table after any run that succeeds: the query's rows."""
+    parts = [row["part"] for row in upstream.rows]
+    types = {"p": "int"}
+    if model.query == "distinct":
+        return Table(types, [{"p": part} for part in {-1 if one is None else one for one in parts}])
+    if model.query == "counted":
+        counts = Counter(parts)
+        rows = [{"p": part, "n": count, "s": part * count, "least": part} for part, count in _known(counts)]
+        if counts[None]:
+            rows.append({"p": -1, "n": counts[None], "s": None, "least": None})
+        return Table({**types, "n": "bigint", "s": "bigint", "least": "int"}, rows)
+    names = {name.lower(): name for name in upstream.types}
+    keys = {key: upstream.types[names[key.lower()]] for key in model.keys}
+
+    def keyed(row: Row, **more: Any) -> Row:
+        return {**{key: row[names[key.lower()]] for key in keys}, **more}
+
+    if model.query == "filtered":
+        rows = [keyed(row, part=row["part"]) for row in upstream.rows if (row["part"] or 0) >= 1]
+        return Table({**keys, "part": upstream.types["part"]}, rows)
+    assert model.query == "joined", model.query
+    counts = Counter(parts)
+    rows = [keyed(row, n=counts[row["part"]]) for row in upstream.rows if row["part"] is not None]
+    return Table({**keys, "n": "bigint"}, rows)
+
+
+def _known(counts: Counter[Any]) -> list[tuple[int, int]]:
+    return [(part, count) for part, count in counts.items() if part is not None]

@@ -1,0 +1,89 @@
+"""What a snapshot holds after a run, for each strategy and each ``hard_deletes``, in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from tests.dbt.random.columns import (
+    Expected,
+    Refused,
+    Row,
+    Table,
+    evolve,
+    is_greater,
+    key_of,
+    stored_rows,
+)
+from tests.dbt.random.fits import stored_type
+from tests.dbt.random.project import Batch, Model
+from tests.dbt.random.values import canonical
+
+
+def snapshot_taken(model: Model, before: Table | None, batch: Batch) -> Expected:
+    """What a run makes of a snapshot.
+
+    :raises Refused: it has to fail.
+    """
+    check = model.config.get("check_cols")
+    names = {one.name.lower() for one in batch.columns}
+    if check not in (None, "all") and any(name.lower() not in names for name in check):
+        raise Refused("check_cols names a column that the query lacks")
+    if before is None:
+        types = {name: stored_type(one) for name, one in batch.types.items()}
+        first = Table(types, stored_rows(batch, types))
+        _require_one_a_key(model, first, first.rows)
+        return Expected(first)
+    table, may_refuse = evolve(model, before, batch)
+    rows = stored_rows(batch, table.types)
+    _require_one_a_key(model, table, rows)
+    is_new = [
+        one.name for one in batch.columns if one.name.lower() not in {name.lower() for name in before.types}
+    ]
+    checked = list(batch.types) if check == "all" else list(check or [])
+    added = any(name.lower() in {one.lower() for one in is_new} for name in checked)
+    taken = _taken(model, table, rows, checked, added)
+    return Expected(taken, may_refuse)
+
+
+def _require_one_a_key(model: Model, table: Table, rows: list[Row]) -> None:
+    keys = Counter(key_of(model, table, row) for row in rows)
+    if any(count > 1 for count in keys.values()):
+        raise Refused("rows of the snapshot share a key", by_rows=True)
+
+
+def _taken(model: Model, table: Table, rows: list[Row], checked: list[str], added: bool) -> Table:
+    names = {name.lower(): name for name in table.types}
+    result = [dict(row) for row in table.rows]
+    ended, deleted = set(table.ended), set(table.deleted)
+    current = {key_of(model, table, row): place for place, row in enumerate(result) if place not in ended}
+
+    def has_changed(old: Row, new: Row) -> bool:
+        if model.config["strategy"] == "timestamp":
+            return is_greater(new["at"], old["at"])
+        columns = [names[name.lower()] for name in checked]
+        return added or any(
+            canonical(old[name], table.types[name]) != canonical(new[name], table.types[name])
+            for name in columns
+        )
+
+    found = set()
+    for row in rows:
+        key = key_of(model, table, row)
+        found.add(key)
+        if key in current:
+            place = current[key]
+            if place not in deleted and not has_changed(result[place], row):
+                continue
+            ended.add(place)
+        current[key] = len(result)
+        result.append(row)
+    mode = model.config.get("hard_deletes", "ignore")
+    for key, place in list(current.items()):
+        if key in found or mode == "ignore" or place in deleted:
+            continue
+        ended.add(place)
+        if mode == "new_record":
+            deleted.add(len(result))
+            result.append(dict(result[place]))
+    return replace(table, rows=result, deleted=frozenset(deleted), ended=frozenset(ended))
