@@ -1,1 +1,1 @@
-"""From a model's SQL and what changed to the keys that can have changed."""
+"""The planner: finds the keys of a model's result that may have changed, from its SQL and the changes."""

@@ -1,4 +1,4 @@
-"""Why a model is refreshed in full: one code for each reason, with what a user can do about it.
+"""The reasons why a model is refreshed in full: a code for each, with what the user can do about it.
 
 The codes are documented in docs/reference/planner.md.
 """
@@ -12,18 +12,20 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 _LINE, _VIEW = "line", "view"
-"""In the ``meta`` of parts of a tree: the line, which sqlglot notes, and the view whose text it is of."""
+"""Keys in the ``meta`` of a sqlglot node: its line, which sqlglot records, and the view whose text contains
+it."""
 
 
 class Line(int):
-    """A line of a text, counted from 1; 0 where it is not known.
+    """A line number, counted from 1; 0 if it is unknown.
 
-    :param view: the view whose text it is; empty: it is the compiled SQL's.
+    :param view: the view whose text the line is in; empty for the compiled SQL.
     """
 
     view: str
 
     def __new__(cls, number: int = 0, view: str = "") -> Line:
+        """Create a line number of the compiled SQL, or of the text of a view."""
         made = super().__new__(cls, number)
         made.view = view
         return made
@@ -31,7 +33,7 @@ class Line(int):
 
 @dataclass(frozen=True)
 class Reason:
-    """A cause of a full refresh.
+    """The cause of a full refresh.
 
     :param line: counted from 1 in the compiled SQL, or in the text of the ``view`` that it reads; 0 where
         none is known.
@@ -66,7 +68,7 @@ class Reason:
 
     @property
     def place(self) -> str:
-        """Where it is, for a person; empty where that is not known.
+        """The place in the text, for a message; empty if it is unknown.
 
         >>> Reason("random", "", line=3).place, Reason("random", "", line=3, view="lake.shop.v").place
         ('line 3 of the compiled SQL', 'line 3 of the view lake.shop.v')
@@ -76,7 +78,7 @@ class Reason:
 
 
 class CannotPlan(Exception):
-    """Raised by the parts of the planner; ends as the reason of a full refresh, never as an error."""
+    """Raised where the planner cannot go on. It becomes the reason of a full refresh, never an error."""
 
     def __init__(self, code: str, what: str, fix: str = "", line: int = 0) -> None:
         super().__init__(what)
@@ -84,7 +86,7 @@ class CannotPlan(Exception):
 
 
 def line_of(tree: exp.Expr) -> Line:
-    """The line at which an expression begins; 0 where it is not known."""
+    """The line on which an expression begins; 0 if it is unknown."""
     for node in tree.dfs():
         line = node.meta.get(_LINE) if node.meta else None
         if line:
@@ -93,19 +95,19 @@ def line_of(tree: exp.Expr) -> Line:
 
 
 def first_line(*trees: exp.Expr | None) -> Line:
-    """The line of the first of several expressions of which it is known."""
+    """The first known line of several expressions."""
     return next((line for tree in trees if tree is not None and (line := line_of(tree))), Line())
 
 
 def at_line(tree: exp.Expr, line: Line) -> None:
-    """Has ``line_of`` say so of an expression that was made of another."""
+    """Set the line that ``line_of`` returns for an expression that was created from another one."""
     if line:
         tree.meta[_LINE] = int(line)
         tree.meta[_VIEW] = line.view
 
 
 def mark_view(tree: exp.Expr, view: str) -> None:
-    """The lines of a tree are those of a view's text."""
+    """Mark all lines of a tree as lines of a view's text."""
     for node in tree.walk():
         if node.meta and _LINE in node.meta:
             node.meta[_VIEW] = view
@@ -113,7 +115,7 @@ def mark_view(tree: exp.Expr, view: str) -> None:
 
 @contextmanager
 def of_view(view: str) -> Iterator[None]:
-    """What is found in here is in the text of a view, or of one that this reads, which says so itself."""
+    """Add the view to a ``CannotPlan`` raised in this context, unless it names a nested view already."""
     try:
         yield
     except CannotPlan as error:

@@ -1,13 +1,13 @@
-"""How an analysis states what it does with each operator of ``algebra``.
+"""How an analysis defines its result for each operator of ``algebra``.
 
 An analysis is a function over operators. It has one entry for each operator, in one of two forms:
 
-* ``match node`` without ``case _``. mypy reports the operator that has no case (``exhaustive-match``).
-* ``functools.singledispatch``, where an operator has a file of its own, as in ``rules``.
+* ``match node`` without ``case _``. mypy reports an operator that has no case (``exhaustive-match``).
+* ``functools.singledispatch``, if each operator has its own module, as in ``rules``.
 
-An entry that gives up is written as well, with ``conservative`` and the reason. So a new operator cannot fall
-through to a default that nobody has thought about. ``tests/unit/planner/test_analyses.py`` lists the analyses
-and fails for each missing pair of operator and analysis.
+A default is written explicitly, with ``conservative`` and its reason. So a new operator never gets a default
+that nobody chose. ``tests/unit/planner/test_analyses.py`` lists the analyses and fails for each missing pair
+of operator and analysis.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 def conservative(answer: T, because: str) -> T:
-    """The answer of an analysis about an operator of which it knows no better.
+    """Return the conservative result of an analysis for an operator.
 
-    :param answer: right for any operator: no key, no origin, the whole relation.
-    :param because: why the analysis cannot tell more, or need not.
+    :param answer: a result that is right for any operator: no key, no origin, the whole relation.
+    :param because: why the analysis has no better result for the operator, or needs none.
     """
     assert because
     return answer

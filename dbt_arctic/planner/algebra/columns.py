@@ -1,7 +1,7 @@
-"""The columns that operators name: checks that their inputs have them, and prunes those that nobody reads.
+"""The columns that operators refer to: checks that inputs provide them, and prunes the others from scans.
 
-The builder should see to the first; a plan in which it failed would be read as something else, so it is
-checked.
+The builder should only create valid trees. An invalid one would be planned as a different query, so it is
+checked here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dbt_arctic.planner.reasons import CannotPlan, Line, first_line, line_of
 
 
 def expressions(node: Node) -> Iterator[exp.Expression]:
-    """The expressions of an operator over its inputs; those that link a subquery are not among them."""
+    """The expressions of an operator over its inputs, without those that link a subquery to the outer row."""
     match node:
         case Project() | Aggregate():
             yield from (value for _, value in node.items)
@@ -48,11 +48,11 @@ def expressions(node: Node) -> Iterator[exp.Expression]:
         case Limit():
             yield from node.order
         case Scan() | Values() | Restrict() | UnionAll() | SetOperation():
-            pass  # Only names of columns; the pairs of a Restrict are told by named_columns.
+            pass  # These only list columns by name. ``named_columns`` returns the pairs of a Restrict.
 
 
 def named_columns(node: Node) -> frozenset[str]:
-    """The columns that an operator names outside its expressions and subqueries."""
+    """The columns that an operator refers to outside its expressions and subqueries."""
     match node:
         case Restrict():
             return columns_of(*(value for value, _ in node.pairs)) | {name for _, name in node.pairs}
@@ -65,18 +65,18 @@ def named_columns(node: Node) -> frozenset[str]:
 
 
 def computed(node: Node) -> tuple[tuple[str, exp.Expression], ...]:
-    """The columns that an operator computes by an expression, with this."""
+    """The columns that an operator computes, each with its expression."""
     match node:
         case Project() | Aggregate() | Window():
             return node.items
         case Scan() | Values() | Filter() | Join() | Restrict() | UnionAll() | SetOperation() | Limit():
             return ()
         case Generate():
-            return ()  # One value of the expression makes several rows, and may make several columns.
+            return ()  # The expression produces several rows, and may produce several columns.
 
 
 def all_expressions(node: Node) -> Iterator[exp.Expression]:
-    """The expressions of an operator, and those of its subqueries that are not within their plans."""
+    """The expressions of an operator with the links and values of its subqueries, without their plans."""
     yield from expressions(node)
     if isinstance(node, Project | Filter):
         for subquery in node.subqueries:
@@ -84,7 +84,7 @@ def all_expressions(node: Node) -> Iterator[exp.Expression]:
 
 
 def used_columns(parts: Iterable[Node]) -> frozenset[str]:
-    """The columns that something is made of."""
+    """All columns that some trees output or refer to."""
     found: set[str] = set()
     for part in parts:
         found.update(part.output)
@@ -97,7 +97,7 @@ def used_columns(parts: Iterable[Node]) -> frozenset[str]:
 
 
 def trimmed(node: Node) -> Node:
-    """The same tree, with scans of the columns that it uses. A scan has all of its table at first."""
+    """The same tree with its scans reduced to the columns that it uses. At first, a scan has all columns."""
     used = used_columns([node])
 
     def trim(part: Node) -> Node:
@@ -109,9 +109,9 @@ def trimmed(node: Node) -> Node:
 
 
 def check_columns(node: Node) -> None:
-    """Check that every operator gets the columns that its expressions name.
+    """Check that the inputs of each operator provide the columns that its expressions refer to.
 
-    :raises CannotPlan: an expression names a column that its operator does not get.
+    :raises CannotPlan: an expression refers to a column that its operator's inputs do not have.
     """
     for part in walk(node):
         subqueries = getattr(part, "subqueries", ())
@@ -141,15 +141,15 @@ def _all(node: Node) -> Iterator[exp.Expression]:
 
 
 def line_within(node: Node) -> Line:
-    """The line of what is computed last, and stands first in a SELECT; 0 where none is known.
+    """The line of the outermost operator that has expressions, usually a SELECT list; 0 if unknown.
 
-    What it is computed of may stand anywhere else: in a common table expression, or in a view.
+    The expressions below it may be elsewhere: in a common table expression, or in a view.
     """
     return first_line(*(expression for part in walk(node) for expression in expressions(part)))
 
 
 def line_of_column(node: Node, name: str) -> Line:
-    """The line at which a column is selected; 0 where it is not known, as for those of a star."""
+    """The line on which a column is selected; 0 if it is unknown, for example for a column of ``*``."""
     for part in walk(node):
         for identifier, value in computed(part):
             if identifier == name:

@@ -1,8 +1,8 @@
 """Relational operators: a query as a tree.
 
-Every column has an identifier that is unique in the tree, so an expression needs no qualifier, and a
-subtree can stand in another place, or beside itself at another version, and still mean the same.
-Expressions are sqlglot's, with columns named by these identifiers.
+Each column has an identifier that is unique in the tree. So expressions need no qualifiers, and a subtree
+keeps its meaning when it is moved, or repeated over another version of its upstreams. Expressions are
+sqlglot's, with columns named by these identifiers.
 """
 
 from __future__ import annotations
@@ -16,38 +16,42 @@ from sqlglot import exp
 from dbt_arctic.planner.algebra.scalars import SAME_TYPE
 
 State = Literal["new", "old", "minus", "plus", "changed", "signed", "keys", "lookup_new", "lookup_old"]
-"""What a scan reads of its upstream: all rows now, all rows as last consumed, the rows of the old state
-that changed since, those of the new state, both of these, both with ``SIGN_OF_ROW``, or their keys. Of
-``new`` and ``old`` a statement may ask for those rows only that changed keys meet (``Scan.lookup_keys``)."""
+"""What a scan reads of its upstream: all rows now (``new``), all rows at the consumed version (``old``), the
+changed rows of the old state (``minus``), those of the new state (``plus``), both (``changed``), both with
+``SIGN_OF_ROW`` (``signed``), or their keys (``keys``). ``lookup_new`` and ``lookup_old`` are the rows of
+``new`` and ``old`` that can join changed keys (``Scan.lookup_keys``)."""
 
 OF_CHANGES: tuple[State, ...] = ("minus", "plus", "changed", "signed", "keys")
-"""Those that have nothing but changed rows, or their keys."""
+"""States that contain only changed rows, or their keys."""
 
 
 class KeyColumn(NamedTuple):
-    """A column of an upstream's key, as stored."""
+    """A column of an upstream's key, by its stored name."""
 
     source: str
     column: str
 
 
 MetBy = frozenset[KeyColumn]
-"""Upstreams, each with a column of its key: the values that changed rows have there, in either state."""
+"""Key columns of upstreams. They stand for the values that changed rows have there, in the old or the new
+state."""
 
 SIGN_OF_ROW = "_arctic_sign"
-"""The column of changed rows that is 1 for those of the new state and -1 for those of the old one."""
+"""The weight of a changed row: a column that is 1 for rows of the new state and -1 for rows of the old one.
+"""
 
 JoinKind = Literal["inner", "left", "right", "full", "semi"]
 SubqueryKind = Literal["exists", "in", "scalar"]
 
 
 class SubqueryRef(exp.Expression):
-    """The place of a subquery in an expression: the number of the subquery in its operator."""
+    """A placeholder for a subquery in an expression: the number of the subquery in its operator."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
     @property
     def number(self) -> int:
+        """The position of the subquery in its operator's ``subqueries``."""
         return int(self.this)
 
 
@@ -55,13 +59,13 @@ class SubqueryRef(exp.Expression):
 class Subquery:
     """A subquery of a condition or a select list.
 
-    :param plan: what it reads, without its link to the outer row.
-    :param correlation: conditions over the outer row's columns and those of ``plan``.
-    :param value: ``in`` and ``scalar``: the value, over the columns of ``plan``.
-    :param operand: ``in``: the outer value that is looked for.
-    :param negated: ``NOT IN``.
-    :param nulls_count: ``in``: where it stands, unknown is not as good as false, so that NULLs and an empty
-        set count.
+    :param plan: the query without its correlation to the outer row.
+    :param correlation: conditions over the columns of the outer row and those of ``plan``.
+    :param value: for ``in`` and ``scalar``: the selected value, over the columns of ``plan``.
+    :param operand: for ``in``: the outer expression on its left side.
+    :param negated: whether it is ``NOT IN``.
+    :param nulls_count: for ``in``: whether unknown differs from false in its place, so that NULLs and an
+        empty set matter.
     """
 
     kind: SubqueryKind
@@ -74,7 +78,7 @@ class Subquery:
 
     @property
     def links(self) -> tuple[exp.Expression, ...]:
-        """What ties an outer row to the rows of ``plan`` that matter for it."""
+        """The conditions that link an outer row to the rows of ``plan`` that it depends on."""
         if self.kind != "in":
             return self.correlation
         assert self.operand is not None
@@ -85,17 +89,18 @@ class Subquery:
 
 
 def _closed(expression: exp.Expression) -> exp.Expression:
-    """An expression that may stand beside an operator."""
+    """An expression as the operand of an operator, in parentheses if it needs them."""
     alone = isinstance(expression, exp.Column | exp.Literal | exp.Paren)
     return expression.copy() if alone else exp.Paren(this=expression.copy())
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of an upstream. ``columns``: identifier and stored name.
+    """The rows of an upstream.
 
-    :param lookup_keys: where it is not empty, only those rows are asked for whose first key column has one of
-        these values. More rows do no harm.
+    :param columns: pairs of identifier and stored name.
+    :param lookup_keys: if not empty, only rows whose first key column has one of these values are needed.
+        Additional rows do not change the result.
     """
 
     source: str
@@ -106,6 +111,7 @@ class Scan:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return tuple(identifier for identifier, _ in self.columns)
 
 
@@ -118,6 +124,7 @@ class Values:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.columns
 
 
@@ -125,7 +132,7 @@ class Values:
 class Project:
     """Selects and computes columns.
 
-    :param broadcast: whether there are so few rows that each task of a join gets them all.
+    :param broadcast: whether there are so few rows that a join should broadcast them to each task.
     """
 
     child: Node
@@ -135,22 +142,28 @@ class Project:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return tuple(identifier for identifier, _ in self.items)
 
 
 @dataclass(frozen=True)
 class Filter:
+    """The rows of ``child`` that satisfy all ``conditions``."""
+
     child: Node
     conditions: tuple[exp.Expression, ...]
     subqueries: tuple[Subquery, ...] = ()
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.child.output
 
 
 @dataclass(frozen=True)
 class Join:
+    """A join of two inputs. A semi-join outputs the columns of ``left`` only."""
+
     left: Node
     right: Node
     kind: JoinKind
@@ -158,14 +171,15 @@ class Join:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.left.output if self.kind == "semi" else (*self.left.output, *self.right.output)
 
 
 @dataclass(frozen=True)
 class Restrict:
-    """The rows of ``child`` whose ``pairs`` expressions equal (``<=>``) a row of ``keys``.
+    """The rows of ``child`` whose expressions in ``pairs`` equal a row of ``keys`` (null-safe, ``<=>``).
 
-    :param pairs: an expression over the child's columns, and the column of ``keys`` to meet.
+    :param pairs: an expression over the child's columns, and the column of ``keys`` that it is compared with.
     """
 
     child: Node
@@ -174,14 +188,15 @@ class Restrict:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.child.output
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Groups and what is computed of them; without ``groups``, one row.
+    """Groups with their aggregates; one row if ``groups`` is empty.
 
-    :param grouping_sets: for each set, the positions in ``groups`` that it groups by.
+    :param grouping_sets: for each set, the positions in ``groups`` of its columns.
     """
 
     child: Node
@@ -191,16 +206,18 @@ class Aggregate:
 
     @property
     def items(self) -> tuple[tuple[str, exp.Expression], ...]:
+        """The groups and the aggregates, each with its identifier."""
         return (*self.groups, *self.aggregates)
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return tuple(identifier for identifier, _ in self.items)
 
 
 @dataclass(frozen=True)
 class Window:
-    """Window functions of one PARTITION BY; ``items`` are whole window expressions."""
+    """Window functions with the same PARTITION BY; ``items`` are complete window expressions."""
 
     child: Node
     partition: tuple[exp.Expression, ...]
@@ -208,26 +225,31 @@ class Window:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return (*self.child.output, *(identifier for identifier, _ in self.items))
 
 
 @dataclass(frozen=True)
 class UnionAll:
+    """``UNION ALL``: the columns of the children are matched by position and named ``columns``."""
+
     children: tuple[Node, ...]
     columns: tuple[str, ...]
 
     @property
     def parts(self) -> tuple[Node, ...]:
+        """The inputs, in order."""
         return self.children
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.columns
 
 
 @dataclass(frozen=True)
 class SetOperation:
-    """``INTERSECT`` and ``EXCEPT``, distinct or not."""
+    """``INTERSECT`` and ``EXCEPT``, with ``DISTINCT`` or ``ALL``."""
 
     left: Node
     right: Node
@@ -236,16 +258,18 @@ class SetOperation:
 
     @property
     def parts(self) -> tuple[Node, ...]:
+        """The inputs, in order."""
         return (self.left, self.right)
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.columns
 
 
 @dataclass(frozen=True)
 class Generate:
-    """``LATERAL VIEW``: for each row of the child the rows that a function makes of it."""
+    """``LATERAL VIEW``: each row of the child, with each row that a generator function returns for it."""
 
     child: Node
     function: exp.Expression
@@ -254,12 +278,13 @@ class Generate:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return (*self.child.output, *self.columns)
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The first rows of an order."""
+    """``ORDER BY`` with ``LIMIT`` and ``OFFSET``."""
 
     child: Node
     order: tuple[exp.Expression, ...]
@@ -268,6 +293,7 @@ class Limit:
 
     @property
     def output(self) -> tuple[str, ...]:
+        """The identifiers of the columns, in order."""
         return self.child.output
 
 
@@ -299,13 +325,14 @@ def children(node: Any) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
+    """The operators of a tree, each before its inputs."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def map_children(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The same operator over changed inputs, those of its subqueries included."""
+    """The same operator over changed inputs, including the plans of its subqueries."""
     changed: dict[str, Any] = {}
     for entry in fields(node):
         value = getattr(node, entry.name)
@@ -319,11 +346,12 @@ def map_children(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def at(node: Node, state: State) -> Node:
-    """The same query over another state of every upstream."""
+    """The same query over another state of each upstream."""
     if isinstance(node, Scan):
         return replace(node, state=state)
     return map_children(node, lambda child: at(child, state))
 
 
 def scans(node: Node) -> tuple[Scan, ...]:
+    """The scans of a tree, in the order of ``walk``."""
     return tuple(found for found in walk(node) if isinstance(found, Scan))

@@ -1,4 +1,4 @@
-"""A query as operators, with its output columns."""
+"""A query as a tree of operators, with its output columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from dbt_arctic.planner.algebra.operators import Node
 
 Schemas = Mapping[str, Sequence[tuple[str, str]]]
-"""Columns (name and type) of each relation that a query may read, by its dotted name in lower case."""
+"""Columns (name and type) of each relation that a query may read, by the relation's dotted name in lower
+case."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,12 @@ class Built:
 
 @dataclass(frozen=True)
 class Query:
-    """A model's SQL, understood.
+    """The SQL of a model as a tree of operators.
 
-    :param columns: output names as Spark gives them, with their identifiers.
+    :param columns: output names as Spark returns them, with their identifiers.
     :param types: the types of the columns of scans, by identifier.
-    :param is_named: whether its text says how each column but one is called, so that names tell them apart,
-        whatever order these came in.
+    :param is_named: whether the text gives a name to all columns but at most one, so that the columns can be
+        matched by name in any order.
     """
 
     node: Node
@@ -35,7 +36,7 @@ class Query:
     is_named: bool = True
 
     def identifiers(self, names: Sequence[str]) -> frozenset[str]:
-        """Those of some output columns; of none where a name is not one of these."""
+        """The identifiers of some output columns; empty if one of the names is not an output column."""
         known = {name.lower(): identifier for name, identifier in self.columns}
         found = [known.get(name.lower()) for name in names]
         return frozenset(one for one in found if one is not None) if None not in found else frozenset()

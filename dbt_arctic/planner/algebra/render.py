@@ -1,7 +1,7 @@
-"""Writes a tree of operators as SQL text that a person can read.
+"""Renders a tree of operators as readable SQL text.
 
-Operators are folded into one SELECT where that changes nothing. A reference to an upstream becomes
-whatever the caller says that upstream is at the asked-for state.
+Operators are folded into one SELECT if that does not change the meaning. The caller supplies the relation
+that stands for an upstream at a given state.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ _MET: dict[State, State] = {"new": "lookup_new", "old": "lookup_old"}
 
 
 class Sources(Protocol):
-    """What stands for an upstream at a state: a table's name, or a query in parentheses."""
+    """The relation that stands for an upstream at a state: a table's name, or a query in parentheses."""
 
     def relation(self, source: str, state: State) -> str: ...
 
 
 @dataclass(frozen=True)
 class Select:
-    """A SELECT under construction. ``items``: identifier to expression over what FROM provides."""
+    """A SELECT under construction. ``items``: identifier to expression over the relations of FROM."""
 
     items: Mapping[str, exp.Expression]
     from_: str
     where: tuple[str, ...] = ()
     tail: str = ""
-    """GROUP BY and what comes after it; with one, nothing more can be folded in."""
+    """GROUP BY and the clauses after it. If it is set, no further operator can be folded in."""
     joined: bool = False
-    """Whether ``from_`` is a join: as the right side of another one it needs a SELECT of its own."""
+    """Whether ``from_`` is a join. As the right side of another join it needs its own SELECT."""
     lateral: bool = False
     """Whether ``from_`` ends with a LATERAL VIEW, which nothing can be joined to."""
 
     def text(self, columns: Sequence[str]) -> str:
+        """The text of the SELECT with the given columns, in that order."""
         selected = ", ".join(_aliased(self.items[name], name) for name in columns) or "1 AS `_one`"
         where = "\nWHERE " + "\n  AND ".join(self.where) if self.where else ""
         return f"SELECT {selected}\nFROM {self.from_}{where}{self.tail}"
@@ -71,6 +72,7 @@ def _aliased(expression: exp.Expression, name: str) -> str:
 
 
 def quoted(identifier: str) -> str:
+    """An identifier in backticks."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
@@ -82,11 +84,12 @@ def _of(alias: str, name: str) -> exp.Column:
 
 @dataclass
 class Renderer:
-    """Renders trees for one statement, in all of which each alias stands for one relation."""
+    """Renders the trees of one statement. An alias stands for the same relation in all of them."""
 
     sources: Sources
     ranges: Ranges = field(default_factory=dict)
-    """Least and greatest value of key columns that are never NULL, as literals: sorted files are skipped."""
+    """MIN and MAX of key columns that are never NULL, as literals. Spark skips files whose bounds exclude
+    them."""
     _alias: Identifiers = field(default_factory=lambda: Identifiers("_"))
 
     def query(self, node: Node, columns: Sequence[str] | None = None) -> str:
@@ -128,7 +131,7 @@ class Renderer:
         return made if not made.tail else self._derived(made.text(node.output), node.output)
 
     def _side(self, node: Node) -> Select:
-        """A SELECT that something can be joined to."""
+        """A SELECT that can be the side of a join."""
         made = self._select(node)
         return self._derived(made.text(node.output), node.output) if made.tail or made.lateral else made
 
@@ -153,11 +156,11 @@ class Renderer:
         if below.tail and any(_complex(expression) for _, expression in node.items):
             below = self._derived(below.text(node.child.output), node.child.output)
         if below.tail:
-            # Renaming the output of a GROUP BY needs no other SELECT around it.
+            # Renaming the output of a GROUP BY needs no SELECT around it.
             return replace(below, items={name: substitute(value, below.items) for name, value in node.items})
         items = {name: self._expression(value, below, node.subqueries) for name, value in node.items}
         made = replace(below, items=items)
-        # Where a column stands, a subquery may not always: in GROUP BY, ON, a window or a LATERAL VIEW.
+        # Spark allows no subquery in GROUP BY, ON, a window or a LATERAL VIEW, so they read it as a column.
         return self._derived(made.text(node.output), node.output) if node.subqueries else made
 
     def _filter(self, node: Filter) -> Select:
@@ -167,8 +170,9 @@ class Renderer:
 
     def _join(self, node: Join) -> Select:
         left, right = self._side(node.left), self._side(node.right)
-        # A condition of the null side belongs below the join; and a computed column of the null side is
-        # NULL, whatever its expression makes of NULLs.
+        # A condition of the null-supplying side is applied below the join. A computed column of that side is
+        # computed there as well: it is NULL for an unmatched row, even if its expression maps NULL to a
+        # value.
         if node.kind in ("right", "full") and (left.where or any(map(_complex, left.items.values()))):
             left = self._closed(node.left)
         null_side = node.kind in ("left", "full")
@@ -213,7 +217,7 @@ class Renderer:
         grouped = [to_sql(items[name]) for name, _ in node.groups]
         same = node.grouping_sets is not None and len(set(grouped)) < len(grouped)
         if same or any(_is_constant(items[name]) for name, _ in node.groups):
-            # GROUP BY reads a number as a position, and grouping sets two equal groups as one.
+            # GROUP BY reads a number as a position, and grouping sets merge two equal groups into one.
             below = self._derived(
                 Select(
                     {**below.items, **{name: items[name] for name, _ in node.groups}},
@@ -245,7 +249,7 @@ class Renderer:
     def _window(self, node: Window) -> Select:
         below = self._open(node.child)
         items = {**below.items, **{name: substitute(value, below.items) for name, value in node.items}}
-        # Conditions from above must not move below a window function.
+        # A condition above a window function must not move below it.
         made = Select(items, below.from_, below.where)
         return self._derived(made.text(node.output), node.output)
 
@@ -254,7 +258,7 @@ class Renderer:
         for child in node.children:
             made = self._select(child)
             if made.tail:
-                # Else a LIMIT would be one of all parts.
+                # Otherwise a LIMIT would apply to the whole union.
                 made = self._derived(made.text(child.output), child.output)
             pairs = zip(node.columns, child.output, strict=True)
             renamed = replace(made, items={name: made.items[old] for name, old in pairs})
@@ -275,7 +279,8 @@ class Renderer:
     def _generate(self, node: Generate) -> Select:
         below = self._open(node.child)
         if below.where:
-            # A LATERAL VIEW comes before WHERE, which must not be asked of more rows than it was written for.
+            # A LATERAL VIEW is evaluated before WHERE, which could then fail for rows that it was not written
+            # for.
             below = self._closed(node.child)
         alias = self._alias("_g")
         outer = "OUTER " if node.outer else ""
@@ -290,7 +295,7 @@ class Renderer:
         if below.tail:
             below = self._derived(below.text(node.child.output), node.child.output)
         placed = [substitute(part, below.items) for part in node.order]
-        # A number there is the place of an item, and orders by nothing where it is a value.
+        # ORDER BY reads a number as a position. A constant does not order anything, so it is left out.
         order = ", ".join(to_sql(part) for part in placed if not _is_number(part))
         tail = f"\nORDER BY {order}" if order else ""
         tail += f"\nLIMIT {to_sql(node.limit)}" if node.limit is not None else ""

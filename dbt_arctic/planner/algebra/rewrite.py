@@ -1,4 +1,4 @@
-"""Rewrites that keep a tree's meaning: predicate pushdown."""
+"""Rewrites that preserve the meaning of a tree: predicate pushdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dbt_arctic.planner.spark.dialect import Moment
 
 
 def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
-    """The parts that a condition joins with AND; of one with OR, what all its alternatives ask for."""
+    """The conjuncts of a condition. Those that all alternatives of a disjunction share are factored out."""
     if condition is None:
         return []
     while isinstance(condition, exp.Paren):
@@ -33,7 +33,7 @@ def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
 
 
 def _factored(condition: exp.Or) -> list[exp.Expression]:
-    """``a AND b OR a AND c`` as ``a`` and ``b OR c``: an equality in ``a`` joins, one inside OR does not."""
+    """Rewrite ``a AND b OR a AND c`` as ``a`` and ``b OR c``: an equality outside OR can be a join key."""
     if condition.find(exp.Query) is not None:
         return [condition]
     alternatives = [conjuncts(part) for part in _alternatives(condition)]
@@ -42,7 +42,7 @@ def _factored(condition: exp.Or) -> list[exp.Expression]:
         return [condition]
     rests = [[part for part in parts if part not in common] for parts in alternatives]
     if not all(rests):
-        return common  # an alternative asks for nothing else
+        return common  # By absorption: one alternative is the common part alone.
     return [*common, cast(exp.Expression, exp.or_(*(exp.and_(*parts) for parts in rests)))]
 
 
@@ -55,8 +55,10 @@ def _alternatives(condition: exp.Expression) -> list[exp.Expression]:
 
 
 def filtered(node: Node, conditions: Iterable[exp.Expression], subqueries: tuple[Subquery, ...] = ()) -> Node:
-    """A filter. A condition that is a computed column becomes what it is computed of, below the projection:
-    there it tells what rows have in common.
+    """A tree filtered by conditions.
+
+    A condition that is a computed column of a projection is applied below the projection, as the expression
+    that computes it. There, the analyses see which columns it constrains.
     """
     parts = list(conditions)
     if isinstance(node, Project) and not node.subqueries:
@@ -70,7 +72,7 @@ def filtered(node: Node, conditions: Iterable[exp.Expression], subqueries: tuple
 
 
 def pushed_down(node: Node) -> Node:
-    """Conditions above an inner join become conditions of one side, or of the join."""
+    """Push conditions above a join down into one of its inputs, or into the join condition."""
     node = map_children(node, pushed_down)
     if isinstance(node, Filter):
         return _pushed(node)

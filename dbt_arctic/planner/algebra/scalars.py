@@ -1,4 +1,4 @@
-"""Scalar expressions of a tree. Their columns are named by identifiers that are unique in it."""
+"""Scalar expressions of a tree. Their columns are named by identifiers that are unique in the tree."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from dbt_arctic.planner.spark.dialect import Suffixed
 
 _WHOLE_SUFFIXES = frozenset(["L", "S", "Y"])
 SAME_TYPE = "same_type"
-"""In the ``meta`` of an equality of two columns: values that are equal are the same in every way."""
+"""Key in the ``meta`` of an equality of two columns: equal values are identical, also in type and text."""
 
 
 def column(identifier: str) -> exp.Column:
+    """A column by its identifier."""
     return exp.Column(this=exp.Identifier(this=identifier, quoted=True))
 
 
 def present(identifier: str) -> exp.Expression:
-    """``identifier IS NOT NULL``"""
+    """The condition ``identifier IS NOT NULL``."""
     return exp.Not(this=exp.Is(this=column(identifier), expression=exp.Null()))
 
 
 def or_zero(value: exp.Expression) -> exp.Expression:
-    """``coalesce(value, 0)``: a count that is missing is none."""
+    """The expression ``coalesce(value, 0)``, for a count that is missing if there are no rows."""
     return exp.Coalesce(this=value, expressions=[exp.Literal.number(0)])
 
 
 def linked(
     conditions: Iterable[exp.Expression], inside: Collection[str], outside: Collection[str] | None = None
 ) -> tuple[str, ...] | None:
-    """The columns of one side that conditions make equal to columns of the other, each once; ``None`` where
-    some condition does not, or there is none.
+    """The columns of one side that conditions equate with columns of the other side, each once.
 
-    :param outside: without it, all that is not ``inside``.
+    ``None`` if a condition equates no such columns, or if there is no condition.
+
+    :param outside: the columns of the other side; by default all columns that are not ``inside``.
     """
     names: dict[str, None] = {}
     for condition in conditions:
@@ -46,7 +48,7 @@ def linked(
 
 
 def _same_column(found: exp.Column) -> exp.Column:
-    """A copy, made by hand: sqlglot's own takes twenty times as long."""
+    """Copy a column without sqlglot's ``copy``, which takes twenty times as long."""
     parts = {
         part: exp.Identifier(this=value.name, quoted=True)
         for part, value in found.args.items()
@@ -56,7 +58,7 @@ def _same_column(found: exp.Column) -> exp.Column:
 
 
 def columns_of(*expressions: exp.Expression | None) -> frozenset[str]:
-    """The identifiers that expressions name."""
+    """The identifiers of all columns in some expressions."""
     return frozenset(
         found.name
         for expression in expressions
@@ -66,14 +68,14 @@ def columns_of(*expressions: exp.Expression | None) -> frozenset[str]:
 
 
 def plain(expression: exp.Expression) -> str | None:
-    """The identifier, where an expression is nothing but a column."""
+    """The identifier, if an expression is a column alone; ``None`` otherwise."""
     return expression.name if isinstance(expression, exp.Column) else None
 
 
 def substitute(expression: exp.Expression, values: Mapping[str, exp.Expression]) -> exp.Expression:
-    """An expression with columns replaced by what they stand for."""
+    """An expression with columns replaced by the expressions that define them."""
     if isinstance(expression, exp.Column):
-        # Not copied: nobody changes an expression in place, and most of them are columns.
+        # Not copied: expressions are never changed in place, and most of them are columns.
         return values.get(expression.name, expression)
 
     def swap(node: exp.Expression) -> exp.Expression:
@@ -88,8 +90,10 @@ def substitute(expression: exp.Expression, values: Mapping[str, exp.Expression])
 
 
 def as_operand(value: exp.Expression) -> exp.Expression:
-    """A value where a column stood. Beside a decimal, Spark gives a whole number that is written the digits
-    that it has, and a column those of its type.
+    """A value in the place of a column.
+
+    In arithmetic with decimals, Spark gives an integer literal the precision of its digits, but an integer
+    column the precision of its type. So an integer literal is cast to its type.
     """
     if not is_whole_number(value):
         return value.copy() if isinstance(value, exp.Literal) else exp.Paren(this=value.copy())
@@ -104,7 +108,7 @@ def as_operand(value: exp.Expression) -> exp.Expression:
 
 
 def whole_type(digits: str, *, negative: bool) -> str:
-    """The type of a whole number that is written without one.
+    """The type of an integer literal without a suffix.
 
     >>> whole_type("2147483648", negative=True), whole_type("2147483648", negative=False)
     ('INT', 'BIGINT')
@@ -119,7 +123,7 @@ def whole_type(digits: str, *, negative: bool) -> str:
 
 
 def is_whole_number(value: exp.Expr | None) -> bool:
-    """Whether something is written as ``12``, ``-12``, ``(12)`` or ``12L``."""
+    """Whether an expression is an integer literal such as ``12``, ``-12``, ``(12)`` or ``12L``."""
     number = None if value is None else _unsigned(value)
     if isinstance(number, Suffixed) and number.args["suffix"] in _WHOLE_SUFFIXES:
         number = number.this
@@ -133,10 +137,10 @@ def _unsigned(value: exp.Expr) -> exp.Expr:
 
 
 def equalities(conditions: Iterable[exp.Expression], same_type: bool = False) -> Iterator[tuple[str, str]]:
-    """Pairs of plain columns that conditions make equal, both ways round.
+    """Pairs of plain columns that conditions equate, in both orders.
 
-    :param same_type: only those of which one may stand for the other in an expression, too: ``5`` and
-        ``5.00`` are equal, and their texts are not.
+    :param same_type: only pairs of columns that can replace each other in any expression. ``5`` and ``5.00``
+        are equal, but their text differs.
     """
     for condition in conditions:
         if same_type and not (condition.meta and condition.meta.get(SAME_TYPE)):
