@@ -1,1 +1,1 @@
-"""From changed rows of upstreams to changed rows of a query."""
+"""Delta propagation: from changed rows of upstreams to changed rows of a query."""

@@ -1,4 +1,4 @@
-"""The affected keys of a query: the rules of all operators put together."""
+"""The affected keys of a query, by a rule for each operator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Wanted = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Touched:
-    """Rows that can differ: of the old state, and of the new one. Each node has the wanted columns."""
+    """Rows that may differ, of the old state and of the new one. Each node outputs the wanted columns."""
 
     minus: tuple[Node, ...] = ()
     plus: tuple[Node, ...] = ()
 
     def both(self) -> tuple[Node, ...]:
-        """Rows of either state. What differs in nothing but the state of a change is read once."""
+        """The rows of both states. Nodes that differ only in the state of a changed scan are read once."""
         found: dict[Node, Node] = {}
         for node in (*self.minus, *self.plus):
             same = _whole_change(node)
@@ -29,6 +29,7 @@ class Touched:
         return tuple(found.values())
 
     def map(self, change: Callable[[Node], Node]) -> Touched:
+        """Apply a change to the nodes of both states."""
         return Touched(tuple(map(change, self.minus)), tuple(map(change, self.plus)))
 
     def __add__(self, other: Touched) -> Touched:
@@ -45,29 +46,29 @@ NOTHING = Touched()
 
 
 def touched(node: Node, wanted: Wanted, facts: Facts) -> Touched:
-    """The rows of ``node`` that can differ, with the columns ``wanted``."""
+    """The rows of ``node`` that may differ between the states, with the columns ``wanted``."""
     return affected_keys_rule(node, wanted, facts) if facts.changed(node) else NOTHING
 
 
 @singledispatch
 def affected_keys_rule(node: Node, wanted: Wanted, facts: Facts) -> Touched:
-    """The rule of an operator; each file of ``rules`` registers its own."""
+    """The rule for an operator. Each module of ``rules`` registers its own."""
     raise NotImplementedError(f"no rule for {type(node).__name__}")
 
 
 def only(node: Node, wanted: Sequence[str]) -> Node:
-    """The node with these columns, in this order."""
+    """The node with these columns only, in this order."""
     if node.output == tuple(wanted):
         return node
     return Project(node, tuple((name, column(name)) for name in wanted))
 
 
 def union_of(nodes: Iterable[Node], wanted: Sequence[str]) -> Node:
-    """One node with the rows of all."""
+    """One node with the rows of all nodes."""
     parts = tuple(dict.fromkeys(only(node, wanted) for node in nodes))
     return parts[0] if len(parts) == 1 else UnionAll(parts, tuple(wanted))
 
 
 def ordered(*names: Iterable[str]) -> Wanted:
-    """Names without repetition, in the order in which they come."""
+    """Names in their first order, without repetition."""
     return tuple(dict.fromkeys(name for group in names for name in group))

@@ -1,4 +1,4 @@
-"""Range conditions on a column, where its order is that of the values it is compared with."""
+"""Range conditions on a column, if its order is that of the values that it is compared with."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from dbt_arctic.planner.algebra.operators import Node, Restrict, walk
 
 
 def is_ordered_as(bounds: ValueRange, type_: str | None) -> bool:
-    """Whether a column of a type lies between bounds where its values do. Texts have an order of their own:
-    ``'10'`` comes before ``'9'``.
+    """Whether a column of this type can be compared with bounds in the order of the bounds.
+
+    Strings have their own order: ``'10'`` sorts before ``'9'``.
     """
     return type_ == "string" or not any(bound.startswith("'") for bound in bounds)
 
 
 def fitting(bounds: Ranges, nodes: Iterable[Node], types: Mapping[str, str]) -> dict[str, ValueRange]:
-    """The bounds without those that some Restrict would hold against a column of another order.
+    """The bounds without those that a Restrict would compare with a column of another order.
 
-    :param types: of the columns of scans, by identifier; one that is not among them may have any.
+    :param types: the types of the columns of scans, by identifier; a missing one may be any type.
     """
     other = {
         name

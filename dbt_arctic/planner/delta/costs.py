@@ -11,14 +11,16 @@ from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.reasons import Reason
 
 _COSTLY = 0.5
-"""Of what the whole query reads: so much to compare guards is lost where they differ, as they mostly do."""
+"""The share of the query's reads above which guards cost too much. Guards mostly differ after a change, and
+then their comparison was wasted."""
 _WORTH = 100_000_000
-"""Values that a query reads in a few seconds: below, no choice is lost."""
+"""Values that a query reads in a few seconds. For smaller queries, either plan is fast enough."""
 
 
 def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason | None:
-    """Why a query is rather computed whole than its guards compared; ``None`` where these cost less, or
-    nobody knows.
+    """The reason to compute a query in full rather than compare its guards.
+
+    ``None`` if the guards cost less, or if the costs are unknown.
     """
     if not guards:
         return None
@@ -37,7 +39,7 @@ def costly_guards(guards: Sequence[Guard], query: Node, facts: Facts) -> Reason 
 
 
 def _values_read(node: Node, facts: Facts) -> int:
-    """Rows by columns of all that a tree scans; 0 where it is not known of some."""
+    """Rows times columns, summed over the scans of a tree; 0 if one of them is unknown."""
     read = [(facts.of(scan).rows or 0, len(scan.columns)) for scan in scans(node)]
     return 0 if any(rows <= 0 for rows, _ in read) else sum(rows * columns for rows, columns in read)
 

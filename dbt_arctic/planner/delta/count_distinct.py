@@ -1,8 +1,7 @@
-"""``count(DISTINCT x)`` of groups: each group's distinct values are rows that come and go.
+"""Deltas of ``count(DISTINCT x)``: the distinct values of each group are rows that appear and disappear.
 
-A value that has come to a group adds one to its count, one that is gone takes one away. Which of these came
-and went is found by looking the touched pairs of group and value up in both states, and nothing else of
-their groups.
+A value that appears in a group adds one to its count, and one that disappears subtracts one. To find them,
+the affected pairs of group and value are looked up in both states, and no other rows of their groups.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ VALUE = "_arctic_distinct"
 
 
 def counted_once(call: exp.Expression) -> exp.Expression | None:
-    """Of which expression a call counts the different values; ``None`` where it is another call."""
+    """The expression whose distinct values a call counts; ``None`` if it is another call."""
     if not isinstance(call, exp.Count) or not isinstance(call.this, exp.Distinct):
         return None
     values = call.this.expressions
@@ -33,15 +32,15 @@ def counted_once(call: exp.Expression) -> exp.Expression | None:
 def values_of_groups(
     node: Aggregate, value: exp.Expression, types: Mapping[str, str], facts: Facts
 ) -> Aggregate | None:
-    """Each group's values of an expression over its rows, once; ``None`` where they cannot be looked up.
+    """The distinct values of an expression in each group; ``None`` if they cannot be looked up.
 
-    :param types: of the columns of scans.
+    :param types: the types of the columns of scans.
     """
     made = Aggregate(node.child, (*node.groups, (VALUE, value)))
     try:
-        # What counts may have several types in the parts of a union, where what is looked up may not.
+        # The types in the parts of a union may differ for counting, but not for a lookup.
         refuse_mixed(made, types)
-        # A value that comes out otherwise when it is looked up is not found, and is counted for ever.
+        # A value that is computed differently in the lookup would not be found, and would stay in the count.
         check_determined(made, types, facts)
     except CannotPlan:
         return None

@@ -1,8 +1,8 @@
-"""Eager aggregation: groups below the join that brings them together (Yan and Larson 1995).
+"""Eager aggregation: groups below the join that would otherwise be aggregated (Yan and Larson 1995).
 
-``count`` of the orders of each customer, customers without an order included, is a count over an outer join,
-whose groups cannot be added to: an order that comes may be the first one. It is as well the count of orders
-by customer, joined to the customers, with 0 where there is none.
+The ``count`` of orders per customer, including customers without orders, is a count over an outer join. Its
+groups cannot be maintained by adding the delta: a new order may be the first one. It equals the count of
+orders per customer, left-joined to the customers, with 0 for the missing ones.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
 def below_joins(node: Node, keys_of: Mapping[str, Sequence[str]]) -> Node:
-    """The same query, with aggregates of the null side of a left join below the join where each of their
-    groups is one row of the other side.
+    """The same query with aggregates of the null-supplying side of a left join moved below the join.
 
-    :param keys_of: the keys of upstreams, as stored.
+    An aggregate is moved if each of its groups is one row of the preserved side.
+
+    :param keys_of: the keys of upstreams, by stored names.
     """
     facts = Facts({source: UpstreamFacts(True, tuple(key)) for source, key in keys_of.items()})
 
@@ -42,11 +43,11 @@ def _below_join(node: Aggregate, facts: Facts) -> Node | None:
         return None
     left, right = frozenset(join.left.output), frozenset(join.right.output)
     groups = {plain(value) for _, value in node.groups}
-    # Without groups there is a row of no rows, too.
+    # An aggregate without groups has a row even if its input is empty.
     by_row = bool(groups) and any(key <= groups for key in unique_keys(join.left, facts))
     if not by_row or not groups <= left:
         return None
-    # Of a row without a partner all columns are NULL, and what is computed of them need not be.
+    # In an unmatched row all columns are NULL, but an expression over them may not be.
     if not node.aggregates or not all(
         isinstance(call, _CALLS) and not call.args.get("expressions") and plain(call.this) in right
         for _, call in node.aggregates
@@ -57,7 +58,7 @@ def _below_join(node: Aggregate, facts: Facts) -> Node | None:
     names = linked(links, right, left)
     if names is None:
         return None
-    # What is NULL meets no row.
+    # A row with a NULL join column matches no row.
     rows = Filter(join.right, (*own, *(present(name) for name in names)))
     grouped = Aggregate(rows, tuple((name, column(name)) for name in names), node.aggregates)
     values = tuple(

@@ -1,7 +1,7 @@
-"""The order of inner joins that start from few rows, the row counts along it, and which sides to broadcast.
+"""The order of inner joins that start from few rows, their row counts, and which sides to broadcast.
 
-Spark takes changes, and what they meet, for as many rows as their tables have. Here it is known how many
-changed, and so which joins send them to each task instead of sorting a large table for them.
+Spark estimates changes, and the rows that they join, at the size of their tables. The planner knows how many
+rows changed. So it knows which joins can broadcast them instead of sorting a large table.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 
 _FEW = 2_000_000
-"""Rows that are sent to each task: the other side is not sorted."""
+"""The most rows that are broadcast, so that the other side is not sorted."""
 _ABOUT_FEW = 200_000
-"""The same where they are so many only on average: one customer may have a tenth of all orders. An order is
-taken to have as many lines as others, as their key is the order and a number.
-"""
+"""The same for estimates from averages: one customer may have a tenth of all orders. The lines of an order
+are not estimated: their key is the order and a number, so the counts are even."""
 _EVEN = 100
-"""So many lines an order may have to be taken for one: a key that begins with a tenant says little of one."""
+"""The most rows per value for which a prefix of a key counts as selective. A key that begins with a tenant is
+not."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many rows there are.
+    """A number of rows.
 
-    :param rows: infinite where that is not known.
-    :param rough: so many if values of any kind are met as often as they are on average.
+    :param rows: infinite if unknown.
+    :param rough: whether it is an estimate from the average number of matches.
     """
 
     rows: float
@@ -61,6 +61,7 @@ class Count:
 
     @property
     def few(self) -> bool:
+        """Whether the rows can be broadcast."""
         return self.rows <= (_ABOUT_FEW if self.rough else _FEW)
 
 
@@ -70,9 +71,9 @@ UNKNOWN = Count(math.inf)
 
 @dataclass(frozen=True)
 class Chain:
-    """Rows that are joined.
+    """The rows of joined relations.
 
-    :param reached: the relations that they are made of.
+    :param reached: the relations that are joined so far.
     """
 
     rows: Node
@@ -82,8 +83,11 @@ class Chain:
 
 @dataclass(frozen=True)
 class _Step:
-    """One join. :param same: columns that it makes equal, by those of what came before. :param before: how
-    many rows come to it.
+    """One join of a chain.
+
+    :param same: the columns that the join equates, by the columns of the relations before it.
+    :param before: the number of rows that are joined.
+    :param after: the number of rows of the result.
     """
 
     picked: Node
@@ -94,7 +98,7 @@ class _Step:
 
 
 def flattened(node: Node) -> tuple[list[Node], list[exp.Expression]]:
-    """The relations of nested inner joins, and all conditions."""
+    """The relations of nested inner joins, and all their conditions."""
     if not isinstance(node, Join) or node.kind != "inner":
         return [node], []
     left, above = flattened(node.left)
@@ -109,10 +113,12 @@ def joined(
     wanted: frozenset[str] | set[str],
     facts: Facts,
 ) -> Chain:
-    """Rows with all others, each where a condition links it to those before it; first those of which few are
-    met, by a condition of their own or because they are few.
+    """Join rows with all other relations, in an order that keeps intermediate results small.
 
-    :param wanted: the columns that are needed in the end.
+    Each relation is linked by a condition to those before it. Relations that filter, or have few rows, come
+    first.
+
+    :param wanted: the columns of the result.
     """
     made, reached, count, open_ = start.rows, list(start.reached), start.count, list(conditions)
     for step in _steps(start, others, conditions, facts):
@@ -128,7 +134,7 @@ def joined(
 
 
 def changed_rows(node: Node, facts: Facts) -> Count:
-    """How many rows of a relation have changed; each is one that it has lost, or gained, or both."""
+    """The number of changed rows of a relation: rows that it lost, gained, or both."""
     if not facts.changed(node):
         return NONE
     match node:
@@ -189,7 +195,7 @@ def _steps(
 
 
 def _is_sent(count: Count, other: Node, facts: Facts) -> bool:
-    """Whether rows are few beside those that they are joined with."""
+    """Whether the rows are few compared to the rows that they are joined with."""
     rows = rows_of(other, facts)
     return count.few and bool(scans(other)) and (rows == 0 or count.rows < rows)
 
@@ -197,9 +203,7 @@ def _is_sent(count: Count, other: Node, facts: Facts) -> bool:
 def _met_rows(
     count: Count, picked: Node, same: Mapping[str, str], reached: Sequence[Node], facts: Facts
 ) -> Count:
-    """How many rows a join has of so many: as many rows of a table meet one of another table's key as there
-    are on average.
-    """
+    """Estimate the result of a join by the average number of rows per value of another table's key."""
     if any(key <= set(same.values()) for key in unique_keys(picked, facts)):
         return count
     rows = rows_of(picked, facts)
@@ -213,10 +217,10 @@ def _met_rows(
 
 
 def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
-    """How many rows of a relation one row can meet by the columns ``met``.
+    """How many rows of a relation one row can match by the columns ``met``.
 
-    0 where it is one; 1 where they are a part of a key, and so few, as the lines of an order; 2 where nothing
-    is known: hundreds of suppliers have the nation of a customer.
+    0: at most one row. 1: the columns are a part of a key, so the matches are few, like the lines of an
+    order. 2: unknown, for example the hundreds of suppliers in a customer's nation.
     """
     keys = unique_keys(node, facts)
     if any(key <= met for key in keys):
@@ -225,8 +229,9 @@ def _fans_out(node: Node, met: frozenset[str] | set[str], facts: Facts) -> int:
 
 
 def _is_filtered(node: Node) -> bool:
-    """Whether a relation shows some of its rows only: of those that come to it some meet none, and need not
-    come to the others.
+    """Whether a relation has conditions of its own.
+
+    Joining it early removes rows without a match, which are then not joined with the others.
     """
     while isinstance(node, Project):
         node = node.child
@@ -234,17 +239,17 @@ def _is_filtered(node: Node) -> bool:
 
 
 def has_few_lookup_keys(node: Node, names: Iterable[str], facts: Facts) -> bool:
-    """Whether one row meets one of these, or as few as an order has lines, by columns of ``node``."""
+    """Whether a row matches at most one row of ``node`` by these columns, or few, like an order's lines."""
     return _fans_out(node, frozenset(names), facts) <= 1
 
 
 def rows_of(node: Node, facts: Facts) -> int:
-    """Of the tables that a relation reads, as far as they are known."""
+    """The row count of the tables that a relation reads, as far as it is known."""
     return facts.known_rows(scans(node))
 
 
 def _rows_of_one(node: Node, facts: Facts) -> int:
-    """Of the table whose rows a relation shows, whatever else it reads; 0 where it is not one table's."""
+    """The row count of the single table whose rows a relation returns; 0 if there is no such table."""
     while isinstance(node, Filter | Project):
         node = node.child
     return rows_of(node, facts) if isinstance(node, Scan) else 0

@@ -1,8 +1,8 @@
-"""Reads that only need the rows which changed keys look up: an order's lines, where orders have changed.
+"""Lookup keys: marks the scans of which only the rows that match changed keys are needed.
 
-Changed orders are joined with their line items, and affected orders are looked up, in one model after the
-next. A scan of which only such rows are needed says so (``Scan.lookup_keys``). Whoever executes the plan may
-then read less than the table, or read once what all models need. Reading the whole table is right, too.
+Changed orders are joined with their line items, and affected orders are looked up in several models. A scan
+of which only these rows are needed is marked (``Scan.lookup_keys``). The executor may then read less than the
+table, or read once what several models need. Reading the whole table is right as well.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from dbt_arctic.planner.algebra.scalars import equalities, plain
 from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 
 _EVEN = 100
-"""So many rows one key may meet on average: a key that begins with a tenant meets too many."""
+"""The most rows per key, on average. A key that begins with a tenant matches too many rows."""
 _FEW = 2_000_000
-"""Changed keys that are sent to each task."""
+"""The most changed keys that are broadcast."""
 _MOST = 5_000_000
-"""Rows that are kept for several models."""
+"""The most rows that are cached for several models."""
 
 
 def with_lookup_keys(node: Node, facts: Facts, values: Mapping[str, Node] | None = None) -> Node:
-    """The same query, in which scans say of which changed keys they are asked.
+    """The same query with each scan marked with the changed keys that it is looked up by.
 
-    :param values: what staged values are made of, by the source that scans read them from.
+    :param values: the queries of staged values, by the source that scans read them from.
     """
     return _Marking(facts, values or {}).marked(node)
 
@@ -76,7 +76,7 @@ class _Marking:
         return replace(node, left=left, right=right)
 
     def _keys_of(self, node: Node, name: str) -> MetBy:
-        """The keys of changed rows that all values of a column are from; none where they may be others."""
+        """The changed keys that contain all values of a column; empty if the column may have other values."""
         found = self._origins(node, name)
         if found is None or not all(self._is_logged_key(source, stored) for source, stored in found):
             return frozenset()
@@ -114,14 +114,18 @@ class _Marking:
             case SetOperation():
                 return conservative(None, "its values are of the left side; nobody has asked for them yet")
             case Values():
-                return None  # Constants are no keys of changed rows.
+                return None  # Constants are not keys of changed rows.
 
     def _below(self, child: Node, value: exp.Expression | None) -> MetBy | None:
         below = None if value is None else plain(value)
         return None if below is None else self._origins(child, below)
 
     def _of_join(self, node: Join, name: str) -> MetBy | None:
-        """A side that is kept has values of its own; else a column has those that it equals as well."""
+        """The origins of a column of a join.
+
+        A preserved side keeps its own values. In other joins, a column also has the origins of the columns
+        that it equals.
+        """
         left, right = node.left, node.right
         if name not in left.output:
             return (
@@ -145,7 +149,7 @@ class _Marking:
         return next((found for node, name in ways if (found := self._origins(node, name)) is not None), None)
 
     def _told(self, node: Node, name: str | None, keys: MetBy) -> Node:
-        """A query of which only rows with some values of a column are asked for."""
+        """A query of which only the rows with some values of a column are needed."""
         if name is None or not keys:
             return node
         match node:
@@ -178,7 +182,7 @@ class _Marking:
             case SetOperation() | Generate():
                 return conservative(node, "they would pass it on; nobody has asked for them yet")
             case Values():
-                return node  # There is no table to read less of.
+                return node  # There is no table to read.
 
     def _scan(self, node: Scan, name: str, keys: MetBy) -> Scan:
         upstream, stored = self.facts.upstreams.get(node.source), dict(node.columns)[name]
@@ -191,12 +195,12 @@ class _Marking:
 
 
 def are_few(upstream: UpstreamFacts, keys: Sequence[tuple[UpstreamFacts, str]]) -> bool:
-    """Whether a key meets few rows, and all of them together are not too many.
+    """Whether a key matches few rows, and all keys together not too many.
 
-    :param keys: of the keys that meet rows: whose they are, and the column.
+    :param keys: the upstream and the column of each key that is looked up by.
     """
     if upstream.key[1:]:
-        # How many rows a key has, a table tells that has each key once.
+        # The number of rows per key follows from a table that has each key once.
         owners = [one.rows for one, stored in keys if one.key == (stored,) and one.rows]
         each = upstream.rows / min(owners) if owners and upstream.rows else _EVEN + 1
     else:

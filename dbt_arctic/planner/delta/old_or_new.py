@@ -1,8 +1,8 @@
-"""A superset of the rows of the old and the new state, for places where extra rows do no harm.
+"""A superset of the rows of the old and the new state, for places where additional rows are harmless.
 
-The old rows of an upstream are among its rows now and those that were deleted or changed since, so the
-old state itself need not be read. That holds as long as more rows give more rows: not below an outer
-join's null side, nor for the value of an aggregate. Relations that only filter are left out.
+The old rows of an upstream are its current rows and those that were deleted or changed since. So the old
+state itself need not be read. This holds for monotonic operators only: not for the null-supplying side of an
+outer join, nor for the value of an aggregate. Relations that only filter are left out.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from dbt_arctic.planner.properties.facts import Facts
 
 
 def old_or_new(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None:
-    """At least the rows that ``node`` has in either state, with the columns ``wanted``.
+    """A superset of the rows that ``node`` has in either state, with the columns ``wanted``.
 
-    ``None`` where only the exact states will do.
+    ``None`` if the exact states are needed.
     """
     match node:
         case Scan():
@@ -59,7 +59,7 @@ def old_or_new(node: Node, wanted: tuple[str, ...], facts: Facts) -> Node | None
         case UnionAll():
             return _union(node, wanted, facts)
         case SetOperation():
-            # The rows of INTERSECT and EXCEPT are among those of the left side.
+            # The rows of INTERSECT and EXCEPT are a subset of the rows of the left side.
             names = dict(zip(node.columns, node.left.output, strict=True))
             return _renamed(node.left, names, wanted, facts)
         case Generate():
@@ -108,7 +108,7 @@ def _filter(node: Filter, wanted: tuple[str, ...], facts: Facts) -> Node | None:
 
 
 def _ever(part: exp.Expression) -> exp.Expression:
-    """A condition that holds where this one does, or did when the time was that of the last refresh."""
+    """A condition that holds if the given one holds now, or held at the time of the last refresh."""
     if not moves(part):
         return part
     return exp.Paren(this=exp.Or(this=exp.Paren(this=part.copy()), expression=exp.Paren(this=before(part))))
@@ -122,7 +122,7 @@ def _join(node: Join, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     if own and (
         node.kind in ("left", "right", "semi") or (node.kind == "inner" and wanted and not filters(right))
     ):
-        # An outer join keeps these rows; an inner or semi join only drops some.
+        # An outer join preserves these rows; an inner join or a semi-join only removes some.
         return old_or_new(left, wanted, facts)
     if node.kind != "inner":
         return None
@@ -155,7 +155,7 @@ def _inputs(node: Node) -> tuple[Node, ...]:
 
 def _aggregate(node: Aggregate, wanted: tuple[str, ...], facts: Facts) -> Node | None:
     groups = dict(node.groups)
-    # Without groups it has a row of no rows, too.
+    # An aggregate without groups has a row even if its input is empty.
     if node.grouping_sets is not None or not groups or not set(wanted) <= groups.keys():
         return None
     used = columns_of(*(groups[name] for name in wanted))

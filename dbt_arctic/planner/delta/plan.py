@@ -1,4 +1,4 @@
-"""The plan of a refresh as a value: the affected keys, and the query over these keys."""
+"""The plan of a refresh as a value: the affected keys, and the query restricted to these keys."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from dbt_arctic.planner.reasons import CannotPlan, Line, Reason, first_line, mar
 from dbt_arctic.planner.typing.coercion import with_exact_equalities
 
 AFFECTED = "affected_keys"
-"""The name under which the statement of a refresh knows the keys that can have changed."""
+"""The name of the relation of affected keys in the statement of a refresh."""
 
 _KEYS = "\0affected"
 _LIST = "list the columns instead of *"
 
 LARGEST = 600
-"""Operators of a statement that Spark still plans in a few seconds."""
+"""The most operators of a statement that Spark still plans in a few seconds."""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Two queries of one row. Where they differ, every row of the model may."""
+    """A query at both states. If the results differ, every row of the model may change."""
 
     what: str
     old: Node
@@ -51,25 +51,26 @@ class Guard:
 
     @property
     def line(self) -> Line:
+        """The line of the guarded query; 0 if it is unknown."""
         return line_within(self.new)
 
     @property
     def fix(self) -> str:
+        """What the user can write instead."""
         return "join with a relation that says which rows it means; NOT EXISTS for NOT IN"
 
 
 @dataclass(frozen=True)
 class Incremental:
-    """A refresh of some keys.
+    """An incremental refresh of the affected keys.
 
-    :param affected: the keys that can have changed; columns ``key_0``, ``key_1``, ...
-    :param rows: the model's rows of these keys as they are now, with the model's columns.
+    :param affected: the keys that may have changed; columns ``key_0``, ``key_1``, ...
+    :param rows: the model's current rows of these keys, with the model's columns.
+    :param logged: the upstream whose changed keys are exactly the affected keys, and the columns that they
+        are from; ``None`` if there is none.
+    :param unique: whether the keys of the upstreams prove that the model's key is unique.
 
-    Both are ``None`` where no key can have changed, unless a guard says so.
-
-    :param logged: the upstream whose changed keys the affected ones are, all and no others, and which of its
-        columns these are; ``None`` where there is none.
-    :param unique: whether no two rows of the model can have the same key, as the upstreams' keys tell.
+    ``affected`` and ``rows`` are ``None`` if no key can have changed, unless a guard differs.
     """
 
     key: tuple[str, ...]
@@ -91,14 +92,15 @@ def understand(
     *,
     wraps: bool = False,
 ) -> Query:
-    """Turn a parsed query into operators, and check that its result is determined.
+    """Turn a parsed query into operators, and check that its result is deterministic.
 
-    :param tree: a query; as a tree, its relations have the names that ``schemas`` has.
-    :param names: the output columns as Spark names them, where it is asked; in Spark's order, which matters
-        where the text does not say how they are called.
+    :param tree: a query. In a parsed tree, relations have the names that ``schemas`` has.
+    :param names: the names of the output columns, if Spark was asked for them. They are in Spark's order,
+        which matters if the text does not name the columns.
     :param views: the queries of views.
-    :param now: the time of the run, ``last`` that of the last one; without it, functions of time stay calls.
-    :param wraps: a number that is too large becomes another one, as without ANSI.
+    :param now: the time of the run. Without it, functions of time stay calls.
+    :param last: the time of the last run.
+    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
 
     :raises CannotPlan: with the reason.
     """
@@ -139,7 +141,7 @@ def understand(
         node = with_typed_nulls(node, builder.types)
         refuse_mixed(node, builder.types, wraps=wraps)
     except CannotPlan:
-        # Casts are written only where it takes them: a column that is none looks up rows by its values.
+        # Casts are only written if the untyped tree was refused: a lookup needs columns without a cast.
         node = with_typed_nulls(
             with_common_types(built.node, builder.types, builder.identifier), builder.types
         )
@@ -152,7 +154,7 @@ def understand(
 def plan_incremental(
     query: Query, key: Sequence[str], facts: Facts, accept: frozenset[str] = frozenset()
 ) -> Incremental:
-    """Plan the affected keys of a query, and the query over these keys.
+    """Plan the affected keys of a query, and the query restricted to these keys.
 
     :param accept: codes of reasons that the user accepts, with underscores.
 
@@ -168,7 +170,7 @@ def plan_incremental(
     found = touched(query.node, tuple(dict.fromkeys(wanted)), facts).both()
     guards = tuple(guards_of(query.node, facts))
     if not found:
-        # Nothing changed, or nothing but what the guards compare.
+        # Nothing changed, or only what the guards compare.
         return Incremental(tuple(key), None, None, query.columns, guards)
     everything = union_of(found, tuple(dict.fromkeys(wanted)))
     names = tuple(f"key_{place}" for place in range(len(wanted)))
@@ -197,13 +199,13 @@ def plan_incremental(
 
 
 def _line_of_innermost(node: Node) -> Line:
-    """Of the aggregate that others are over."""
+    """The line of the innermost aggregate."""
     lines = (line_within(part) for part in walk(node) if isinstance(part, Aggregate))
     return next((line for line in reversed(list(lines)) if line), Line())
 
 
 def guards_of(node: Node, facts: Facts) -> list[Guard]:
-    """What is compared as a whole, because nothing links it to a row of the query around it."""
+    """Subqueries that are compared as a whole, because nothing correlates them with an outer row."""
     found = []
     for part in walk(node):
         for subquery in getattr(part, "subqueries", ()):
@@ -249,7 +251,7 @@ def _negated_flags(subquery: Subquery) -> Node:
 
 @dataclass(frozen=True)
 class _WithKeys:
-    """Sources in which the affected keys have a name."""
+    """Sources with an additional relation: the affected keys."""
 
     sources: Sources
     keys: str
@@ -259,13 +261,13 @@ class _WithKeys:
 
 
 def affected_sql(plan: Incremental, sources: Sources) -> str:
-    """SQL of the affected keys: ``key_0``, ``key_1``, ..."""
+    """The SQL of the affected keys: ``key_0``, ``key_1``, ..."""
     assert plan.affected is not None
     return Renderer(sources).query(plan.affected)
 
 
 def logged_keys_sql(plan: Incremental, sources: Sources) -> str:
-    """SQL of the affected keys where they are those of a log, which has each of them once."""
+    """The SQL of the affected keys if they are the keys of a change log, which has each of them once."""
     assert isinstance(plan.affected, Aggregate)
     assert plan.logged is not None
     return Renderer(sources).query(Project(plan.affected.child, plan.affected.groups))
@@ -277,10 +279,10 @@ def rows_sql(
     keys: str,
     ranges: Ranges | None = None,
 ) -> str:
-    """SQL of the model's rows of the affected keys.
+    """The SQL of the model's rows of the affected keys.
 
     :param keys: the relation that has the keys.
-    :param ranges: least and greatest value of key columns without NULLs, as literals.
+    :param ranges: MIN and MAX of key columns without NULLs, as literals.
     """
     assert plan.rows is not None
     renderer = Renderer(_WithKeys(sources, keys), ranges or {})
@@ -290,7 +292,7 @@ def rows_sql(
 
 
 def full_sql(query: Query, sources: Sources) -> str:
-    """The whole query, as it was understood: to be compared with what the user wrote."""
+    """The SQL of the whole query, rendered from its tree. It can be compared with the user's text."""
     inner = Renderer(sources).query(
         query.node, tuple(dict.fromkeys(identifier for _, identifier in query.columns))
     )
@@ -299,7 +301,7 @@ def full_sql(query: Query, sources: Sources) -> str:
 
 
 def guard_sql(guard: Guard, sources: Sources) -> str:
-    """SQL of one row and one column: whether the two states differ."""
+    """The SQL of one row with one column: whether the two states of a guard differ."""
     old, new = (Renderer(sources).query(state) for state in (guard.old, guard.new))
     both = [f"(({one})\nEXCEPT ALL\n({other}))" for one, other in ((old, new), (new, old))]
     return f"SELECT count(*) > 0 FROM (\n{both[0]}\nUNION ALL\n{both[1]}\n)"

@@ -30,7 +30,7 @@ from dbt_arctic.planner.properties.facts import Facts
 
 
 def pruned_to_ranges(node: Node, changed: Node, same: Mapping[str, str], facts: Facts) -> Node:
-    """A side of a join, without rows out of the range in which the changed rows of the other side lie."""
+    """One side of a join, without rows outside the range of the changed rows of the other side."""
     conditions: list[exp.Expression] = []
     for name in changed.output:
         known = range_of(changed, name, facts)
@@ -42,7 +42,7 @@ def pruned_to_ranges(node: Node, changed: Node, same: Mapping[str, str], facts: 
 
 
 def range_of(node: Node, name: str, facts: Facts) -> ValueRange | None:
-    """The range of a column of changed rows, where it is a key column of one upstream."""
+    """The range of a column of changed rows, if it is a key column of one upstream."""
     match node:
         case Scan():
             stored = dict(node.columns)[name]
@@ -66,7 +66,7 @@ def range_of(node: Node, name: str, facts: Facts) -> ValueRange | None:
 
 
 def _filtered(node: Node, conditions: tuple[exp.Expression, ...]) -> Node:
-    """Conditions as near to the scans as columns are passed on as they are."""
+    """Add conditions as close to the scans as their columns are passed through unchanged."""
     if isinstance(node, Join) and node.kind == "inner":
         sides = [
             tuple(part for part in conditions if columns_of(part) <= set(side.output))

@@ -1,4 +1,4 @@
-"""A query restricted to some keys: the rules of all operators put together."""
+"""A query restricted to some keys, by a rule for each operator."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Pairs = tuple[tuple[exp.Expression, str], ...]
 
 
 def restricted(node: Node, pairs: Pairs, keys: Node) -> Node:
-    """``node``, without rows whose expressions meet no row of ``keys``."""
+    """The rows of ``node`` whose expressions match a row of ``keys``."""
     return restricted_rule(node, pairs, keys) if pairs else node
 
 
 @singledispatch
 def restricted_rule(node: Node, pairs: Pairs, keys: Node) -> Node:
-    """The rule of an operator; each file of ``rules`` registers its own."""
+    """The rule for an operator. Each module of ``rules`` registers its own."""
     raise NotImplementedError(f"no rule for {type(node).__name__}")
 
 
 def joined_with_keys(node: Node, pairs: Pairs, keys: Node) -> Node:
-    """All rows of an operator, joined with the keys: right for any operator."""
+    """The operator joined with the keys, which is right for any operator."""
     return Restrict(node, some_of(keys, pairs), pairs)
 
 
 def some_of(keys: Node, pairs: Iterable[tuple[exp.Expression, str]]) -> Node:
-    """The keys with the columns that the pairs use, each row once."""
+    """The columns of the keys that the pairs use, without duplicate rows."""
     used = tuple(dict.fromkeys(name for _, name in pairs))
     if used == keys.output:
         return keys

@@ -1,8 +1,8 @@
-"""Rows of affected keys from the change log instead of the table, where the log has all of them.
+"""Reads the rows of affected keys from the change log instead of the table, if the log has all of them.
 
-If the affected keys of a query are keys of a table's changed rows and no others, then what the query reads of
-that table for them is what the changed rows are now: the log says it, and the table is not read. So an
-order that changed is joined with its customer without a look at the other orders.
+The affected keys of a query may be exactly the keys of a table's changed rows. Then the rows that the query
+needs of this table are the new versions of the changed rows. The log contains these, so the table is not
+read: a changed order is joined with its customer without reading the other orders.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from dbt_arctic.planner.properties.facts import Facts
 
 
 class Origin(NamedTuple):
-    """An upstream, and of its stored columns those that the asked-for values are from."""
+    """An upstream, and the stored columns that some values are from."""
 
     source: str
     columns: tuple[str, ...]
 
 
 def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Node:
-    """The query over affected keys, with changed rows instead of tables where that is the same.
+    """The query over affected keys, with changed rows in place of tables where the result is the same.
 
-    :param keys: the source by which ``rows`` reads the keys that ``affected`` tells.
+    :param keys: the source by which ``rows`` reads the keys that ``affected`` computes.
     """
     found = origins(affected, affected.output)
     if found is None or len(found) != 1:
@@ -69,8 +69,9 @@ def with_logged_rows(rows: Node, affected: Node, keys: str, facts: Facts) -> Nod
 
 
 def whole_log(affected: Node) -> Origin | None:
-    """The upstream all of whose changed keys are the affected ones, whatever else is in its rows; ``None``
-    where there are conditions, or other keys.
+    """The upstream whose changed keys are all affected, whatever its rows contain.
+
+    ``None`` if the query has conditions, or if keys of another origin are affected.
     """
     node = affected
     while isinstance(node, Aggregate | Project):
@@ -82,7 +83,7 @@ def whole_log(affected: Node) -> Origin | None:
 
 
 def _met(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
-    """The stored columns of a scan that must equal the value that the keys have of the same column."""
+    """The stored columns of a scan that must equal the key's value of the same column."""
     names = dict(scan.columns)
     return {
         names[identifier]
@@ -92,7 +93,10 @@ def _met(node: Restrict, scan: Scan, stored: Mapping[str, str]) -> set[str]:
 
 
 def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
-    """Of which changed rows the values of these columns are; ``None`` where they may be others, too."""
+    """The upstreams whose changed rows contain all values of these columns.
+
+    ``None`` if the columns may have other values.
+    """
     match node:
         case Scan():
             stored = dict(node.columns)
@@ -132,6 +136,6 @@ def origins(node: Node, names: tuple[str, ...]) -> frozenset[Origin] | None:
 def _below(
     child: Node, names: tuple[str, ...], items: Mapping[str, exp.Expression]
 ) -> frozenset[Origin] | None:
-    """Of columns that are nothing but columns of the child."""
+    """The origins of columns that are plain columns of the child."""
     below = tuple(plain(items[name]) if name in items else None for name in names)
     return None if None in below else origins(child, tuple(name for name in below if name is not None))

@@ -1,8 +1,8 @@
-"""Semi-join reduction of affected keys by unchanged relations, which filter both states alike.
+"""Semi-join reduction of affected keys by unchanged relations, which filter both states in the same way.
 
-A line of an order touches the average of its part. Where a query is about the parts of one brand, the values
-of all others have no rows before or after, and need not be looked at. A value is kept where each relation
-that has not changed, is much smaller than one that has, and has conditions of its own, has a row of it.
+A changed line of an order affects the average of its part. If a query selects the parts of one brand, other
+parts have no rows in either state, so their values need not be looked up. A value is kept if every unchanged
+relation with its own conditions that is much smaller than the changed one has a row for it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dbt_arctic.planner.delta.range_pruning import pruned_to_ranges
 from dbt_arctic.planner.properties.facts import Facts
 
 _LARGER = 10
-"""How many times larger what has changed is than what is looked at for it."""
+"""How many times larger the changed relation must be than the one that is read to filter its values."""
 
 
 def semi_join_reduced(values: Node, whole: Node, facts: Facts) -> Node:
-    """The values, without some of which ``whole`` has no row in either state.
+    """The values without some for which ``whole`` has no row in either state.
 
-    :param values: columns of ``whole``, under their names there.
+    :param values: columns of ``whole``, by the same names.
     """
     if facts.time_moved:
-        return values  # a condition on the time may have been another one
+        return values  # A condition on the time may have been different at the last refresh.
     conditions, relations = _parts(whole)
     looked_up = max((facts.of(scan).rows or 0 for scan in scans(whole) if facts.changed(scan)), default=0)
     made = values
@@ -34,7 +34,7 @@ def semi_join_reduced(values: Node, whole: Node, facts: Facts) -> Node:
         if facts.changed(relation) or not (own or isinstance(relation, Filter)):
             continue
         if 0 < looked_up < _LARGER * rows_of(relation, facts):
-            continue  # to find the values that have rows costs what to look all of them up does
+            continue  # Finding the values that have rows would cost as much as looking up all of them.
         pairs = [
             (name, theirs)
             for name, theirs in (*((name, name) for name in values.output), *equalities(conditions))
@@ -48,7 +48,7 @@ def semi_join_reduced(values: Node, whole: Node, facts: Facts) -> Node:
 
 
 def _parts(node: Node) -> tuple[list[exp.Expression], list[Node]]:
-    """The conditions that every row of inner joins has met, and the relations that are joined."""
+    """The conditions that each row of some inner joins satisfies, and the joined relations."""
     if isinstance(node, Filter):
         conditions, relations = _parts(node.child)
         if len(relations) == 1 and relations[0] is node.child and not node.subqueries:
@@ -70,7 +70,7 @@ def _filtered(relation: Node, conditions: tuple[exp.Expression, ...]) -> Node:
 
 
 def _met(values: Node, relation: Node, pairs: list[tuple[str, str]], place: int) -> Node:
-    # Under other names: the values may have those of the relation.
+    # Renamed: the values may have columns with the names of the relation's.
     renamed = [f"_arctic_met_{place}_{number}" for number in range(len(pairs))]
     items = tuple((name, column(theirs)) for name, (_, theirs) in zip(renamed, pairs, strict=True))
     met = tuple(

@@ -1,9 +1,8 @@
-"""Rows of an upstream that several parts of a statement look up by the same values: read once.
+"""Shared lookups: rows of an upstream that several parts of a statement look up by the same values.
 
-Where the old and the new rows of touched values are compared, the same table is read for the same values at
-both states, and again for each subquery over it. The rows of these values are few, and the table is not; so
-they are read once, at the new state. The old rows are these, without those that changed, and those that were
-lost.
+To compare the old and new rows of affected values, the same table is read for the same values at both states,
+and again for each subquery over it. The rows of these values are few compared to the table. So they are read
+once, at the new state. The old rows are these, without the changed ones, and with the lost ones.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SIDE = "_arctic_side"
 """0: a row of both states; 1: of the new one only; -1: of the old one only."""
 
 _FEW = 2_000_000
-"""Changed keys that are sent to each task."""
+"""The most changed keys that are broadcast."""
 
 _SIDES: dict[State, Callable[..., exp.Expression]] = {"new": exp.GTE, "old": exp.LTE}
 
@@ -43,7 +42,8 @@ _SIDES: dict[State, Callable[..., exp.Expression]] = {"new": exp.GTE, "old": exp
 class SharedLookup:
     """Rows of an upstream that several parts of a statement look up by the same values.
 
-    :param name: the relation that stands for it. :param rows: the columns as stored, and ``SIDE``.
+    :param name: the relation that stands for them.
+    :param rows: the query of the stored columns and ``SIDE``.
     """
 
     name: str
@@ -52,7 +52,7 @@ class SharedLookup:
 
 @dataclass
 class _Lookup:
-    """Reads of one upstream by the same values. ``pairs``: stored column and column of the keys."""
+    """Reads of one upstream by the same values. ``pairs``: a stored column and a column of the keys."""
 
     source: str
     pairs: tuple[tuple[str, str], ...]
@@ -64,14 +64,16 @@ class _Lookup:
 def share_lookups(
     nodes: Iterable[Node], facts: Facts, at_hand: Callable[[Node], bool] = lambda rows: False
 ) -> tuple[tuple[Node, ...], tuple[SharedLookup, ...]]:
-    """The same parts of a statement over gathered rows, and what to gather for them, in this order.
+    """Replace repeated lookups in the parts of a statement by shared ones.
 
-    :param at_hand: whether rows that would be gathered are so near that to read them again costs little.
+    Returns the changed parts, and the shared lookups in the order in which they are computed.
+
+    :param at_hand: whether the rows of a lookup are stored so close that reading them again costs little.
     """
     parts = tuple(nodes)
     lookups: list[_Lookup] = []
     for part in parts:
-        used = used_columns([part])  # another part may need more columns of what has the same name
+        used = used_columns([part])  # Another part may need more columns of a relation with the same name.
         for node in walk(part):
             found = _looked_up(node, facts)
             if found is None:
@@ -108,7 +110,7 @@ def _same(one: _Lookup, other: _Lookup) -> bool:
 
 
 def _looked_up(node: Node, facts: Facts) -> tuple[Scan, _Lookup] | None:
-    """A read of an upstream for some values, where the rows of both states follow from one read."""
+    """A read of an upstream for some values, if one read returns the rows of both states."""
     if not isinstance(node, Restrict) or not isinstance(node.child, Scan):
         return None
     scan = node.child
@@ -125,7 +127,7 @@ def _looked_up(node: Node, facts: Facts) -> tuple[Scan, _Lookup] | None:
 
 
 def _of_state(scan: Scan, state: State) -> Node:
-    """The gathered rows of one state, with the columns of the scan that they stand for."""
+    """The shared rows of one state, with the columns of the scan that they replace."""
     whole = replace(scan, columns=(*scan.columns, (SIDE, SIDE)), state="new")
     condition = _SIDES[state](this=column(SIDE), expression=exp.Literal.number(0))
     return Project(Filter(whole, (condition,)), tuple((name, column(name)) for name in scan.output))
@@ -137,7 +139,7 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
     changed = facts.of(scan)
     if not changed.changed:
         return _sided(_restricted(scan, lookup), columns, exp.Literal.number(0))
-    # What is new is told by its key, which nobody may have asked for.
+    # New rows are recognized by their key, which the statement may not have selected.
     all_columns = tuple((name, name) for name in dict.fromkeys((*lookup.columns, *changed.key)))
     now = _restricted(replace(scan, columns=all_columns), lookup)
     renamed = tuple((f"_arctic_changed_{place}", stored) for place, stored in enumerate(changed.key))
@@ -160,7 +162,7 @@ def _rows(lookup: _Lookup, facts: Facts) -> Node:
 
 
 def _restricted(scan: Scan, lookup: _Lookup) -> Node:
-    """The rows of the values. A row that was lost is looked up with columns that the scan may not have."""
+    """The rows of the values. Lost rows are looked up by columns that the scan may not have."""
     return Restrict(scan, lookup.keys, tuple((column(stored), name) for stored, name in lookup.pairs))
 
 

@@ -17,9 +17,10 @@ from dbt_arctic.planner.delta.weighted_delta import Inline
 
 @dataclass(frozen=True)
 class Touched:
-    """Values that changes touch.
+    """Values that the changes affect.
 
-    :param name: the relation that stands for them. :param rows: columns ``key_...``.
+    :param name: the relation that stands for them.
+    :param rows: the query of the columns ``key_...``.
     """
 
     name: str
@@ -27,12 +28,13 @@ class Touched:
 
 
 class Collected(Inline):
-    """Collects touched values as relations of their own."""
+    """Collects affected values as separate relations."""
 
     def __init__(self) -> None:
         self.found: list[Touched] = []
 
     def keys(self, rows: Node, names: Wanted) -> Node:
+        """A relation with the affected values of some columns, each once."""
         number = len(self.found)
         named = tuple(f"key_{number}_{place}" for place in range(len(names)))
         groups = tuple((key, column(name)) for key, name in zip(named, names, strict=True))
@@ -43,7 +45,7 @@ class Collected(Inline):
 
 @dataclass(frozen=True)
 class Staged:
-    """What a statement reads besides upstreams: first the values that changes touch, then rows of these."""
+    """The staged relations of a statement: first the affected values, then the rows of these values."""
 
     touched: tuple[Touched, ...] = ()
     gathered: tuple[SharedLookup, ...] = ()
@@ -51,17 +53,18 @@ class Staged:
 
 @dataclass(frozen=True)
 class WithStaged:
-    """Sources among which staged relations have what stands for them, by their names."""
+    """Sources that include the staged relations, by their names."""
 
     sources: Sources
     staged: Mapping[str, str]
 
     def relation(self, source: str, state: State) -> str:
+        """The staged relation with this name, or that of the sources."""
         return self.staged.get(source) or self.sources.relation(source, state)
 
 
 def affected_values_sql(touched: Touched, sources: Sources) -> str:
-    """SQL of touched values."""
+    """The SQL of affected values."""
     return Renderer(sources).query(touched.rows)
 
 
@@ -71,9 +74,9 @@ def shared_lookup_sql(
     staged: Mapping[str, str],
     ranges: Ranges | None = None,
 ) -> str:
-    """SQL of gathered rows.
+    """The SQL of a shared lookup.
 
-    :param staged: what stands for touched values.
-    :param ranges: least and greatest of touched values without NULLs, as literals.
+    :param staged: the relations that stand for affected values, by name.
+    :param ranges: MIN and MAX of affected values without NULLs, as literals.
     """
     return Renderer(WithStaged(sources, staged), ranges or {}).query(gathered.rows)

@@ -1,7 +1,7 @@
-"""Subquery conditions over unchanged relations: what they filter out, they filter out in both states.
+"""Static filters: subquery conditions over unchanged relations, which remove the same rows in both states.
 
-A query may be about the parts of a name, ``part IN (SELECT ...)``. What else is touched by a change is not
-in its result, before or after, as long as these parts are the same.
+A query may select the parts with some name, ``part IN (SELECT ...)``. Other affected parts are in its result
+neither before nor after the change, as long as the set of selected parts is the same.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from dbt_arctic.planner.properties.facts import Facts
 
 
 def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> Filter | None:
-    """The filter with nothing but such conditions; ``None`` where there are none, or where what they read is
-    larger than what has changed: then to ask them costs more than it saves.
+    """The filter reduced to its static conditions.
 
-    :param changed: where that is, if it is not in the filter.
+    ``None`` if there are none, or if their subqueries read more than has changed, which would cost more than
+    it saves.
+
+    :param changed: the changed relation, if it is not in the filter.
     """
     conditions: list[exp.Expression] = []
     subqueries: list[Subquery] = []
@@ -37,7 +39,7 @@ def static_filters(node: Filter, facts: Facts, changed: Node | None = None) -> F
 
 
 def columns_asked(node: Filter | None) -> frozenset[str]:
-    """The columns of its input that a filter names, those of links included."""
+    """The columns of its input that a filter refers to, including those of links."""
     if node is None:
         return frozenset()
     linked = (columns_of(*one.links, one.operand) - set(one.plan.output) for one in node.subqueries)

@@ -1,11 +1,12 @@
-"""The exact change of a query's result, as rows with a weight (delta propagation).
+"""Delta propagation: the exact change of a query's result, as rows with a weight.
 
-Unlike ``touched``, which may name rows that did not change, the rows here are such that the old result,
-without those of sign -1 and with those of sign 1, is the new one, each as often as it is there. So sums and
-counts over a result follow from them alone, whatever the size of the rest.
+The affected keys may include rows that did not change. The delta is exact, with multiplicities: the old
+result minus the rows of weight -1 plus the rows of weight 1 is the new result (Blakeley et al. 1986, Gupta,
+Mumick and Subrahmanian 1993). So sums and counts over a result can be maintained from its delta alone,
+whatever its size.
 
-Filters, projections, unions and inner joins pass changes on. Below anything else the old and the new rows
-of the touched values are compared.
+Filters, projections, unions and inner joins propagate deltas. For other operators, the old and new rows of
+the affected values are compared.
 """
 
 from __future__ import annotations
@@ -54,41 +55,42 @@ from dbt_arctic.planner.frontend.point_in_time import before
 from dbt_arctic.planner.properties.facts import Facts
 
 SIGN = "_sign"
-"""1: a row that the result has gained; -1: one that it has lost."""
+"""The weight of a row. 1: the result gained the row; -1: the result lost it."""
 
 _CHANGED: tuple[State, State] = ("minus", "plus")
 
 Signed = tuple[Node, ...]
-"""Parts to be put together; each has the wanted columns and ``SIGN``."""
+"""The parts of a delta, to be combined by UNION ALL. Each has the wanted columns and ``SIGN``."""
 
 
 class NoDelta(Exception):
-    """No rows are known to which a change could be confined."""
+    """Raised if no columns limit a change to some rows of an operator."""
 
 
 class Inline:
-    """Touched values where they are needed, each time anew."""
+    """Computes affected values in place, each time that they are used."""
 
     def keys(self, rows: Node, names: Wanted) -> Node:
-        """A relation with the touched values of some columns, in their order and each once.
+        """A relation with the affected values of some columns, in their order and each once.
 
-        :param rows: has these columns, and values in any number.
+        :param rows: has these columns, with any number of duplicates.
         """
         return Aggregate(rows, tuple((name, column(name)) for name in names))
 
 
 def signed(node: Node, wanted: Wanted, facts: Facts, values: Inline | None = None) -> Signed:
-    """What changed of the columns ``wanted`` of a query.
+    """The delta of a query for the columns ``wanted``.
 
-    :param values: what becomes of touched values.
-    :raises NotSigned: nothing but the whole query, twice, would tell.
+    :param values: how affected values are computed; in place by default.
+
+    :raises NoDelta: only a comparison of the whole result in both states would find the change.
     """
     return delta_rule(node, wanted, facts, values or Inline()) if facts.changed(node) else ()
 
 
 @singledispatch
 def delta_rule(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
-    """The rule of an operator."""
+    """The rule for an operator."""
     raise NotImplementedError(f"no rule for {type(node).__name__}")
 
 
@@ -132,7 +134,8 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signe
     if _linked(node.subqueries, facts):
         return _compared(node, wanted, facts, values)
     used = _below(node.child, columns_of(*node.conditions) | _outer(node.subqueries) | set(wanted))
-    # Of what changed, the conditions of last time; and what time moves, of the rows as they are.
+    # Changed rows are filtered by the conditions at the last refresh. A later step handles the unchanged rows
+    # that enter or leave only because of the time.
     earlier = tuple(before(part) for part in node.conditions)
     found = tuple(
         _only(Filter(rows, earlier, node.subqueries), wanted)
@@ -148,15 +151,17 @@ def _filter(node: Filter, wanted: Wanted, facts: Facts, values: Inline) -> Signe
 
 @delta_rule.register
 def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
-    """Each changed relation's changes with the others that changed: those before it as they are, those after
-    it as they were. What this gives is joined with the rest, which is the same in both states, at once.
+    """The delta of an inner join.
 
-    Joined from the changes on, so that what is read of the others is what they meet.
+    The delta of each changed relation is joined with the other changed relations: those before it in their
+    new state, those after it in their old state. The result is then joined once with the unchanged relations.
+    Joins start from the delta, so only matching rows of the other relations are used.
     """
     if node.kind != "inner":
         return _compared(node, wanted, facts, values)
     relations, conditions = flattened(node)
-    # What is large comes first, and so is read as it is: of what was, more tables have to be read.
+    # The largest relation comes first, so that it is only read in its new state. The old state needs more
+    # reads.
     relations.sort(key=lambda one: -_size(one, facts))
     used = columns_of(*conditions) | set(wanted)
     core = _core(relations, conditions, facts)
@@ -186,9 +191,9 @@ def _join(node: Join, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
 
 
 def _core(relations: Sequence[Node], conditions: Sequence[exp.Expression], facts: Facts) -> Sequence[Node]:
-    """The relations that have changed, where conditions link these to each other; else all.
+    """The changed relations, if conditions link them to each other; otherwise all relations.
 
-    Not where many of one meet many of another, as customers and stores of one nation do.
+    They are also all if the links are many-to-many, as between customers and suppliers of one nation.
     """
 
     def are_linked(one: Node, other: Node) -> bool:
@@ -226,11 +231,11 @@ def _generate(node: Generate, wanted: Wanted, facts: Facts, values: Inline) -> S
     return tuple(_only(replace(node, child=rows), wanted) for rows in signed(node.child, used, facts, values))
 
 
-# What does not pass changes on
+# Operators that do not propagate deltas
 
 
 def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signed:
-    """The old and the new rows of those values that a change can have touched."""
+    """The old and the new rows of the values that a change may affect."""
     whole, names = _showing(node, _confining(node, facts))
     if not names:
         raise NoDelta
@@ -251,7 +256,7 @@ def _compared(node: Node, wanted: Wanted, facts: Facts, values: Inline) -> Signe
 
 
 def _confining(node: Node, facts: Facts) -> Wanted:
-    """Columns of an operator, or of its input, by whose values a change can be confined."""
+    """Columns of an operator, or of its input, whose values limit a change to some rows."""
     match node:
         case Aggregate():
             return tuple(name for name, _ in node.groups)
@@ -269,7 +274,7 @@ def _confining(node: Node, facts: Facts) -> Wanted:
         case Limit():
             return conservative((), "any row can move another one out of the first rows")
         case Scan() | UnionAll() | Generate() | Values() | Restrict():
-            return ()  # They pass changes on, or have none, and are not compared.
+            return ()  # They propagate deltas, or never change, so they are not compared.
 
 
 def _showing(node: Node, names: Wanted) -> tuple[Node, Wanted]:
@@ -283,7 +288,7 @@ def _showing(node: Node, names: Wanted) -> tuple[Node, Wanted]:
 
 
 def _linked(subqueries: tuple[Subquery, ...], facts: Facts) -> list[Subquery]:
-    """Subqueries whose value can change for one row and not for another. The rest is guarded as a whole."""
+    """Subqueries whose value can change for some rows only. The others are guarded as a whole."""
     return [one for one in subqueries if one.links and facts.changed(one.plan)]
 
 

@@ -1,13 +1,13 @@
-"""What a change upstream can touch: one operator a file.
+"""The affected rows and the restriction of each operator, one module for each.
 
 Each rule has two functions.
 
-``touched(node, wanted, facts)`` gives the rows of the operator's output that can differ between the old
-and the new state: ``minus`` rows of the old state, ``plus`` rows of the new one, both with the columns
-``wanted``. More than what differs is right, less never is.
+``touched(node, wanted, facts)`` returns the rows of the operator's output that may differ between the old and
+the new state: ``minus`` rows of the old state and ``plus`` rows of the new one, with the columns ``wanted``.
+It may return additional rows, but must not miss any.
 
-``restricted(node, pairs, keys)`` is the operator over those rows only whose expressions meet a row of
-``keys``. It is as the operator itself, filtered; what it does not read is what makes it cheap.
+``restricted(node, pairs, keys)`` is the operator, filtered to the rows whose expressions match a row of
+``keys``. It is equivalent to a filter above the operator, but pushes the keys down so that less is read.
 """
 
 from dbt_arctic.planner.delta.rules import (

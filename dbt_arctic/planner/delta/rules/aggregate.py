@@ -1,6 +1,7 @@
-"""GROUP BY, ROLLUP, CUBE and DISTINCT: the groups of the rows that changed.
+"""GROUP BY, ROLLUP, CUBE and DISTINCT: the groups of the changed rows.
 
-A group is touched in both states, whichever state a changed row is of. One that has no row left is gone.
+A group is affected in both states, whichever state its changed row is of. A group without remaining rows
+disappears.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
         if node.grouping_sets is not None and wanted:
             found = (_in_each_set(node, wanted, found),)
         return Touched(found, found)
-    # The value of an aggregate is asked for: touched groups are computed in both states.
+    # The value of an aggregate is wanted: affected groups are computed in both states.
     if node.grouping_sets is not None:
         return Touched((facts.before(node),), (node,))
     if not touch(node.child, (), facts).both():
@@ -46,9 +47,9 @@ def _touched(node: Aggregate, wanted: Wanted, facts: Facts) -> Touched:
 
 
 def _in_each_set(node: Aggregate, wanted: Wanted, rows: tuple[Node, ...]) -> Node:
-    """The groups of all sets that rows are of: rows are found once, and grouped by the same sets.
+    """The groups of all grouping sets that contain some rows. The rows are computed once for all sets.
 
-    :param rows: those that changed, with the values of the groups.
+    :param rows: the changed rows, with the values of the groups.
     """
     assert node.grouping_sets is not None
     names = [name for name, _ in node.groups]
@@ -71,7 +72,7 @@ def _changed(node: Aggregate, values: list[exp.Expression], facts: Facts) -> tup
 
 
 def _keys(node: Aggregate, facts: Facts) -> Node | None:
-    """The touched groups, under the names of the groups."""
+    """The affected groups, under the names of the groups."""
     if not node.groups:
         return None
     rows = _changed(node, [value for _, value in node.groups], facts)

@@ -21,7 +21,8 @@ from dbt_arctic.planner.properties.facts import Facts
 
 @affected_keys_rule.register
 def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
-    # A condition with a subquery, or of the time, may hold in one state only: without it, more is touched.
+    # Conditions with a subquery or a function of time may hold in one state only. Without them, more rows are
+    # affected, which is right.
     simple = tuple(
         part
         for part in node.conditions
@@ -48,9 +49,9 @@ def _touched(node: Filter, wanted: Wanted, facts: Facts) -> Touched:
 
 
 def moved(node: Filter) -> tuple[Filter, Filter] | None:
-    """The rows that time alone takes from a condition, and those that it brings: of the rows as they are.
+    """The unchanged rows that leave the filter only because time passes, and those that enter it.
 
-    Rows that have changed besides are found as such.
+    Changed rows are found by the rule itself.
     """
     timed = tuple(part for part in node.conditions if moves(part))
     if not timed:
@@ -64,7 +65,10 @@ def moved(node: Filter) -> tuple[Filter, Filter] | None:
 
 
 def _is_cheap(part: exp.Expression, child: Node, facts: Facts) -> bool:
-    """Whether a condition can be asked of changed rows: not of an aggregate's value, for instance."""
+    """Whether a condition can be evaluated on changed rows.
+
+    An aggregate's value, for example, is not known there.
+    """
     return _tells(child, columns_of(part), facts)
 
 

@@ -1,4 +1,4 @@
-"""LATERAL VIEW: all rows that a changed row made, or makes."""
+"""LATERAL VIEW: all rows that are generated from a changed row, in either state."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Joins: each side's changed rows with the other side of the same state.
+"""Joins: the changed rows of each side, joined with the other side in the same state.
 
-The null side of an outer join also touches the rows of the other side that it meets: they gain or lose
-their partner.
+In an outer join, changed rows of the null-supplying side also affect the rows of the preserved side that they
+match: these gain or lose their partner (Larson and Zhou 2007).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dbt_arctic.planner.properties.facts import Facts
 from dbt_arctic.planner.properties.unique_keys import has_one_row
 
 _MANY = 0.1
-"""Of the rows of a result. To name so many keys that may have changed asks for a full refresh."""
+"""The share of a result's rows. If more keys than this may have changed, a full refresh is cheaper."""
 
 
 @affected_keys_rule.register
@@ -50,21 +50,21 @@ def _turned(node: Join) -> Join:
 
 
 def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
-    """Changed rows of the left side with the right side."""
+    """Changed rows of the left side, joined with the right side."""
     if not facts.changed(node.left):
         return NOTHING
     left = frozenset(node.left.output)
     same = joined_to(node, left)
     values = {name: name if name in left else same.get(name, "") for name in wanted}
     if wanted and all(value in left for value in values.values()) and not _leaves_few(node, facts):
-        # What is wanted of the right side equals a column of the left: the join is not needed.
+        # The wanted columns of the right side equal columns of the left side, so the join is not needed.
         own = tuple(dict.fromkeys(values.values()))
         items = tuple((name, column(values[name])) for name in wanted)
         return touch(node.left, own, facts).map(lambda rows: Project(rows, items))
     if not node.conditions and not wanted and has_one_row(node.right):
         return touch(node.left, (), facts)
     if not node.conditions and has_one_row(node.left) and not left & set(wanted):
-        # All rows of the right side are beside the one that has changed.
+        # The changed row is joined with every row of the right side.
         whole = _without_one_rows(node.right, wanted)
         return Touched((only(facts.before(whole), wanted),), (only(whole, wanted),))
     used = columns_of(*node.conditions) | set(wanted)
@@ -81,7 +81,7 @@ def _inner(node: Join, wanted: Wanted, facts: Facts) -> Touched:
 
 
 def _without_one_rows(node: Node, wanted: Wanted) -> Node:
-    """The same rows, without relations of one row that nothing is wanted of."""
+    """The same rows, without one-row relations of which no column is wanted."""
     while isinstance(node, Join) and node.kind == "inner" and not node.conditions:
         if has_one_row(node.right) and set(wanted) <= set(node.left.output):
             node = node.left
@@ -93,16 +93,14 @@ def _without_one_rows(node: Node, wanted: Wanted) -> Node:
 
 
 def _leaves_few(node: Join, facts: Facts) -> bool:
-    """Whether most changed rows of the left side have nothing to do with a result that has fewer rows: they
-    meet none of those that the right side chooses.
-    """
+    """Whether the right side filters out most changed rows of the left side, as the result is far smaller."""
     changed = max((facts.of(scan).changed_rows or 0 for scan in scans(node.left)), default=0)
     few = facts.result_rows is not None and facts.result_rows * _MANY < changed
     return few and filters(node.right) and not facts.changed(node.right)
 
 
 def _preserved(node: Join, wanted: Wanted, facts: Facts) -> Touched:
-    """Changed rows of the side that an outer join keeps."""
+    """Changed rows of the preserved side of an outer join."""
     if not facts.changed(node.left):
         return NOTHING
     left = frozenset(node.left.output)
@@ -125,12 +123,12 @@ def _met(node: Join, facts: Facts) -> Node | None:
 
 
 def _null_side(node: Join, wanted: Wanted, facts: Facts) -> Touched:
-    """Rows of the left side that meet a changed row of the right, which may come to be or cease to be."""
+    """Rows of the left side that match a changed row of the right side: they may gain or lose a partner."""
     met = _met(node, facts)
     if met is None:
         return NOTHING
     left = frozenset(node.left.output)
-    # A left row that meets a right one has the same value there.
+    # The join condition equates these columns, so a left row has the value of its partner.
     same = {mine: theirs for mine, theirs in equalities(node.conditions, True) if theirs in met.output}
     if wanted and all(name in left and name in same for name in wanted):
         found = Project(met, tuple((name, column(same[name])) for name in wanted))
@@ -150,11 +148,11 @@ def _null_side(node: Join, wanted: Wanted, facts: Facts) -> Touched:
 
 
 def _full(node: Join, wanted: Wanted, facts: Facts) -> Touched:
-    """Either side is kept, and either side is a null side. Right rows without a partner count too."""
+    """In a full join, both sides are preserved and null-supplying. Unmatched right rows are affected too."""
     found = NOTHING
     for side in (node, _turned(node)):
         as_left = replace(side, kind="left")
-        # All columns: a row that was kept alone may now stand in a pair, with other values in the rest.
+        # All columns: an unmatched row may now have a partner, with other values in the remaining columns.
         everything = tuple(name for name in node.output if name in wanted)
         found += _preserved_whole(as_left, everything, facts) + _null_side_whole(as_left, everything, facts)
     return found
@@ -195,7 +193,7 @@ def _restricted(node: Join, pairs: Pairs, keys: Node) -> Node:
         left = restrict(left, tuple(to_left), some_of(keys, to_left))
     if to_right and not keeps_left:
         right = restrict(right, tuple(to_right), some_of(keys, to_right))
-    # A row of the other side that meets none of these rows is not needed either.
+    # Rows of the other side that match none of these rows are not needed.
     if not keeps_right:
         met = _carried(to_left, node, right_names)
         if met and not to_right:
@@ -212,7 +210,7 @@ def _restricted(node: Join, pairs: Pairs, keys: Node) -> Node:
 
 
 def _carried(pairs: list[tuple[exp.Expression, str]], node: Join, other: frozenset[str]) -> Pairs:
-    """The same pairs for the other side, where the join condition makes a column of it equal."""
+    """The pairs that also apply to the other side, because the join condition equates its column."""
     same = {mine: theirs for mine, theirs in equalities(node.conditions) if theirs in other}
     same = {**joined_to(node, other), **same}
     found = []

@@ -1,4 +1,4 @@
-"""LIMIT: a row enters when another leaves, and nothing in the changes names it."""
+"""LIMIT: a row enters when another one leaves, and the changes do not identify it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A select list: a row that changed below, and a row for which a subquery's value changed."""
+"""A select list: changed rows of its input, and rows for which the value of a subquery changed."""
 
 from __future__ import annotations
 

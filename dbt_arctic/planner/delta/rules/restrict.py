@@ -1,4 +1,4 @@
-"""Rows that meet some keys: other rules make this operator, and no query has it."""
+"""A restriction to some keys. Only other rules create this operator; no query contains it."""
 
 from __future__ import annotations
 

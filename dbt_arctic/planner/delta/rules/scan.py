@@ -1,4 +1,4 @@
-"""An upstream: the rows that changed, or just their keys where no more is asked for."""
+"""An upstream: its changed rows, or only their keys if no other column is wanted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _touched(node: Scan, wanted: Wanted, facts: Facts) -> Touched:
     stored = dict(node.columns)
     key = facts.of(node).key
     if key and {stored[name] for name in wanted} <= set(key):
-        # The log names the keys; before-images need not be looked up.
+        # The log contains the keys, so no before-images are looked up.
         keys = tuple((name, own) for name, own in node.columns if own in key)
         found = only(replace(node, state="keys", columns=keys), wanted)
         return Touched((found,), (found,))

@@ -1,4 +1,4 @@
-"""INTERSECT and EXCEPT: a row that changed on either side, in both states."""
+"""INTERSECT and EXCEPT: changed rows of either side, in both states."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""EXISTS, IN and correlated values: a row of the outer query is touched where it meets a changed inner row.
+"""EXISTS, IN and scalar subqueries: outer rows that match a changed inner row are affected.
 
-Whether the condition is negated does not matter: a changed inner row can make it true or false.
+Negation makes no difference: a changed inner row can make the condition true or false.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from dbt_arctic.planner.properties.facts import Facts
 
 
 def linked_rows(outer: Node, subqueries: Sequence[Subquery], wanted: Wanted, facts: Facts) -> Touched:
-    """The rows of ``outer`` for which a subquery can have changed."""
+    """The rows of ``outer`` for which the value of a subquery may have changed."""
     found = NOTHING
     for subquery in subqueries:
         if not facts.changed(subquery.plan) or not subquery.links:
-            # Without a link, the value is the same for all rows: compared as a whole, see guards.
+            # Without correlation, the value is the same for all rows: a guard compares it as a whole.
             continue
         inner = tuple(name for name in subquery.plan.output if name in columns_of(*subquery.links))
         changed = touch(subquery.plan, inner, facts).both()
@@ -38,10 +38,11 @@ def linked_rows(outer: Node, subqueries: Sequence[Subquery], wanted: Wanted, fac
 
 
 def restricted_subqueries(subqueries: Sequence[Subquery], pairs: Pairs, keys: Node) -> tuple[Subquery, ...]:
-    """The same subqueries over those rows only that an outer row with one of the keys can meet."""
+    """The same subqueries, restricted to the rows that an outer row with one of the keys can match."""
     found = []
     for subquery in subqueries:
-        # Where unknown is not as good as false, rows of other values count: NULL is certainly not in none.
+        # If unknown differs from false here, rows with other values matter as well: NOT IN depends on NULLs
+        # and on whether the set is empty.
         links = subquery.correlation if subquery.nulls_count else subquery.links
         same = dict(equalities(links))
         met = tuple(
@@ -58,7 +59,7 @@ def restricted_subqueries(subqueries: Sequence[Subquery], pairs: Pairs, keys: No
 def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wanted, facts: Facts) -> Touched:
     same = {mine: theirs for mine, theirs in equalities(links, same_type=True) if theirs in met.output}
     if wanted and all(name in same for name in wanted):
-        # What identifies the outer row is in the changed inner row already.
+        # The changed inner row contains all wanted columns of the outer row.
         renamed = Project(met, tuple((name, column(value)) for name, value in same.items()))
         told = only(_where_told(renamed, outer, facts), wanted)
         return Touched((told,), (told,))
@@ -74,8 +75,9 @@ def _rows(outer: Node, links: tuple[exp.Expression, ...], met: Node, wanted: Wan
 
 
 def _where_told(rows: Node, outer: Node, facts: Facts) -> Node:
-    """Rows with some columns of an outer query, by those of its conditions that ask for nothing else, and
-    mean the same in both states.
+    """Filter rows by the conditions of an outer query that only need the available columns.
+
+    Only conditions with the same meaning in both states are used.
     """
     while isinstance(outer, Filter):
         same = static_filters(outer, facts, rows)

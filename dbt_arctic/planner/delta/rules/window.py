@@ -1,4 +1,4 @@
-"""Window functions: a changed row touches every row of its partition."""
+"""Window functions: a changed row affects all rows of its partition."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
         else None
     )
     if kept is not None:
-        # The rows of a partition are wanted, not what a function makes of them.
+        # Only columns of the input are wanted, not the values of window functions.
         found = (only(restrict(kept, pairs, keys), wanted),)
         return Touched(found, found)
     old = facts.before(node)
@@ -62,7 +62,7 @@ def _touched(node: Window, wanted: Wanted, facts: Facts) -> Touched:
 
 @restricted_rule.register
 def _restricted(node: Window, pairs: Pairs, keys: Node) -> Node:
-    """Whole partitions only: with a part of its rows, a window function has another value."""
+    """Restrict whole partitions only: over a part of a partition, a window function has another value."""
     down = tuple((value, name) for value, name in pairs if _is_of_partition(value, node))
     below = restrict(node.child, down, some_of(keys, down)) if down else node.child
     made = replace(node, child=below)
