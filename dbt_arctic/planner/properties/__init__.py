@@ -1,1 +1,1 @@
-"""What holds for a query's rows: keys, functional dependencies, determinism."""
+"""Properties of a query's rows: unique keys, functional dependencies, determinism."""

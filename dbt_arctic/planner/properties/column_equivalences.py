@@ -1,6 +1,6 @@
-"""Columns that are equal in every row, because equalities are transitive.
+"""Column equivalences: columns that are equal in every row, by the transitivity of equality.
 
-``a.k = b.k AND b.k = c.k`` makes ``a.k`` and ``c.k`` equal: what is known of one is known of the other,
+``a.k = b.k AND b.k = c.k`` makes ``a.k`` and ``c.k`` equal: properties of one also hold for the other,
 without ``b``.
 """
 
@@ -29,11 +29,11 @@ from dbt_arctic.planner.algebra.operators import (
 from dbt_arctic.planner.algebra.scalars import equalities, plain
 
 Classes = tuple[frozenset[str], ...]
-"""Columns that are equal and of one type, so that each may stand for the others in an expression."""
+"""Equivalence classes of columns of the same type, which can replace each other in any expression."""
 
 
 def equal_columns(node: Node) -> Classes:
-    """Which columns of an operator are equal in every row."""
+    """The columns of an operator that are equal in every row."""
     match node:
         case Filter():
             return _merged([*equal_columns(node.child), *_pairs(node.conditions)])
@@ -46,7 +46,7 @@ def equal_columns(node: Node) -> Classes:
             if node.kind == "inner":
                 sides = (*equal_columns(node.left), *equal_columns(node.right))
                 return _merged([*sides, *_pairs(node.conditions)])
-            # A row without a partner has NULLs on the other side, which are equal to nothing.
+            # An unmatched row has NULLs on the other side, which equal nothing.
             kept = {"right": (node.right,), "full": ()}.get(node.kind, (node.left,))
             return tuple(one for side in kept for one in equal_columns(side))
         case Window() | Limit() | Generate() | Restrict():
@@ -58,7 +58,7 @@ def equal_columns(node: Node) -> Classes:
 
 
 def joined_to(node: Join, mine: Collection[str]) -> Mapping[str, str]:
-    """Columns of one side by those of the other that are equal to them where two rows meet.
+    """The columns of one side, by the columns of the other side that the join makes equal to them.
 
     :param mine: the columns of the one side.
     """
@@ -89,7 +89,7 @@ def _merged(groups: Iterable[frozenset[str]]) -> Classes:
 
 
 def _shown(groups: Classes, items: Mapping[str, exp.Expression]) -> Classes:
-    """The same under the names that an operator gives. A column may be shown under several."""
+    """The equivalence classes under an operator's output names. A column may have several of these."""
     by_column: dict[str, set[str]] = {}
     for name, value in items.items():
         below = plain(value)

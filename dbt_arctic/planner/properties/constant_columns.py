@@ -1,4 +1,4 @@
-"""Columns that have one value in all rows: constants, and what a filter compares with one."""
+"""Columns with one value in all rows: literals, and columns that a filter compares with a literal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Constant = str | int
 
 
 def constant(value: exp.Expr) -> Constant | None:
-    """A text as it is written, or a whole number; ``None`` of anything else."""
+    """The value of a string or integer literal; ``None`` for any other expression."""
     if not isinstance(value, exp.Literal):
         return None
     if value.is_string:
@@ -35,7 +35,7 @@ def constant(value: exp.Expr) -> Constant | None:
 
 
 def constant_of(node: Node, name: str) -> Constant | None:
-    """The one value that a column has in all rows."""
+    """The only value of a column, if it is known."""
     while True:
         if isinstance(node, Project):
             value = dict(node.items)[name]
@@ -51,7 +51,7 @@ def constant_of(node: Node, name: str) -> Constant | None:
 
 
 def fixed_columns(node: Node) -> frozenset[str]:
-    """The columns that have the same value in all rows."""
+    """The columns with the same value in all rows."""
     match node:
         case Filter():
             return fixed_columns(node.child) | {name for part in node.conditions for name in _compared(part)}
@@ -67,7 +67,7 @@ def fixed_columns(node: Node) -> frozenset[str]:
             if node.kind == "inner":
                 own = {name for part in node.conditions for name in _compared(part)}
                 return fixed_columns(node.left) | fixed_columns(node.right) | own
-            # A row without a partner has NULLs on the other side.
+            # An unmatched row has NULLs on the other side.
             kept = {"right": (node.right,), "full": ()}.get(node.kind, (node.left,))
             return frozenset(name for side in kept for name in fixed_columns(side))
         case UnionAll() | SetOperation():
@@ -77,8 +77,9 @@ def fixed_columns(node: Node) -> frozenset[str]:
 
 
 def _compared(condition: exp.Expression) -> list[str]:
-    """The column that a condition makes equal to a text, which is cast to the column's type. A number is not:
-    ``'5'`` and ``'05'`` are both 5.
+    """The column that a condition equates with a string literal, which Spark casts to the column's type.
+
+    A number does not fix a column: ``'5'`` and ``'05'`` both equal 5.
     """
     if not isinstance(condition, exp.EQ):
         return []

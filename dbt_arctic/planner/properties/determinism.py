@@ -1,6 +1,7 @@
-"""Whether the data determine a query's result. Where they do not, it cannot equal a full refresh.
+"""Determinism: whether the rows that a query reads determine its result.
 
-A user may accept some of the causes; equality is then up to that.
+If they do not, an incremental refresh cannot be equal to a full refresh. A user may accept some of the
+causes, and then also accepts this difference.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _OF_UNION = (
 _ENDS = frozenset({"first", "first_value", "last", "last_value", "max", "min"})
 
 _PEERS = frozenset({"cume_dist", "dense_rank", "percent_rank", "rank"})
-"""Functions of the order that are the same for all rows that are equal in it."""
+"""Window functions whose value is the same for all rows that are equal in the window's order."""
 
 
 def check_determined(
@@ -70,13 +71,13 @@ def check_determined(
     accept: frozenset[str] = frozenset(),
     key: frozenset[str] = frozenset(),
 ) -> None:
-    """Check that the rows that a query reads determine its result.
+    """Check that a query's result is determined by the rows that it reads.
 
     :param types: the types of the columns of scans.
-    :param key: columns of which a row with the values of another one is refused when it is written: to the
-        model, or to the state that has all rows of which a LIMIT shows the first.
+    :param key: columns that are unique in the result, because a duplicate is refused when it is written: to
+        the model, or to the auxiliary view with all rows of which a LIMIT selects the first.
 
-    :raises CannotPlan: something in the query is not determined by the rows that it reads.
+    :raises CannotPlan: a part of the query is not deterministic.
     """
     known: dict[str, Sort] | None = None
     own = list(_identified_by(node, key)) if key else []
@@ -87,7 +88,7 @@ def check_determined(
             mine = next((names for one, names in own if one is part), None)
             for _, item in part.items:
                 _refuse(ties(item, part, facts, mine), accept)
-        # Also in the value of a subquery.
+        # Values of subqueries are included.
         for call in (call for value in all_expressions(part) for call in value.find_all(exp.Expression)):
             name = function_name(call)
             if name not in SUMS:
@@ -97,8 +98,9 @@ def check_determined(
 
 
 def _identified_by(node: Node, key: frozenset[str]) -> Iterator[tuple[Window, frozenset[str]]]:
-    """The windows each of whose rows is a row of the result, with columns that follow from its key: rows that
-    are equal in these are equal in the key.
+    """The windows whose rows correspond to rows of the result, with columns that follow from its key.
+
+    Rows with equal values in these columns have equal keys.
     """
     names = key
     while isinstance(node, Project | Window):
@@ -130,8 +132,9 @@ def _limited_by(node: Node, key: frozenset[str]) -> tuple[Limit, frozenset[str]]
 
 
 def depends_on_time(node: Node, types: Mapping[str, str], facts: Facts) -> Reason | None:
-    """Why a query may have another result at another time, or for somebody else, whatever else leaves it
-    open.
+    """Why the result of a query may differ at another time, or for another user; ``None`` if it does not.
+
+    Other causes of nondeterminism are ignored.
     """
     codes = ("time", "session", "unknown-function")
     return next((one.reason for one in _causes(node, types, facts) if one.reason.code in codes), None)
@@ -148,9 +151,9 @@ def _causes(
     facts: Facts,
     limited: tuple[Limit, frozenset[str]] | None = None,
 ) -> Iterator[CannotPlan]:
-    """Functions that no data determine, wherever they stand.
+    """The nondeterministic functions of a query, wherever they occur.
 
-    :param limited: a LIMIT with columns of which no two of its rows have the same values.
+    :param limited: a LIMIT, and columns that are unique in its rows.
     """
     items = cache(lambda: labels(node))
     known = cache(lambda: types_of_columns(node, types))
@@ -184,12 +187,12 @@ def causes_in(
     items: Callable[[], set[int]],
     known: Callable[[], Mapping[str, str]],
 ) -> Iterator[CannotPlan]:
-    """What of one expression no data determine.
+    """The nondeterministic parts of one expression.
 
-    :param fine: calls by ``id`` whose value does not depend on the order of rows, whatever their function
-        does; ``None`` for all of them: those of a window, whose order is looked at by itself.
-    :param items: asked for the literals that are only shown, as ``labels`` finds them.
-    :param known: asked for the types of all columns, not of those of scans alone.
+    :param fine: calls by ``id`` whose value does not depend on the row order; ``None`` for all calls: those
+        of a window, whose order is checked separately.
+    :param items: returns the literals that are only selected, as ``labels`` finds them.
+    :param known: returns the types of all columns, not only of those of scans.
     """
     for found in expression.walk():
         name = function_name(found)
@@ -209,7 +212,7 @@ def causes_in(
 
 
 def _special(found: exp.Expr, name: str | None) -> CannotPlan | None:
-    """What looks like a function of one row, and is none."""
+    """Functions that look like scalar functions, but are not deterministic."""
     arguments = sum(1 for _ in found.iter_expressions())
     if name == "unix_timestamp" and not arguments:
         return _of_time("unix_timestamp()", found)
@@ -228,7 +231,9 @@ def _of_time(what: str, found: exp.Expr) -> CannotPlan:
 
 
 def first_rows_are_known(node: Limit, facts: Facts, own: frozenset[str] | None = None) -> bool:
-    """Whether the rows that an order leaves equal are equal in all, or there are none.
+    """Whether the first rows of an order are determined.
+
+    They are if rows that are equal in the order are equal in all columns, or if the order is unique.
 
     :param own: columns that identify the rows for another reason.
     """
@@ -240,7 +245,7 @@ def first_rows_are_known(node: Limit, facts: Facts, own: frozenset[str] | None =
 def ties(
     item: exp.Expression, node: Window, facts: Facts, own: frozenset[str] | None = None
 ) -> CannotPlan | None:
-    """The order of a window leaves rows equal, and the function tells them apart.
+    """The error for a window function that depends on the order of rows that its window leaves equal.
 
     :param own: columns that identify the rows of the window for another reason.
     """
@@ -271,7 +276,10 @@ def ties(
 
 
 def _is_of_order(item: exp.Window, call: exp.Expression, name: str, named: Collection[str | None]) -> bool:
-    """Whether rows that are equal in the order get the same: an end of what is ordered, up to such a row."""
+    """Whether rows that are equal in the window's order get the same value.
+
+    This holds for the first or last value of an ordered column in a frame that ends at peer rows.
+    """
     frame = item.args.get("spec")
     arguments = list(call.iter_expressions())
     if name not in _ENDS or not arguments or item.find(exp.Filter) is not None:
@@ -295,6 +303,7 @@ def _advice(node: Node, facts: Facts) -> str:
 
 
 def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> CannotPlan | None:
+    """The error for a sum of floats, whose last digits depend on the row order; ``None`` for exact types."""
     argument = next(iter(call.iter_expressions()), None)
     if argument is None:
         return None
@@ -312,7 +321,7 @@ def float_sum(call: exp.Expression, name: str, known: Mapping[str, Sort]) -> Can
         what = (
             f"{name}() of floats, or of a type that is not known: the last digits depend on the order of rows"
         )
-    # A BIGINT has up to 19 digits; the sum of a decimal has ten more digits than its argument.
+    # A BIGINT has up to 19 digits. The sum of a decimal has ten more digits than its argument.
     exact_type = "DECIMAL(20, 0)" if sort == "big" else "DECIMAL(28, 6)"
     fix = f"write {name}(CAST(... AS {exact_type})), with as many digits as you need; or accept it"
     return CannotPlan("float-sum", what, fix, line_of(call))

@@ -1,4 +1,4 @@
-"""What the rules may rely on: which upstreams changed, and what is known of their columns."""
+"""The facts that rules depend on: which upstreams changed, and what is known of their columns."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from dbt_arctic.planner.frontend.point_in_time import before, has_moved
 
 @dataclass(frozen=True)
 class UpstreamFacts:
-    """What is known of one upstream.
+    """The facts of one upstream.
 
-    :param key: the columns that identify a row, as stored; empty where none are known.
-    :param rows: about how many. :param changed_rows: of these; ``None``: not known, as of ``rows``.
-    :param ranges: between which values, as SQL literals, key columns of all changed rows lie.
-    :param logged: whether a log tells what changed; else two states are compared to find it.
-    :param signed: whether one read gives the rows of both states that changed, with their signs.
+    :param key: the columns that identify a row, by stored names; empty if unknown.
+    :param rows: the approximate number of rows; ``None`` if unknown.
+    :param changed_rows: the approximate number of changed rows; ``None`` if unknown.
+    :param ranges: MIN and MAX of key columns over all changed rows, as SQL literals.
+    :param logged: whether a change log contains the changes. Otherwise two states are compared.
+    :param signed: whether one read returns the changed rows of both states with their weights.
     """
 
     changed: bool
@@ -32,10 +33,10 @@ class UpstreamFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of every upstream, by the name that scans give it.
+    """The facts of each upstream, by the name that scans give it.
 
-    :param time_moved: whether the query asks for the time, and it is another one than at the last refresh.
-    :param result_rows: that the query had at its last refresh; ``None``: not known.
+    :param time_moved: whether the query depends on the time, which differs from that of the last refresh.
+    :param result_rows: the number of rows of the result at the last refresh; ``None`` if unknown.
     """
 
     upstreams: Mapping[str, UpstreamFacts]
@@ -47,19 +48,22 @@ class Facts:
         assert all(count is None or count >= 0 for count in counts), "what is not known is None"
 
     def of(self, scan: Scan) -> UpstreamFacts:
+        """The facts of the upstream that is scanned."""
         return self.upstreams[scan.source]
 
     def known_rows(self, scanned: Iterable[Scan]) -> int:
-        """The rows of these upstreams together, as far as they are known."""
+        """The total number of rows of some upstreams, as far as it is known."""
         return sum(self.of(scan).rows or 0 for scan in scanned)
 
     def changed(self, node: Node) -> bool:
-        """Whether anything that a query reads has changed, or the time that it asks for."""
+        """Whether a relation that a query reads has changed, or the time that it depends on."""
         return any(self.of(scan).changed for scan in scans(node)) or (self.time_moved and has_moved(node))
 
     def before(self, node: Node) -> Node:
-        """The same query over the old state. What has not changed is read as it is, so that a part of a
-        query that is the same in both states is seen to be.
+        """The same query over the old state.
+
+        Unchanged upstreams are still read in the new state, so that equal parts of both states are
+        recognized.
         """
         if isinstance(node, Scan):
             return replace(node, state="old") if self.of(node).changed else node

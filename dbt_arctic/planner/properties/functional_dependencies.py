@@ -1,4 +1,4 @@
-"""Functional dependencies: columns that other columns of a row determine."""
+"""Functional dependencies: columns whose values are determined by other columns of the row."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _TIMES = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP)
 
 
 class Dependency(NamedTuple):
-    """Rows that are equal in ``key`` are equal in ``columns`` (NULLs as values)."""
+    """Rows with equal values in ``key`` have equal values in ``columns``. NULLs count as equal."""
 
     key: frozenset[str]
     columns: frozenset[str]
 
 
 def dependencies(node: Node, facts: Facts) -> list[Dependency]:
-    """What keys of upstreams and groups determine among the columns of ``node``."""
+    """The functional dependencies among the columns of ``node`` that keys and groups imply."""
     match node:
         case Scan():
             key = key_of(node, facts)
@@ -62,7 +62,7 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
             groups = dict(node.groups)
             return [own, *_shown(dependencies(node.child, facts), groups), *_computed(groups)]
         case Join():
-            # Where rows of a side may be missing, a key of NULLs has both what NULLs have and nothing.
+            # Unmatched rows have a NULL key, but a stored row with a NULL key may have other values.
             kept = {"inner": (node.left, node.right), "right": (node.right,), "full": ()}
             sides = kept.get(node.kind, (node.left,))
             return [one for side in sides for one in dependencies(side, facts)]
@@ -75,7 +75,7 @@ def dependencies(node: Node, facts: Facts) -> list[Dependency]:
 
 
 def without_dependent(columns: Mapping[str, exp.Expression], known: list[Dependency]) -> frozenset[str]:
-    """Names of ``columns`` that determine all of them: those are left out that others determine."""
+    """The names of a subset of ``columns`` that determines all of them."""
     left = dict(columns)
     for key, determined in known:
         if key <= {plain(value) for value in left.values()}:
@@ -86,17 +86,18 @@ def without_dependent(columns: Mapping[str, exp.Expression], known: list[Depende
 
 
 def key_of(node: Scan, facts: Facts) -> frozenset[str] | None:
-    """An upstream's key; ``None`` where it has none, or not all of it is read."""
+    """The columns of an upstream's key; ``None`` if it has no key, or if not all of it is read."""
     if node.state == "signed":
-        return None  # a key may have a row of either state
+        return None  # A key may have a row of each state.
     stored = frozenset(facts.of(node).key)
     named = frozenset(name for name, one in node.columns if one in stored)
     return named if stored and len(named) == len(stored) else None
 
 
 def numbered(node: Node, name: str) -> frozenset[str] | None:
-    """The columns of which each combination of values is numbered from 1 on by the column ``name``; ``None``
-    where it is no ``row_number()``, or not all of them are there.
+    """The columns within whose values the column ``name`` numbers the rows from 1.
+
+    ``None`` if it is not a ``row_number()``, or if not all of these columns are output.
     """
     match node:
         case Filter() | Limit():
@@ -118,18 +119,18 @@ def numbered(node: Node, name: str) -> frozenset[str] | None:
                 None, "they may repeat or leave out rows; the number is asked for right above"
             )
         case Scan() | Values() | Aggregate() | UnionAll() | SetOperation():
-            return None  # Their columns are no numbers that a window has given.
+            return None  # These operators do not pass on the column of a window.
 
 
 def is_of(value: exp.Expression, columns: frozenset[str]) -> bool:
-    """Whether a value follows from columns and from nothing else."""
+    """Whether an expression is a deterministic function of some columns alone."""
     names = (function_name(one) for one in value.walk())
     is_scalar = all(name is None or kind_of(name) == "scalar" for name in names)
     return is_scalar and columns_of(value) <= columns and value.find(SubqueryRef) is None
 
 
 def _computed(items: Mapping[str, exp.Expression]) -> list[Dependency]:
-    """What is computed of columns that are shown as well: the week of a day."""
+    """Dependencies of expressions on columns that are output as well, such as the week of a day."""
     found = []
     for name, value in items.items():
         shown = under(items, columns_of(value))
@@ -139,7 +140,7 @@ def _computed(items: Mapping[str, exp.Expression]) -> list[Dependency]:
 
 
 def _is_of_times(value: exp.Expression) -> bool:
-    """Whether nothing is in it but days and times. Of floats two may be equal and their texts are not."""
+    """Whether an expression only contains dates and timestamps. Equal floats may differ as text."""
     return all(
         function_name(one) in _OF_TIMES
         or isinstance(one, exp.Column | exp.Identifier | exp.Literal | exp.DataType | exp.Paren)
@@ -159,7 +160,7 @@ def _shown(known: list[Dependency], items: Mapping[str, exp.Expression]) -> list
 
 
 def under(items: Mapping[str, exp.Expression], columns: frozenset[str]) -> frozenset[str] | None:
-    """What columns are called above; ``None`` where one of them is not shown."""
+    """The output names of columns; ``None`` if one of them is not output."""
     names: dict[str, str] = {}
     for name, value in items.items():
         below = plain(value)

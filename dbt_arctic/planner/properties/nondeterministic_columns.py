@@ -1,8 +1,8 @@
 """Columns of a result that may differ between two runs over the same rows.
 
-Where ``check_determined`` asks whether there is anything, this follows it through the tree to the columns
-that it comes to. Sums of floats are apart: two runs agree on all but their last digits, so that what is
-computed of them is taken to be determined.
+``check_determined`` finds whether a query has a nondeterministic part. This analysis propagates each part to
+the output columns that depend on it. Sums of floats are separate: two runs only differ in the last digits, so
+values computed from them count as deterministic.
 """
 
 from __future__ import annotations
@@ -67,11 +67,12 @@ NOT_DETERMINED = frozenset(
 
 @dataclass(frozen=True)
 class Undetermined:
-    """What two runs of a query over the same rows may have otherwise. The rest is the same in both.
+    """The columns and rows that may differ between two runs of a query over the same rows.
 
-    :param columns: columns with other values, and why. :param digits: those with other last digits only.
-    :param rows: why there may be other rows. All columns are open then.
-    :param counted: whether there are as many of them all the same.
+    :param columns: columns with different values, each with the reason.
+    :param digits: columns that only differ in their last digits, each with the reason.
+    :param rows: the reason why the rows may differ. All columns may differ then.
+    :param counted: whether the number of rows is the same even so.
     """
 
     columns: Mapping[str, Reason] = field(default_factory=dict)
@@ -81,12 +82,12 @@ class Undetermined:
 
     @property
     def reason(self) -> Reason | None:
-        """Why the query is not determined; ``None``: it is."""
+        """The first reason why the query is not deterministic; ``None`` if it is."""
         return self.rows or next(iter((*self.columns.values(), *self.digits.values())), None)
 
 
 def undetermined(query: Query, facts: Facts) -> Undetermined:
-    """Columns are named as the query names them."""
+    """Find the nondeterministic columns of a query, under its output names."""
     found = _Following(query, facts).of(query.node)
     columns = [(name, found.why[identifier]) for name, identifier in query.columns if identifier in found.why]
     return Undetermined(
@@ -99,9 +100,9 @@ def undetermined(query: Query, facts: Facts) -> Undetermined:
 
 @dataclass(frozen=True)
 class _Open:
-    """Of an operator: why its columns, and its rows, are open.
+    """The nondeterministic columns and rows of one operator.
 
-    :param within: for a column that numbers the rows of each group: the columns that a whole group shares.
+    :param within: for a column that numbers the rows of each group: the columns that are equal in a group.
     """
 
     why: Mapping[str, Reason] = field(default_factory=dict)
@@ -175,7 +176,8 @@ class _Following:
             }
             return _Open(child.why, child.rows, child.counted and child.rows is None, kept)
         reason = why[id(opened[0])]
-        # Whichever row of a group is the first: each group has one, with what the whole group shares.
+        # Whichever row of a group comes first, each group has one first row, with the values that all rows of
+        # the group have.
         named = columns_of(*opened)
         (number,) = named if len(named) == 1 else ("",)
         shared = child.within.get(number, frozenset())
@@ -239,7 +241,7 @@ class _Following:
         return _worst(self._why(value, below, node) for value in values)
 
     def _why(self, expression: exp.Expression, below: Mapping[str, Reason], node: Node) -> Reason | None:
-        """Why the value of an expression is open."""
+        """Why the value of an expression is not deterministic."""
         found = [below[name] for name in sorted(columns_of(expression)) if name in below]
         subqueries = getattr(node, "subqueries", ())
         for place in expression.find_all(SubqueryRef):
@@ -255,7 +257,7 @@ class _Following:
         return [*own, *found, *(() if plan.rows is None else (plan.rows,))]
 
     def _own(self, expression: exp.Expression, node: Node) -> list[Reason]:
-        """What in an expression itself is determined by no rows."""
+        """The nondeterministic parts of an expression itself, apart from its columns."""
         windowed = isinstance(node, Window)
         fine = None if windowed else independent_of_order(expression, node, self._facts, self._identical)
         found = list(causes_in(expression, fine, self._types, self._labels, self._known))
@@ -275,7 +277,7 @@ def _counts(error: CannotPlan) -> bool:
 
 
 def _worst(reasons: Iterable[Reason | None]) -> Reason | None:
-    """The first that leaves more open than last digits; else the first of those."""
+    """The first reason that affects more than the last digits, or else the first reason."""
     given = [reason for reason in reasons if reason is not None]
     return next((reason for reason in given if _is_open(reason)), given[0] if given else None)
 
@@ -289,7 +291,10 @@ def _all(node: Node, reason: Reason | None) -> dict[str, Reason]:
 
 
 def _others(node: Node, reason: Reason | None) -> _Open:
-    """An operator whose rows follow from what is open: any number of others. Last digits open none."""
+    """An operator with any number of different rows, because they depend on a nondeterministic value.
+
+    Different last digits do not count.
+    """
     if not _is_open(reason):
         return _Open()
     return _Open(_all(node, reason), reason, False)
@@ -303,7 +308,7 @@ def _of_sides(node: UnionAll | SetOperation, inputs: Sequence[Node], sides: Sequ
             why[name] = found
     rows = _worst(side.rows for side in sides)
     if isinstance(node, SetOperation):
-        # Rows are compared as a whole.
+        # Set operations compare whole rows.
         reason = _worst((rows, *why.values()))
         return _others(node, reason) if _is_open(reason) else _Open(why)
     return _Open(_all(node, rows) or why, rows, all(side.counted for side in sides))

@@ -1,7 +1,7 @@
-"""Drops the parts of a UNION ALL whose constants contradict the conditions above it.
+"""Union branch pruning: drops parts of a UNION ALL whose constants contradict the conditions above it.
 
-Channels are united with a constant that names them, and joined with each other by a condition on it. A part
-with another constant has no row there, and each rule would expand it all the same.
+A query may unite channels, each with a constant as its name, and select one of them by a condition. The other
+parts have no rows there, but each rule would expand them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dbt_arctic.planner.frontend.union_types import columns_of_several_types
 from dbt_arctic.planner.properties.constant_columns import Constant, constant, constant_of
 
 _Allowed = Mapping[str, frozenset[Constant]]
-"""Of some columns the only values that rows with a place in the result can have."""
+"""For some columns, the only values that a row may have to be in the result."""
 
 _ANY: _Allowed = {}
 
 
 def without_excluded_parts(node: Node, types: Mapping[str, str]) -> Node:
-    """The same query, without parts of a UNION ALL that have no row which its conditions let pass.
+    """The same query without parts of a UNION ALL whose rows all fail its conditions.
 
-    :param types: of the columns of scans.
+    :param types: the types of the columns of scans.
     """
     if not any(isinstance(part, UnionAll) and _has_constant(part) for part in walk(node)):
         return node
@@ -61,7 +61,7 @@ class _Excluding:
         return self.kept(node, allowed) or node
 
     def kept(self, node: Node, allowed: _Allowed) -> Node | None:
-        """The operator without excluded parts; ``None`` where nothing is left of it."""
+        """The operator without excluded parts; ``None`` if no part of it is left."""
         match node:
             case Filter():
                 known = _and(allowed, _allowed_by(node.conditions))
@@ -72,14 +72,14 @@ class _Excluding:
             case Aggregate():
                 by_all = bool(node.groups) and node.grouping_sets is None
                 below = self.kept(node.child, _below(allowed, dict(node.groups)) if by_all else _ANY)
-                # Without groups there is a row of no rows, too.
+                # An aggregate without groups has a row even if its input is empty.
                 return _over(node, below if by_all else below or node.child)
             case Window():
                 whole = {plain(part) for part in node.partition}
                 known = {name: values for name, values in allowed.items() if name in whole}
                 return _over(node, self.kept(node.child, known))
             case Join():
-                # A row that has lost its partner has NULL there, which the condition above does not let pass.
+                # A row that loses its partner has NULLs there, which the condition above rejects.
                 known = _and(allowed, _allowed_by(node.conditions) if node.kind == "inner" else _ANY)
                 return replace(node, left=self.within(node.left, known), right=self.within(node.right, known))
             case UnionAll():
@@ -96,7 +96,7 @@ class _Excluding:
 
     def _union(self, node: UnionAll, allowed: _Allowed) -> Node | None:
         if not allowed or self._mixed & set(node.columns):
-            # With fewer parts a column could have another type.
+            # Without a part, the column might get another type.
             return map_children(node, self.within)
         left = []
         for child in node.children:
@@ -119,7 +119,7 @@ def _over(node: Project | Filter | Aggregate | Window, child: Node | None) -> No
 
 
 def _below(allowed: _Allowed, items: Mapping[str, exp.Expression]) -> _Allowed:
-    """The same of the columns that are shown under other names."""
+    """The same for columns that are output under other names."""
     shown = ((plain(items[name]), values) for name, values in allowed.items() if name in items)
     return {name: values for name, values in shown if name is not None}
 
@@ -150,7 +150,7 @@ def _allowed_by(conditions: Iterable[exp.Expression]) -> _Allowed:
 
 
 def _contradicts(constant: Constant | None, values: frozenset[Constant]) -> bool:
-    """Whether a constant is none of the values, which are of its kind."""
+    """Whether a constant differs from all values, which have its type."""
     return constant is not None and all(type(one) is type(constant) and one != constant for one in values)
 
 

@@ -1,4 +1,4 @@
-"""Columns that identify a row of an operator's output, derived from the keys of the upstreams."""
+"""Unique keys of an operator's output, derived from the keys of the upstreams."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ Keys = frozenset[frozenset[str]]
 _NONE: Keys = frozenset()
 _NOTHING: frozenset[str] = frozenset()
 _LEAST: dict[type[exp.Expr], int] = {exp.EQ: 1, exp.LTE: 1, exp.LT: 2}
-"""How a number of rows that begins at 1 is told to be 1."""
+"""The smallest literal for which a comparison restricts a row number to 1."""
 _FIRST_OF = frozenset(["coalesce", "ifnull", "nvl"])
 _FEW = 8
-"""More ways to identify a row than these are not followed."""
+"""The most unique keys of one operator that are tracked."""
 
 
 def has_small_groups(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> bool:
-    """Whether each group is as small as the lines of an order: the first column of an upstream's key is among
-    its columns. To compute those anew that a change touches costs little.
+    """Whether each group is as small as the lines of an order, so that recomputing affected groups is cheap.
 
-    :param keys_of: the keys of upstreams, as stored.
+    This holds if the first column of an upstream's key is among the groups.
+
+    :param keys_of: the keys of upstreams, by stored names.
     """
     groups = {plain(value) for _, value in node.groups}
     for part in walk(node.child):
-        if isinstance(part, Project):  # what stands below comes later
+        if isinstance(part, Project):  # ``walk`` returns an operator before its inputs.
             groups |= {plain(value) for name, value in part.items if name in groups}
     return any(
         name in groups and stored in keys_of.get(scan.source, ())[:1]
@@ -69,7 +70,7 @@ def has_small_groups(node: Aggregate, keys_of: Mapping[str, Sequence[str]]) -> b
 
 
 def unique_keys(node: Node, facts: Facts) -> Keys:
-    """Sets of columns of which no two rows of ``node`` have the same values (NULLs as values)."""
+    """Sets of columns in which no two rows of ``node`` have the same values. NULLs count as equal."""
     match node:
         case Scan():
             key = key_of(node, facts)
@@ -87,7 +88,7 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
         case Aggregate():
             if node.grouping_sets is not None:
                 return _of_sets(node, node.grouping_sets, facts)
-            # What stands in GROUP BY twice is shown once.
+            # A value that is grouped by twice is needed only once.
             groups = {name: value for value, name in {value: name for name, value in node.groups}.items()}
             determining = without_dependent(groups, dependencies(node.child, facts))
             return frozenset({frozenset(groups), determining, determining - fixed_columns(node)})
@@ -104,7 +105,7 @@ def unique_keys(node: Node, facts: Facts) -> Keys:
 
 
 def is_unique(node: Node, columns: Iterable[str | None], facts: Facts, own: Keys = _NONE) -> bool:
-    """Whether no two rows have the same values in some columns, and in what these determine.
+    """Whether no two rows have the same values in some columns, and in the columns that depend on them.
 
     :param own: sets of columns that are unique for another reason.
     """
@@ -126,7 +127,7 @@ def determined_by(node: Node, columns: Iterable[str], facts: Facts) -> frozenset
 
 
 def _numbers(node: Window) -> Iterator[frozenset[str]]:
-    """Rows of a partition have each another number, whatever their order leaves open."""
+    """The partition columns with a ``row_number()`` are unique, whatever the order leaves undetermined."""
     partition = [plain(part) for part in node.partition]
     for name, item in node.items:
         if None not in partition and function_name(item.this) == "row_number":
@@ -134,7 +135,7 @@ def _numbers(node: Window) -> Iterator[frozenset[str]]:
 
 
 def _of_union(node: UnionAll, facts: Facts) -> Keys:
-    """A constant that is another one in each part, with the keys of all parts."""
+    """The keys of all parts with a constant that differs in each part."""
     keys = [min(unique_keys(part, facts), key=len, default=None) for part in node.children]
     for place, name in enumerate(node.columns):
         constants = [constant_of(part, part.output[place]) for part in node.children]
@@ -147,7 +148,7 @@ def _of_union(node: UnionAll, facts: Facts) -> Keys:
 
 
 def has_one_row(node: Node) -> bool:
-    """Whether there is one row in every state, whatever the upstreams have."""
+    """Whether the result has exactly one row in every state of the upstreams."""
     match node:
         case Aggregate():
             return not node.groups and node.grouping_sets is None
@@ -164,7 +165,7 @@ def has_one_row(node: Node) -> bool:
 
 
 def _ones(conditions: Iterable[exp.Expression]) -> Iterator[str]:
-    """Columns that are 1, or less."""
+    """Columns whose value is restricted to at most 1."""
     for condition in conditions:
         sides = [one.unnest() for one in condition.unnest().iter_expressions()]
         if isinstance(condition.unnest(), exp.EQ) and isinstance(sides[0], exp.Literal):
@@ -190,7 +191,7 @@ def _of_join(node: Join, facts: Facts) -> Keys:
         if mine in node.left.output and theirs in node.right.output
     ]
     of_left, of_right = (frozenset(side) for side in zip(*met, strict=True)) if met else (_NOTHING, _NOTHING)
-    # A row meets one row of the other side at most, where the condition names a key of it.
+    # A row matches at most one row of the other side if the condition covers a key of that side.
     if node.kind in ("inner", "left") and _covered(right, of_right):
         found |= left
     if node.kind in ("inner", "right") and _covered(left, of_left):

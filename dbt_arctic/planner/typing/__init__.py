@@ -1,1 +1,1 @@
-"""Types of columns and expressions, as far as a query's text tells."""
+"""Types of columns and expressions, as far as the text of a query determines them."""

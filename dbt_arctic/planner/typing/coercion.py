@@ -1,9 +1,9 @@
-"""Type inference, and which equalities compare values exactly: implicit casts make different values equal.
+"""Type inference, and coercion in comparisons: implicit casts make different values equal.
 
-Spark compares a string with a number, or a date with a timestamp, after a cast. Then several values of one
-side may equal one of the other (`'1'` and `'01'` are both 1), so that a column cannot stand for the other,
-neither where rows are looked for nor where it is told that no two of them share a key. Such an equality is
-left to Spark: it is put in parentheses, so that no rule takes it for one of two plain columns.
+Spark casts to compare a string with a number, or a date with a timestamp. Then several values of one side may
+equal one value of the other: `'1'` and `'01'` are both equal to 1. So neither column can replace the other,
+neither in a lookup nor as a unique key. An equality with such a cast is put in parentheses, so that no rule
+takes it for an equality of two plain columns.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ _SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
 def with_exact_equalities(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> Node:
-    """Make equality conditions say how Spark compares columns of different types.
+    """Mark the equalities that compare columns of the same type, and protect those with a cast.
 
-    :param types: of the columns of scans.
-    :param wraps: a number that is too large becomes another one, as without ANSI.
+    :param types: the types of the columns of scans.
+    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
     """
     known = types_of_columns(node, types)
     if not wraps and tells_no_widths(node, types):
@@ -101,7 +101,7 @@ def with_exact_equalities(node: Node, types: Mapping[str, str], *, wraps: bool =
 
 
 def tells_types(node: Node) -> bool:
-    """Whether some function gives another value for the same number of another type."""
+    """Whether a function of the query returns another value for the same number in another type."""
     return any(
         function_name(part) in BY_TYPE or isinstance(part, _SHIFTS) or _is_of_bytes(part)
         for part in _parts(node)
@@ -124,13 +124,14 @@ _NO_DECIMAL = frozenset(
         *("nvl2", "percent_rank", "pmod", "pow", "power", "rlike", "sin", "split", "sqrt", "string"),
     ]
 )
-"""Functions whose value is no decimal unless they are given one, beside those whose type is told."""
+"""Functions that only return a decimal if they are given one, in addition to those of known type."""
 _LONGEST = 2**63
 
 
 def may_be_decimal(part: exp.Expr) -> bool:
-    """Whether an expression may be a decimal though nothing in it is one: beside a decimal, a whole number of
-    64 bits has other digits than one of 32.
+    """Whether an expression may be a decimal although it contains none.
+
+    In arithmetic with a decimal, a BIGINT has another precision than an INT.
     """
     if isinstance(part, exp.Literal):
         return not part.is_string and (not part.name.isdigit() or int(part.name) >= _LONGEST)
@@ -144,9 +145,9 @@ def may_be_decimal(part: exp.Expr) -> bool:
 
 
 def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
-    """Whether nothing depends on whether a whole number has 32 bits or 64, as it does beside a decimal.
+    """Whether the result does not depend on the width of integers, INT or BIGINT. With decimals it does.
 
-    :param types: of the columns of scans.
+    :param types: the types of the columns of scans.
     """
     return not (
         tells_types(node)
@@ -156,7 +157,7 @@ def tells_no_widths(node: Node, types: Mapping[str, str]) -> bool:
 
 
 def of_its_type(value: exp.Expression) -> list[exp.Expression]:
-    """Expressions whose type something has, if they all have one."""
+    """The operands whose common type is the type of an expression, if it has such operands."""
     if isinstance(value, exp.Case | exp.If):
         ifs = value.args["ifs"] if isinstance(value, exp.Case) else [value]
         found = [one.args["true"] for one in ifs]
@@ -166,7 +167,7 @@ def of_its_type(value: exp.Expression) -> list[exp.Expression]:
     if function_name(value) == "nullif":
         return list(value.iter_expressions())[:1]
     if function_name(value) in OF_OTHER_ROWS:
-        # Of a lag its value and its default.
+        # The value and the default of LAG and LEAD, without the offset.
         return list(value.iter_expressions())[::2]
     if function_name(value) in KEEP_TYPE:
         arguments = list(value.iter_expressions())
@@ -179,7 +180,10 @@ def _parts(node: Node) -> Iterator[exp.Expr]:
 
 
 def _compare_exactly(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:
-    """Whether two plain columns are alike; what is no plain column is not taken for one anyway."""
+    """Whether two plain columns have types that are compared without a lossy cast.
+
+    Other expressions are not restricted.
+    """
     one, other = plain(left), plain(right)
     if one is None or other is None:
         return True
@@ -188,7 +192,7 @@ def _compare_exactly(left: exp.Expression, right: exp.Expression, known: Mapping
 
 
 def _are_same(left: exp.Expression, right: exp.Expression, known: Mapping[str, str]) -> bool:
-    """Whether equal values of two plain columns are the same in all expressions. Zeros of a float are not."""
+    """Whether equal values of two plain columns are identical in all expressions. 0.0 and -0.0 are not."""
     one, other = plain(left), plain(right)
     if one is None or other is None:
         return False
@@ -203,13 +207,14 @@ def _marked(expression: exp.Expression) -> exp.Expression:
 
 
 def types_of_columns(node: Node, scanned: Mapping[str, str], *, certain: bool = False) -> dict[str, str]:
-    """The type of every column in a tree whose type its text tells.
+    """The type of each column of a tree, as far as the text determines it.
 
-    :param certain: without those of functions, of which it is known only that they are whole numbers.
-    :raises CannotPlan: parts of a set operation have columns that are not alike.
+    :param certain: whether to leave out functions that are only known to return some integer type.
+
+    :raises CannotPlan: a column of a set operation has incompatible types in its parts.
     """
     types = _Types(sorts(node, scanned), certain)
-    # What stands below comes later in a walk.
+    # ``walk`` returns an operator before its inputs.
     for part in reversed(list(walk(node))):
         types.known.update(types.of_columns(part, scanned))
     return types.known
@@ -237,10 +242,10 @@ class TypesOfValues:
 
 @dataclass
 class _Types:
-    """Infers types of expressions over columns whose types are known; ``None`` where the text does not tell.
+    """Infers the types of expressions over columns of known types; ``None`` stands for an unknown type.
 
-    :param numbers: which kinds of numbers columns are.
-    :param certain: as of :func:`types_of_columns`.
+    :param numbers: the sort of number of each column.
+    :param certain: see :func:`types_of_columns`.
     """
 
     numbers: Mapping[str, Sort]
@@ -248,7 +253,7 @@ class _Types:
     known: dict[str, str] = field(default_factory=dict)
 
     def of_columns(self, part: Node, scanned: Mapping[str, str]) -> dict[str, str]:
-        """The types of the columns that one node adds to those below it."""
+        """The types of the columns that one operator adds to those of its inputs."""
         match part:
             case Scan():
                 return {name: type_text(scanned[name]) for name in part.output if name in scanned}
@@ -263,9 +268,10 @@ class _Types:
             case Values():
                 return conservative({}, "the types of constant rows follow from all of them together")
             case Filter() | Join() | Restrict() | Limit():
-                return {}  # They have no columns but those of their inputs.
+                return {}  # They have only the columns of their inputs.
 
     def of_value(self, value: exp.Expression) -> str | None:
+        """The type of an expression; ``None`` if it is unknown."""
         column_name = plain(value)
         if column_name is not None:
             return self.known.get(column_name)
@@ -287,7 +293,7 @@ class _Types:
             return type_text(value.to.sql(dialect="spark"))
         sides = self._of_all(value.iter_expressions()) if isinstance(value, _MOVED) else set()
         if "date" in sides:
-            # Moved by days it is a date; two dates have an interval between them.
+            # A date plus a number of days is a date. The difference of two dates is an interval.
             return "date" if "int" in sides else None
         return self._of_operation(value)
 
@@ -295,31 +301,31 @@ class _Types:
         return {self.of_value(one) for one in values}
 
     def _of_component(self, value: exp.Expression) -> str | None:
-        """A field of a struct, or an element of an array or a map."""
+        """The type of a field of a struct, or of an element of an array or a map."""
         if isinstance(value, exp.Dot):
             return of_field(self.of_value(value.this), value.name)
         if not isinstance(value, exp.Bracket):
             return of_element(self.of_value(next(value.iter_expressions())))
         inside, (index, *_) = self.of_value(value.this), value.expressions
         if isinstance(index, exp.Literal) and index.is_string and not is_map(inside):
-            # The field of that name, of a struct or of each in a list.
+            # The field with this name, of a struct or of each struct in an array.
             return of_field(inside, index.name)
         return of_element(inside)
 
     def _of_operation(self, value: exp.Expression) -> str | None:
-        """What is a boolean, a timestamp, a string or a whole number by what computes it."""
+        """The type of a boolean, timestamp, string or integer expression, by its operator or function."""
         if isinstance(value, _TRUTHS) or function_name(value) in OF_TRUTH:
             return "boolean"
         if isinstance(value, Moment) or function_name(value) in OF_TIMES:
             return "timestamp"
         if self._is_string(value):
-            # With a collation somewhere inside, it is not known what equal means.
+            # With an explicit collation in the expression, the meaning of equality is unknown.
             return None if value.find(exp.Collate) is not None else "string"
         if self.certain and not isinstance(value, exp.Literal):
             return None
         told = {"whole": "int", "big": "bigint"}.get(sort_of(value, self.numbers))
         if told == "int" and not isinstance(value, exp.Literal) and function_name(value) not in WHOLES:
-            # Of two short integers the sum is one, too, and the hour of an interval is one.
+            # The sum of two SMALLINTs is a SMALLINT, and the hour of an interval is a TINYINT.
             return told if self._of_all(value.iter_expressions()) == {"int"} else None
         return told
 
@@ -334,7 +340,7 @@ class _Types:
         return isinstance(value, exp.Literal) and bool(value.is_string)
 
     def _of_generator(self, function: exp.Expression) -> str | None:
-        """What ``explode`` and ``json_tuple`` give, and no other generator."""
+        """The type of the column of ``explode`` and ``json_tuple``; ``None`` for other generators."""
         array = next(function.iter_expressions(), None)
         if function_name(function) == "json_tuple":
             return "string"

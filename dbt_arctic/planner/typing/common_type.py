@@ -1,4 +1,4 @@
-"""The type of a column of a UNION whose parts have several types, where Spark only widens values."""
+"""The type of a UNION column whose parts have different types, if Spark only widens values."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 _DAYS = frozenset(["date", "timestamp", "timestamp_ntz"])
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""How many digits a whole number has as a decimal."""
+"""The number of digits of an integer type as a decimal."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _MOST_DIGITS = 38
 
 
 def common_type(types: Collection[str]) -> str | None:
-    """The type of the column; ``None`` where values may become others, or that is not known.
+    """The common type of a column; ``None`` if values may change, or if it is unknown.
 
     >>> common_type(["date", "timestamp"]), common_type(["date", "timestamp_ntz"])
     ('timestamp', 'timestamp_ntz')

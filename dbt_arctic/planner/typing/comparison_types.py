@@ -1,4 +1,4 @@
-"""How values of columns are compared: as numbers, as floats, or as values of one type."""
+"""The comparison family of each column: numbers, floats, or values of one other type."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _AVERAGES = ("avg", "mean", "try_avg")
 
 
 def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]) -> Families:
-    """Of each column of a tree of which that is known; of a UNION's, where it is the same in all parts.
+    """The comparison family of each column of a tree for which it is known.
 
-    :param known: types of columns. :param scanned: those of scans.
+    A column of a UNION has a family if it is the same in all parts.
+
+    :param known: the types of columns.
+    :param scanned: the types of the columns of scans.
     """
     numbers = {**sorts(node, scanned), **{name: sort_of_type(type_) for name, type_ in known.items()}}
     found: Families = {}
-    # What stands below comes later in a walk.
+    # ``walk`` returns an operator before its inputs.
     for part in reversed(list(walk(node))):
         if isinstance(part, UnionAll | SetOperation):
             for place, name in enumerate(part.columns):
@@ -38,7 +41,7 @@ def families_of(node: Node, known: Mapping[str, str], scanned: Mapping[str, str]
                 if len(set(some)) == 1 and some[0] is not None:
                     found[name] = some[0]
                 elif len(some) <= 1:
-                    # Of the one part that has values, whatever these are.
+                    # The family of the only part with values, whatever it is.
                     found[name] = f"of {name}" if some else _NOTHING
             continue
         items = dict(computed(part))
@@ -79,6 +82,6 @@ def _of_value(value: exp.Expression, found: Families, numbers: Mapping[str, Sort
     if averaged or isinstance(value, _ARITHMETIC):
         operands = list(value.iter_expressions())[: 1 if averaged else 2]
         families = {_of_value(one, found, numbers) for one in operands}
-        # An average of whole numbers, or a quotient, is a float like what has one in it.
+        # An average of integers, or a quotient, is a float, as is any expression with a float in it.
         return "float" if families <= {"number", "float"} else None
     return None

@@ -1,7 +1,7 @@
-"""Which columns and expressions are floating-point numbers, as far as their text determines it.
+"""The sort of number of columns and expressions, as far as the text determines it.
 
-Only what matters for sums is told apart: numbers whose sum does not depend on the order of rows, and all
-others. What is not known counts as a float.
+Only differences that matter for sums are tracked: whether the sum depends on the order of rows. An unknown
+type counts as a float.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OF_FIRST = frozenset(
     }
     | {"min", "min_by", "negative", "nth_value", "nullif", "positive", "round"}
 )
-"""Functions whose value has the type of all their arguments, or of the first."""
+"""Functions whose value has the common type of all their arguments, or the type of the first."""
 
 WHOLES = frozenset(
     [
@@ -69,28 +69,30 @@ WHOLES = frozenset(
         ),
     ]
 )
-"""Functions whose value has 32 bits, or fewer."""
+"""Functions whose value has 32 bits or fewer."""
 _BIG = frozenset({"bigint", "count", "count_if", "crc32", "grouping_id", "unix_timestamp", "xxhash64"})
 _SECONDS = ("s", "sec", "second", "seconds", "secs")
 _ROUNDED = frozenset({"ceil", "ceiling", "floor"})
 
 NAMED = _OF_ALL | _OF_FIRST | WHOLES | _BIG | _ROUNDED | {"sum", "try_sum", "avg", "mean", "try_avg"}
-"""Functions of which the sort is told."""
+"""Functions whose sort is known."""
 
 
 def is_ordered(expression: exp.Expression, known: Mapping[str, Sort], scanned: Mapping[str, str]) -> bool:
-    """Whether of several values the least and the greatest are one value each: not of floats, which have two
-    zeros. Of texts, those of an upstream's column, which has no collation of its own.
+    """Whether MIN and MAX of a value are well defined.
+
+    They are not for floats, which have 0.0 and -0.0. For strings, they are for columns of an upstream, which
+    have no collation.
     """
     text = isinstance(expression, exp.Column) and scanned.get(expression.name, "").lower() == "string"
     return text or sort_of(expression, known) != "float"
 
 
 def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
-    """The sort of every column in a tree. ``scanned``: the types of the columns of its scans."""
+    """The sort of each column of a tree. ``scanned``: the types of the columns of its scans."""
     known: dict[str, Sort] = {}
     for part in reversed(list(walk(node))):
-        # What stands below comes later in a walk, so that it is known first here.
+        # ``walk`` returns an operator before its inputs, and the sorts of inputs are needed first.
         match part:
             case Scan():
                 known.update({name: sort_of_type(scanned.get(name, "")) for name in part.output})
@@ -110,12 +112,12 @@ def sorts(node: Node, scanned: Mapping[str, str]) -> dict[str, Sort]:
             case Values():
                 known.update(conservative({}, "what is not known counts as a float"))
             case Filter() | Join() | Restrict() | Limit():
-                pass  # They have no columns but those of their inputs.
+                pass  # They have only the columns of their inputs.
     return known
 
 
 def _of_elements(function: exp.Expression, known: Mapping[str, Sort]) -> Sort:
-    """What ``explode(array(...))`` gives; of another generator nothing is known."""
+    """The sort of the column of ``explode(array(...))``; ``float`` (unknown) for other generators."""
     array = next(function.iter_expressions(), None)
     if function_name(function) not in ("explode", "explode_outer") or array is None:
         return "float"
@@ -137,7 +139,7 @@ def sort_of(
         case exp.Literal():
             return _literal(expression)
         case exp.Neg(this=exp.Literal()):
-            # The sign belongs to the number: -2147483648 has 32 bits, and 2147483648 has not.
+            # The sign is part of the literal: -2147483648 fits in 32 bits, and 2147483648 does not.
             return _literal(expression.this, negative=True)
         case exp.Null() | exp.Boolean() | exp.Predicate() | exp.Not():
             return "other"
@@ -172,7 +174,7 @@ def sort_of(
 
 
 def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort]) -> Sort:
-    # A class of its own has what sqlglot made, as the coalesce of JOIN USING.
+    # sqlglot creates nodes of its own classes, such as the COALESCE of JOIN USING.
     name = function_name(expression) or (
         expression.sql_name().lower() if isinstance(expression, exp.Func) else ""
     )
@@ -188,7 +190,7 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
     if not arguments:
         return "float"
     if name in _ROUNDED:
-        # With a number of digits it is a decimal of whatever it is given.
+        # With a number of digits, the result is a decimal for any argument.
         return "decimal" if len(arguments) > 1 or of(arguments[0]) == "decimal" else "big"
     if name in ("if", "iff", "nvl2"):
         return _widest([of(part) for part in arguments[1:]])
@@ -203,8 +205,9 @@ def _of_function(expression: exp.Expression, of: Callable[[exp.Expression], Sort
 
 
 def _of_both(sides: list[Sort], *, is_difference: bool) -> Sort:
-    """Of a sum, a difference or a product of this: an interval by a number is one, as is what lies between
-    two points in time.
+    """The sort of a sum, a difference or a product.
+
+    An interval times a number is an interval, like the difference of two timestamps.
     """
     no_numbers = [one for one in sides if one in ("other", "moment")]
     if "float" in sides or not no_numbers:
@@ -216,7 +219,7 @@ def _of_both(sides: list[Sort], *, is_difference: bool) -> Sort:
 def _literal(value: exp.Literal, *, negative: bool = False) -> Sort:
     text = str(value.this).lower()
     if value.is_string or "e" in text or (text.endswith(("d", "f")) and not text.endswith("bd")):
-        # A string is read as a double where a number is asked for.
+        # A string that is used as a number is cast to DOUBLE.
         return "float"
     if "." in text or text.endswith("bd"):
         return "decimal"
@@ -225,7 +228,7 @@ def _literal(value: exp.Literal, *, negative: bool = False) -> Sort:
 
 
 def _widest(found: list[Sort]) -> Sort:
-    """What expressions of several sorts become together. Something that is no number changes nothing."""
+    """The common sort of several expressions. Expressions that are no numbers do not change it."""
     for one in ("float", "decimal", "big", "whole", "moment"):
         if one in found:
             return one

@@ -1,7 +1,7 @@
-"""Columns that Iceberg stores in another type than the query has: integers of 8 and 16 bits.
+"""Columns that Iceberg stores in another type than the query returns: integers of 8 and 16 bits.
 
-They are stored as those of 32 bits. What is computed from the stored value then may have other digits than
-what is computed from the value itself: a quotient of decimals has as many as its operands' types ask for.
+Iceberg stores them in 32 bits. A value that is computed from the stored column may have another precision:
+the scale of a quotient of decimals depends on the types of its operands.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TYPES = (exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT)
 _CALLS = frozenset(["bit_get", "getbit", "grouping", "smallint", "tinyint", "xpath_short"])
 _SUFFIXES = frozenset(["S", "Y"])
 _OF_SCHEMA = frozenset(["from_csv", "from_json", "from_xml", "try_variant_get", "variant_get"])
-"""Functions whose value has a type that a text says."""
+"""Functions whose type is given by a string argument."""
 
 _SHORT = re.compile(r"\b(tinyint|smallint|byte|short)\b", re.IGNORECASE)
 _IN_VALUES = re.compile(
@@ -38,7 +38,7 @@ _IN_VALUES = re.compile(
 
 
 def may_change_types(node: Node) -> bool:
-    """Whether a table that has a query's rows may have some column in another type."""
+    """Whether a table with the rows of a query may have a column of another type."""
     every = (value for part in walk(node) for value in all_expressions(part))
     listed = (part.sql for part in walk(node) if isinstance(part, Values))
     short = any(_is_short(part) for value in every for part in value.walk())

@@ -1,4 +1,4 @@
-"""The columns of a view keep the types that it was created with, whatever its text gives by now."""
+"""The columns of a view keep the types that it was created with, whatever its text returns now."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ from dbt_arctic.planner.typing.coercion import types_of_columns
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _EXACT = {"float": ("double",), "int": ("double",), "smallint": ("double",), "tinyint": ("double",)}
 _WAYS = ("bigint", "boolean", "int", "timestamp")
-"""Types to which a value of any part comes by one way, whatever type the parts have together by now."""
+"""Types to which each part's values can be cast directly, with the same result as through the parts' common
+type."""
 
 
 def as_stored(
@@ -46,11 +47,13 @@ def as_stored(
     scanned: Mapping[str, str],
     identifier: Callable[[str], str],
 ) -> Built:
-    """What a view's text gives, cast as Spark does where it is not sure to have the view's types.
+    """The query of a view, cast to the view's types where they may differ, as Spark does.
 
-    :param columns: names and types of the view's. :param scanned: types of the columns of scans.
+    :param columns: the names and types of the view's columns.
+    :param scanned: the types of the columns of scans.
     """
-    # Of other expressions the sort is known at most: an INT may have fewer bits, a DECIMAL any digits.
+    # For other expressions only the sort is known: an INT may be a SMALLINT, and a DECIMAL may have any
+    # precision.
     known = types_of_columns(text.node, scanned, certain=True)
     unsure = [
         None if stored is None or _is_of_type(known.get(found), stored[1]) else stored[1]
@@ -60,7 +63,7 @@ def as_stored(
     for (_, found), type_ in zip(text.names, unsure, strict=True):
         wanted.setdefault(found, set()).add(type_)
     parts = _InParts(known, identifier)
-    # A column that is shown in two types is cast for each by itself.
+    # A column that is selected with two types is cast separately for each.
     below = {
         found: type_
         for found, (type_, *others) in wanted.items()
@@ -83,12 +86,12 @@ def as_stored(
 
 
 def _is_of_type(known: str | None, stored: str) -> bool:
-    # Of an untyped NULL, nothing else can have become.
+    # An untyped NULL can only be stored as void.
     return stored == "void" or known == type_text(stored)
 
 
 def _keeps(found: str | None, stored: str) -> bool:
-    """Whether all values of a type are values of another one, and different ones stay different.
+    """Whether a cast from one type to another keeps all values and their differences.
 
     >>> _keeps("decimal(10,2)", "decimal(12,2)"), _keeps("int", "decimal(12,2)"), _keeps("int", "bigint")
     (True, True, True)
@@ -109,19 +112,21 @@ def _keeps(found: str | None, stored: str) -> bool:
 
 @dataclass(frozen=True)
 class _InParts:
-    """Casts nested values field by field.
+    """Casts the columns of set operations in each of their parts.
 
-    :param known: types of columns. :param identifier: makes a name that nothing has yet.
+    :param known: the types of columns.
+    :param identifier: creates an unused name.
     """
 
     known: Mapping[str, str]
     identifier: Callable[[str], str]
 
     def may(self, node: Node, name: str, type_: str, *, compared: bool = False) -> bool:
-        """Whether casting each part gives what Spark gives, which brings the parts to one type first,
-        compares them where duplicates go, and casts then.
+        """Whether casting each part is equivalent to Spark's cast of the whole set operation.
 
-        :param compared: whether rows are compared above.
+        Spark casts the parts to a common type, compares rows to remove duplicates, and casts the result.
+
+        :param compared: whether an operator above compares rows.
         """
         match node:
             case Project() | Aggregate():
@@ -143,10 +148,11 @@ class _InParts:
                 return conservative(False, "only what brings parts to one type is cast in its parts")
 
     def of(self, node: Node, types: Mapping[str, str]) -> Node | None:
-        """A set operation that gives columns of these types, each part by itself: what is asked of a column
-        can be asked of each part then. ``None`` if it is none.
+        """A set operation whose parts return these types; ``None`` if ``node`` is no set operation.
 
-        :param types: by names of columns that it gives.
+        Properties of a column can then be derived for each part.
+
+        :param types: the types, by the names of its columns.
         """
         match node:
             case UnionAll():
@@ -166,7 +172,8 @@ class _InParts:
         wanted: dict[str, set[str]] = {}
         for name, value in items:
             wanted.setdefault(plain(value) or "", set()).add(types.get(name, ""))
-        # One that is shown twice would have one type below, and an expression other values.
+        # A column that is selected twice would need one type below, and an expression may return other
+        # values.
         if "" in wanted or any(len(one) > 1 for one in wanted.values()):
             return None
         below = {name: type_ for name, (type_,) in wanted.items() if type_}
