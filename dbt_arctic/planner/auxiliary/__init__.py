@@ -1,1 +1,1 @@
-"""Auxiliary views, which a refresh maintains and reads instead of large tables."""
+"""Auxiliary views: a refresh maintains them, and reads them instead of large tables."""

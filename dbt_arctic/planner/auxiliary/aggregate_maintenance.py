@@ -1,11 +1,13 @@
-"""Sums and counts maintained from stored values and the query's delta (counting algorithm, Gupta 1993).
+"""Aggregate maintenance: stored sums and counts plus the delta (counting algorithm, Gupta et al. 1993).
 
-A query is of this kind if it shows, for each group, ``count(*)`` and besides nothing but ``sum``, ``count``,
-``min`` and ``max``, for each ``sum(x)`` also ``count(x)``, and what can be computed from these: then its
-stored result knows all that its next one depends on. Where a group has no row left it is gone; where a sum
-has no value left it is NULL. Only where a ``min`` or ``max`` has lost its value, and gained none as good, the
-rows have to be asked: that is found when it is computed. For ``count(DISTINCT x)`` the values that changed
-rows have are looked up.
+A query is self-maintainable in this way if it selects for each group ``count(*)``, otherwise only ``sum``,
+``count``, ``min`` and ``max``, for each ``sum(x)`` also ``count(x)``, and values computed from these. Its
+next result then follows from the stored one and the delta. A group without rows disappears, and a sum without
+values is NULL.
+
+A ``min`` or ``max`` that loses its value, without gaining one at least as extreme, must be recomputed from
+the rows. The refresh finds these groups while it runs. For ``count(DISTINCT x)``, the values of the changed
+rows are looked up.
 """
 
 from __future__ import annotations
@@ -41,17 +43,17 @@ from dbt_arctic.planner.typing.stored_types import may_change_types
 _Items = dict[str, exp.Expression]
 
 LEFT = "\0left"
-"""What stands for the groups that have lost an extreme: ``key_0``, ``key_1``, ..."""
+"""The relation of the groups that lost a MIN or MAX: ``key_0``, ``key_1``, ..."""
 
 _LOOK_UPS = 2
-"""Of so many expressions the different values are looked up, each by itself."""
+"""The most expressions whose distinct values are looked up. Each needs its own lookup."""
 
 
 @dataclass(frozen=True)
 class OverKept:
-    """The same changes where rows that changed keys meet are at hand, and need not be gathered.
+    """The same changes for cached lookups: rows that match changed keys are not staged again.
 
-    :param sources: the upstreams of which they have to be.
+    :param sources: the upstreams whose rows must be cached.
     """
 
     sources: frozenset[str]
@@ -61,25 +63,26 @@ class OverKept:
 
 @dataclass(frozen=True)
 class Sums:
-    """A plan that adds changes to stored aggregates.
+    """A plan that adds the delta of aggregates to their stored values.
 
-    :param staged: what to compute before.
-    :param changes: what to add to each group: the key, and for each other column a signed number.
-    ``None`` where nothing changed.
-    :param rows: the column that counts rows; without a row a group is gone, unless it is the only one.
+    :param staged: the relations to compute first.
+    :param changes: the change of each group: the key, and a signed number for each other column. ``None`` if
+        nothing changed.
+    :param rows: the column that counts rows. A group without rows disappears, unless it is the only one.
     :param counts: all columns that count.
-    :param counted: for each sum the column that counts its values.
-    :param extremes: for each ``min`` and ``max`` which of the two it is. In ``changes``, they are not signed:
-        the column has the value of the row.
-    :param ends: for extremes of which both ends are kept: the column of the other end, and the one that
-        counts the values. Where both ends are one value, so many rows have it.
-    :param spare: of these, what nothing is computed from. Once such an end has left its group it is NULL,
-        until the group is computed anew.
-    :param derived: columns that are not in ``changes``: SQL over the other columns of the same row.
-    :param looks_up: whether different values are counted, which are looked up among all rows.
-    :param over_kept: what to run instead where rows are kept that it would gather.
-    :param of_left: the extremes of the groups of ``LEFT``, of all rows as they are: the key and ``extremes``.
-        ``None`` where none is shown, or there is one group.
+    :param counted: for each sum, the column that counts its values.
+    :param extremes: for each ``min`` and ``max``, which of the two it is. In ``changes``, these columns are
+        not signed: they have the value of the row.
+    :param ends: for an extreme stored with its opposite: the column of the opposite, and the one that counts
+        the values. If both are equal, all values of the group are equal, so the count says how many there
+        are.
+    :param spare: columns of ``ends`` from which nothing is computed. If such a value leaves its group, the
+        column is NULL until the group is recomputed.
+    :param derived: columns that are not in ``changes``: SQL over other columns of the same row.
+    :param looks_up: whether distinct values are counted, which are looked up in all rows.
+    :param over_kept: what to run instead if the rows of lookups are cached.
+    :param of_left: the query of the extremes of the groups in ``LEFT``, over all current rows: the key and
+        ``extremes``. ``None`` if no extreme is selected, or if there is only one group.
     """
 
     key: tuple[str, ...]
@@ -100,7 +103,7 @@ class Sums:
 
     @property
     def nodes(self) -> list[Node]:
-        """All that it reads, whichever of the two ways it goes."""
+        """All trees that the plan reads, with cached lookups or without."""
         found = [one.rows for one in self.staged.touched]
         gathered = self.staged.gathered
         if self.changes is not None:
@@ -111,7 +114,7 @@ class Sums:
         return [*found, *(one.rows for one in gathered)]
 
     def where_kept(self, sources: Collection[str]) -> Sums:
-        """What to run where the rows of these upstreams that changed keys meet are kept."""
+        """The plan if the rows of these upstreams that match changed keys are cached."""
         over = self.over_kept
         if over is None or not over.sources <= set(sources):
             return self
@@ -126,12 +129,13 @@ def plan_sums(
     accept: frozenset[str] = frozenset(),
     hidden: Collection[str] = (),
 ) -> Sums | None:
-    """Plan a refresh that adds changes to stored sums and counts.
+    """Plan a refresh that adds the delta of sums and counts to their stored values.
 
-    :param hidden: the columns of the query that nobody is shown.
-    :returns: ``None`` where a query is not of this kind, or nothing confines its changes.
+    :param hidden: the columns of the query that the model's view does not show.
 
-    :raises CannotPlan: its rows do not determine its result.
+    :returns: ``None`` if the query is not self-maintainable in this way, or if its delta is unknown.
+
+    :raises CannotPlan: the query is not deterministic.
     """
     found = roles(query, key)
     if found is None:
@@ -177,7 +181,7 @@ def plan_sums(
 
 
 def _costs_more_than_groups(aggregate: Aggregate, measures: Measures, facts: Facts) -> bool:
-    """Whether to compute the affected groups anew costs less than to look up different values."""
+    """Whether recomputing the affected groups costs less than looking up distinct values."""
     if not measures.distinct:
         return False
     keys_of = {source: upstream.key for source, upstream in facts.upstreams.items()}
@@ -192,9 +196,9 @@ def _changed_rows(
     facts: Facts,
     staged: Collected,
 ) -> list[tuple[Node, _Items]]:
-    """Rows with signs, each with what the key and the other columns are of them.
+    """The delta, with the expressions of the key and the other columns for each of its parts.
 
-    :raises NotSigned: nothing confines them.
+    :raises NoDelta: no columns limit the change.
     """
     aggregate, keys, values, _ = found
     groups = dict(aggregate.groups)
@@ -224,7 +228,7 @@ def _changed_rows(
 
 @dataclass(frozen=True)
 class _OverGathered:
-    """Changed rows as columns of the result, over what is gathered of the upstreams."""
+    """The delta as columns of the result, over shared lookups."""
 
     changed: Sequence[tuple[Node, _Items]]
     names: tuple[str, ...]
@@ -232,11 +236,11 @@ class _OverGathered:
     facts: Facts
 
     def all(self) -> tuple[Node | None, tuple[SharedLookup, ...]]:
-        """With everything gathered that changed keys meet."""
+        """The delta with shared lookups for all rows that match changed keys."""
         return self._over(lambda rows: False)
 
     def kept(self, gathered: Sequence[SharedLookup]) -> OverKept | None:
-        """The same where of ``gathered`` the rows that are met are kept; ``None`` where none are."""
+        """The delta if the looked-up rows of ``gathered`` are cached; ``None`` if none of them are."""
         met = frozenset(scan.source for one in gathered for scan in scans(one.rows) if scan.lookup_keys)
         if not met:
             return None
@@ -263,8 +267,9 @@ class _OverGathered:
 
 
 def _comes_out_again(node: Node, query: Query, facts: Facts) -> bool:
-    """Whether old rows that are computed again are those of which the stored sums were made. What a user
-    accepts to come out otherwise may be taken away from a group that it was never added to.
+    """Whether recomputed old rows equal those that the stored sums were made of.
+
+    With accepted nondeterminism, a row might be subtracted from a group that it was never added to.
     """
     try:
         check_determined(node, query.types, facts)
@@ -284,17 +289,20 @@ def _of_left(aggregate: Aggregate, keys: _Items, ends: Mapping[str, exp.Expressi
 
 
 def changes_sql(sums: Sums, sources: Sources, staged: Mapping[str, str], ranges: Ranges) -> str:
-    """SQL of what to add to each group, as columns of the model.
+    """The SQL of the change of each group, as columns of the model.
 
-    :param staged: for each staged relation what stands for it.
-    :param ranges: of touched values without NULLs.
+    :param staged: the relation that stands for each staged one.
+    :param ranges: the ranges of affected values without NULLs.
     """
     assert sums.changes is not None
     return Renderer(WithStaged(sources, staged), ranges).query(sums.changes)
 
 
 def extremes_of_left_sql(sums: Sums, sources: Sources, left: str, ranges: Ranges) -> str:
-    """SQL of the extremes of groups that have lost one. :param left: the relation that has these."""
+    """The SQL of the extremes of the groups that lost one.
+
+    :param left: the relation of these groups.
+    """
     assert sums.of_left is not None
     return Renderer(WithStaged(sources, {LEFT: left}), ranges).query(sums.of_left)
 
@@ -302,9 +310,9 @@ def extremes_of_left_sql(sums: Sums, sources: Sources, left: str, ranges: Ranges
 def _signed_value(
     argument: exp.Expression | None, *, is_count: bool, is_short: bool = False
 ) -> exp.Expression:
-    """An aggregate's argument, negated for rows that are gone.
+    """The argument of an aggregate, negated for rows of weight -1.
 
-    :param is_short: it is a whole number of 32 bits.
+    :param is_short: whether it is an integer of at most 32 bits.
     """
     sign = column(SIGN)
     if argument is None:
@@ -314,7 +322,7 @@ def _signed_value(
         zero = exp.Literal.number(0)
         return exp.Case(ifs=[exp.If(this=missing, true=zero)], default=sign)
     gained = exp.GT(this=sign, expression=exp.Literal.number(0))
-    # The least value of a type has no counterpart in it.
+    # The negation of a type's smallest value does not fit into the type.
     wider = exp.cast(argument.copy(), "BIGINT", dialect="spark") if is_short else argument
     lost = exp.Neg(this=exp.Paren(this=wider))
     return exp.Case(ifs=[exp.If(this=gained, true=argument)], default=lost)

@@ -1,9 +1,9 @@
-"""A query as an auxiliary view that is cheap to maintain, and a cheap query over it (Quass et al. 1996).
+"""Splits a query into an auxiliary view that is cheap to maintain, and a query over it (Quass et al. 1996).
 
-Where a query ends in sums, counts, averages and extremes over many rows, the state has the sums, counts and
-extremes of each group, and whatever stands above them (an average, a share, HAVING, the first rows of an
-order) is computed from these few. Where it ends in the first rows of an order, the state has all rows: which
-are the first depends on all of them.
+If a query ends in sums, counts, averages, MIN and MAX over many rows, the auxiliary view stores the sums,
+counts and extremes of each group. The operators above (an average, a share, HAVING, the first rows of an
+order) are computed from these few rows. If a query ends in the first rows of an order, the auxiliary view
+stores all rows, because all of them determine which are the first.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ from dbt_arctic.planner.typing.numeric_types import sorts
 from dbt_arctic.planner.typing.stored_types import may_change_types, short_columns
 
 ONE = "_one"
-"""The key of a state that has one row."""
+"""The key of an auxiliary view with one row."""
 
 STATE = "\0state"
-"""What stands for the state in a query over it."""
+"""The relation that stands for the auxiliary view in the query over it."""
 
 _NOTHING: Mapping[str, str] = {}
 _ROWS_OF_AN_AVERAGE = 9
-"""Digits of the largest number of rows whose average is computed from its sum without a wrong last digit."""
+"""The digits of the largest row count for which an average is computed from its sum without a rounding error.
+"""
 
 
 @dataclass(frozen=True)
 class RowsOfState:
-    """What metadata do not tell of a state: how many rows it would have, as a share of those of an upstream.
+    """The size of an auxiliary view, which metadata does not contain, compared to an upstream.
 
-    :param rows: one row, with a number; NULL where it could not have all of its rows.
-    :param share: up to which it is worth to have one.
+    :param rows: a query with one row: the number of rows; NULL if the view could not store all of its rows.
+    :param share: the share of the upstream's rows up to which the view is worthwhile.
     """
 
     rows: Node
@@ -63,17 +64,17 @@ class RowsOfState:
 class Split:
     """A query as an auxiliary view and a query over it.
 
-    :param state: the state's query; its columns are named as its output.
-    :param key: what identifies a row of the state.
+    :param state: the query of the auxiliary view; its columns are named as its output.
+    :param key: the columns that identify a row of the auxiliary view.
     :param above: the operators over it, the outermost first.
-    :param parts: of a state of sums, for each aggregate what it is computed from.
-    :param spare: of a state of sums, columns that nothing above it reads: the other end of an extreme, and
-        how many values there are.
-    :param is_small: whether it has, as far as its groups tell, few rows.
-    :param around: where the state stands further inside, instead of ``above``: the query with scans of
-        ``STATE``, whose columns are those of the state, and aggregates by the names of ``parts``.
-    :param size: what is asked of the data before the state is built.
-    :param is_named: whether the query's text says how each of its columns is called.
+    :param parts: for a view of aggregates: the columns from which each aggregate is computed.
+    :param spare: for a view of aggregates: columns that no operator above reads: the opposite of an extreme,
+        and the number of values.
+    :param is_small: whether its groups show that it has few rows.
+    :param around: for a nested view, instead of ``above``: the query with scans of ``STATE``, whose columns
+        are those of the view, and aggregates by the names in ``parts``.
+    :param size: what is queried before the view is built.
+    :param is_named: whether the text of the query names each of its columns.
     """
 
     state: Node
@@ -89,15 +90,16 @@ class Split:
 
 
 class NoState(Exception):
-    """Why a query over a state would not give what the query itself does."""
+    """Raised if a query over an auxiliary view would not return the same as the query itself."""
 
 
 def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]) -> Split | None:
     """Split a query into an auxiliary view and a query over it.
 
-    :param key: the model's key. :param keys_of: the keys of upstreams, as stored.
+    :param key: the model's key.
+    :param keys_of: the keys of upstreams, by stored names.
 
-    :returns: ``None`` where a state would be of no use.
+    :returns: ``None`` if an auxiliary view is of no use.
     """
     above: list[Project | Filter | Limit] = []
     node = query.node
@@ -114,7 +116,7 @@ def split(query: Query, key: Sequence[str], keys_of: Mapping[str, Sequence[str]]
 
 
 def without_spare(made: Split) -> Split:
-    """The same, with nothing in its state that nobody reads."""
+    """The same split without columns that nothing reads."""
     if not made.spare:
         return made
     node = _aggregate(made)
@@ -129,25 +131,27 @@ def without_spare(made: Split) -> Split:
 def state_sql(made: Split, names: Mapping[str, str]) -> str:
     """The SQL of the auxiliary view.
 
-    :param names: what stands for an upstream: its name, quoted.
+    :param names: the quoted name of each upstream.
     """
     return Renderer(_Named(names)).query(made.state)
 
 
 def rows_of_state_sql(size: RowsOfState, names: Mapping[str, str]) -> str:
-    """The SQL that tells how many rows the auxiliary view has.
+    """The SQL of the number of rows of the auxiliary view.
 
-    :param names: what stands for an upstream: its name, quoted.
+    :param names: the quoted name of each upstream.
     """
     return Renderer(_Named(names)).query(trimmed(size.rows))
 
 
 def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[str, str] = _NOTHING) -> str:
-    """The query over the state.
+    """The SQL of the query over the auxiliary view.
 
-    :param name: the state's name, quoted. :param types: the types of its columns.
-    :param names: what stands for an upstream that it reads besides: its name, quoted.
-    :raises NoState: it would not give the same.
+    :param name: the quoted name of the auxiliary view.
+    :param types: the types of its columns.
+    :param names: the quoted names of the upstreams that it reads in addition.
+
+    :raises NoState: it would not return the same.
     """
     node: Node = Scan(STATE, "state", tuple((column_, column_) for column_ in made.state.output))
     if made.around is not None:
@@ -168,9 +172,9 @@ def outer_sql(made: Split, name: str, types: Mapping[str, str], names: Mapping[s
 
 
 def _filled(node: Node, state: Node, values: Mapping[str, exp.Expression], types: Mapping[str, str]) -> Node:
-    """A query with the state's own columns below what it knows of the state.
+    """A query with the columns of the auxiliary view in place of what is computed from them.
 
-    :param types: of the sums that it has, by the names of their aggregates.
+    :param types: the types of its sums, by the names of their aggregates.
     """
     if isinstance(node, Scan) and node.source == STATE:
         return Project(state, tuple((shown, values[name]) for shown, name in node.columns))
@@ -181,7 +185,7 @@ def _filled(node: Node, state: Node, values: Mapping[str, exp.Expression], types
 
 
 def _cast(value: exp.Expression, types: Mapping[str, str]) -> exp.Expression:
-    """Sums of sums have more digits than Spark gives the sum of all."""
+    """Cast sums of sums, which have a higher precision than Spark's sum of all values."""
 
     def swap(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, SameType):
@@ -208,13 +212,15 @@ def changes_types(made: Split) -> bool:
 
 
 def sql_of(node: Node) -> str:
-    """A query by the names that scans have: to be compared with that of another."""
+    """The SQL of a query with the names of its scans, to compare it with another query."""
     return Renderer(_Named({scan.source: scan.source for scan in scans(node)})).query(node)
 
 
 def beside(made: Split) -> dict[str, str] | None:
-    """Where each row of a state is one of the model: for each column of the state, but its key, the model's
-    that has it, or its own name where it has to stand beside them. ``None`` where rows are not one to one.
+    """The columns of an auxiliary view that can be stored in the model's own table.
+
+    For each non-key column of the view: the model's column with its value, or its own name if it must be
+    stored as a hidden column. ``None`` if the rows do not correspond one to one.
     """
     if not made.parts or made.around is not None or not all(isinstance(part, Project) for part in made.above):
         return None
@@ -237,11 +243,13 @@ def beside(made: Split) -> dict[str, str] | None:
 def with_state_sql(
     made: Split, names: Mapping[str, str], stored: Mapping[str, str], types: Mapping[str, str]
 ) -> str:
-    """The query itself, with the columns of its state that it does not show beside its own.
+    """The SQL of the query with additional columns of its auxiliary view that it does not select.
 
-    :param names: what stands for an upstream: its name, quoted.
-    :param stored: see ``beside``. :param types: the types of the state's columns.
-    :raises NoState: it would not give the same.
+    :param names: the quoted name of each upstream.
+    :param stored: see ``beside``.
+    :param types: the types of the columns of the auxiliary view.
+
+    :raises NoState: it would not return the same.
     """
     aggregate = _aggregate(made)
     hidden = [name for name, shown in stored.items() if name == shown]
@@ -260,14 +268,14 @@ def with_state_sql(
 
 
 def _aggregate(made: Split) -> Aggregate:
-    """Of a state of sums, without the key that one of a single row is given."""
+    """The aggregate of an auxiliary view, without the constant key of a view with one row."""
     node = made.state.child if isinstance(made.state, Project) else made.state
     assert isinstance(node, Aggregate)
     return node
 
 
 def _items(made: Split, types: Mapping[str, str]) -> tuple[tuple[str, exp.Expression], ...]:
-    """The aggregates of the query, and its groups, from the columns of its state of sums."""
+    """The groups and aggregates of the query, computed from the columns of its auxiliary view."""
     groups = [(name, column(name)) for name in made.key if name != ONE]
     values = [(name, _value(part, types)) for name, part in made.parts.items()]
     return (*groups, *values)
@@ -284,10 +292,11 @@ class _Named:
 def state_of_sums(
     query: Query, node: Aggregate, above: Sequence[Project | Filter | Limit] = ()
 ) -> Split | None:
-    """An aggregate as sums, counts and extremes that follow from what its rows gain and lose.
+    """Split an aggregate into sums, counts and extremes that can be maintained from a delta.
 
-    :param above: what is over it.
-    :returns: ``None`` where it has others, or nothing that would be exact.
+    :param above: the operators over it.
+
+    :returns: ``None`` if it has other aggregates, or if they would not be exact.
     """
     if node.grouping_sets is not None or not node.aggregates:
         return None
@@ -309,7 +318,7 @@ def state_of_sums(
 
 
 def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | Limit]) -> Split | None:
-    """All rows of which the outermost LIMIT shows the first, by the model's key."""
+    """Store all rows below the outermost LIMIT, by the model's key."""
     place = next(place for place, part in enumerate(above) if isinstance(part, Limit))
     shown = {name.lower(): identifier for name, identifier in query.columns}
     names = [shown.get(name.lower()) for name in key]
@@ -324,7 +333,7 @@ def _unlimited(query: Query, key: Sequence[str], above: list[Project | Filter | 
 
 
 def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
-    """An aggregate from its sum and its count, as Spark computes it."""
+    """An aggregate computed from its sum and its count, as Spark does."""
     if part.total is None:
         assert part.count is not None
         return column(part.count)
@@ -338,7 +347,7 @@ def _value(part: Part, types: Mapping[str, str]) -> exp.Expression:
     # Spark sums a decimal(p, s) as decimal(p + 10, s), and its average is a decimal(p + 4, s + 4).
     if precision == 38 or scale + 4 > 38:
         raise NoState(f"the type of {total} does not tell that of the average")
-    # Of the quotient's scale + 21 digits after the point Spark keeps what 38 digits leave, and at least 6.
+    # The quotient has a scale of s + 21. Spark reduces it to what 38 digits leave, but to no less than 6.
     kept = min(max(38 - (precision - scale), 6), scale + 21)
     if kept - (scale + 4) < _ROWS_OF_AN_AVERAGE:
         raise NoState(f"an average of {types[total]} could be rounded twice")

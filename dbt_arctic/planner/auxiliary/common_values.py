@@ -1,7 +1,7 @@
 """Values that all rows of a query share, such as the average of a whole table.
 
-Where the table has not changed since the value was computed, it still is the same, and is a literal. Then the
-table is not read for it; and what is compared with a literal can leave files out.
+If its tables have not changed since it was computed, the value is still the same, and becomes a literal. Then
+its tables are not read, and a comparison with the literal can prune files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from dbt_arctic.planner.properties.facts import Facts
 class SharedValue:
     """A value that all rows of a query share.
 
-    :param name: the same for the same query. :param node: one row and one column.
-    :param rows: of the tables that it reads.
+    :param name: equal for equal queries.
+    :param node: a query of one row and one column.
+    :param rows: the number of rows of the tables that it reads.
     """
 
     name: str
@@ -43,15 +44,15 @@ class SharedValue:
 
 
 def shared_values(node: Node, facts: Facts) -> tuple[SharedValue, ...]:
-    """The values in conditions of a query that nothing can have changed since it was last refreshed."""
+    """The shared values in conditions of a query that cannot have changed since the last refresh."""
     found = {one.name: one for part in walk(node) for one in _of(part, facts).values()}
     return tuple(found.values())
 
 
 def with_known(node: Node, facts: Facts, known: Mapping[str, str]) -> Node:
-    """The query with literals for the values that are known.
+    """The query with literals in place of known values.
 
-    :param known: SQL of literals by names of values.
+    :param known: SQL literals by the names of values.
     """
     node = map_children(node, lambda child: with_known(child, facts, known))
     values = {number: known[one.name] for number, one in _of(node, facts).items() if one.name in known}
@@ -78,13 +79,13 @@ def with_known(node: Node, facts: Facts, known: Mapping[str, str]) -> Node:
 
 
 def value_sql(value: SharedValue, sources: Sources) -> str:
-    """SQL of the value, as text, and its type, in Spark's words; a row of it, or none."""
+    """The SQL of the value as a string, and of its type as Spark names it; at most one row."""
     rows = Renderer(sources).query(trimmed(value.node))
     return f"SELECT CAST(value AS STRING), typeof(value)\nFROM (\n{rows}\n)"
 
 
 def _of(node: Node, facts: Facts) -> dict[int, SharedValue]:
-    """By the number of their subquery."""
+    """The shared values of a filter, by the number of their subquery."""
     if not isinstance(node, Filter):
         return {}
     return dict(_values(node.subqueries, facts))

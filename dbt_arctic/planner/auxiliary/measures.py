@@ -1,6 +1,6 @@
-"""What the columns of an aggregate query are: key, counts, sums, extremes, and what is computed from these.
+"""Classifies the columns of an aggregate query: key, counts, sums, extremes, and columns derived from them.
 
-Knows nothing of changes.
+This module does not know about changes.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ _EXACT = ("whole", "big", "decimal")
 Extreme = Literal["min", "max"]
 _Items = dict[str, exp.Expression]
 Roles = tuple[Aggregate, _Items, _Items, _Items]
-"""The aggregate; key columns as columns of its groups; the calls of other columns; derived columns."""
+"""The aggregate; the key columns over its groups; the calls of other columns; the derived columns."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The aggregates of a query whose stored values and changes give its next ones.
+    """The aggregates of a query that can be maintained from their stored values and changes.
 
-    :param arguments: what each counts, sums or compares, ``None`` for ``count(*)``; without ``distinct``.
-    :param distinct: of each that counts different values, these.
+    :param arguments: the argument of each aggregate, ``None`` for ``count(*)``; without those of
+        ``distinct``.
+    :param distinct: for each count of distinct values, its argument.
     :param rows: the column that counts rows.
-    :param counts: those that count, with their arguments.
-    :param counted: for each sum the column that counts its values.
-    :param extremes: for each ``min`` and ``max`` which of the two it is.
+    :param counts: the columns that count, with their arguments.
+    :param counted: for each sum, the column that counts its values.
+    :param extremes: for each ``min`` and ``max``, which of the two it is.
     """
 
     arguments: Mapping[str, exp.Expression | None]
@@ -47,16 +48,18 @@ class Measures:
 
     @property
     def ends(self) -> dict[str, tuple[str, str]]:
-        """For extremes of which both ends are stored: the column of the other end, and of how many values."""
+        """For each extreme stored with its opposite: the opposite's column, and that of the count."""
         return _ends_of(self.extremes, self.arguments, self.counts)
 
 
 def read_measures(values: _Items, known: Mapping[str, Sort], types: Mapping[str, str]) -> Measures | None:
-    """Read what the columns of an aggregate query are.
+    """Classify the aggregates of a query.
 
-    :param values: the call of each column. :param known: what sorts of numbers columns are.
+    :param values: the call of each column.
+    :param known: the sort of number of each column.
     :param types: the types of upstreams' columns.
-    :returns: ``None`` where one of them does not follow from its stored value, or rows are not counted.
+
+    :returns: ``None`` if one of them cannot be maintained from its stored value, or if rows are not counted.
     """
     distinct = {name: value for name, call in values.items() if (value := counted_once(call)) is not None}
     arguments = {name: _argument(value) for name, value in values.items() if name not in distinct}
@@ -99,7 +102,7 @@ def _ends_of(
 
 
 def roles(query: Query, key: Sequence[str]) -> Roles | None:
-    """The aggregate, what key columns are of its groups, the calls of other columns, and those derived."""
+    """The aggregate, key columns, calls of others, and derived columns; ``None`` for other queries."""
     shown: dict[str, exp.Expression] = {name: column(identifier) for name, identifier in query.columns}
     node = query.node
     while isinstance(node, Project) and not node.subqueries:
@@ -150,6 +153,6 @@ def _is_other(call: exp.Expression) -> bool:
 
 
 def _argument(call: exp.Expression) -> exp.Expression | None:
-    """What a call counts or sums; ``None`` for ``count(*)`` and the like."""
+    """The expression that a call counts or sums; ``None`` for ``count(*)`` and counts of a literal."""
     value = call.this
     return None if isinstance(value, exp.Star | exp.Literal) and isinstance(call, exp.Count) else value

@@ -1,10 +1,10 @@
-"""An auxiliary view for a subquery: aggregates of a large table, over which the rest is cheap.
+"""Nested auxiliary views: aggregates of a large table inside a query, over which the rest is cheap.
 
-``split`` keeps what a query ends in. What a query joins, filters or groups once more may be sums of a large
-table as well: the revenue of each supplier, of which the greatest is shown; how many orders a customer has,
-by which customers are counted; whether there is any order at all. A change touches few of these groups, but
-their rows are all over the table. Kept as a state they are added to, and the query reads the state instead of
-the table, which it has to read nowhere else.
+``split`` stores what a query ends in. The relations that a query joins, filters or groups again may be
+aggregates of a large table as well: the revenue of each supplier, of which the largest is selected; the
+number of orders of each customer, by which customers are counted; whether any order exists. A change affects
+few of these groups, but their rows are spread over the table. As an auxiliary view, they are maintained by
+adding the delta. The query reads this view instead of the table, which it must read nowhere else.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _CALLS = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 @dataclass(frozen=True)
 class _Kept:
-    """What could be kept in one place of a query.
+    """A candidate for an auxiliary view at one place of a query.
 
-    :param rows: an aggregate with the names that its place has; without aggregates, the values of a subquery.
-    :param subquery: the subquery that it stands for; ``None`` where it is a part of the tree.
-    :param value: of a scalar subquery: what it gives, from the columns of ``rows``.
+    :param rows: an aggregate with the names of its place; without aggregates, the values of a subquery.
+    :param subquery: the subquery that it replaces; ``None`` if it is a part of the tree.
+    :param value: for a scalar subquery: its value, computed from the columns of ``rows``.
     """
 
     rows: Aggregate
@@ -57,7 +57,7 @@ class _Kept:
 
     @property
     def text(self) -> str:
-        """The same for two places that ask for the same."""
+        """A text that is equal for two places with the same query."""
         numbered = replace(
             self.rows,
             groups=tuple((f"_g{place}", value) for place, (_, value) in enumerate(self.rows.groups)),
@@ -75,11 +75,13 @@ def split_nested(
 ) -> Split | None:
     """Split a query at an aggregate inside it, which becomes an auxiliary view.
 
-    :param keys_of: the keys of upstreams, as stored. :param rows: how many rows these have.
-    :param worth: from how many rows on a table is worth a state.
-    :param key: of the state that there is, which may not be the one that would be made by now.
+    :param keys_of: the keys of upstreams, by stored names.
+    :param rows: the row counts of upstreams.
+    :param worth: the smallest row count for which an auxiliary view is worthwhile.
+    :param key: the key of the existing auxiliary view, which may differ from the one that would be chosen
+        now.
 
-    :returns: ``None`` where nothing inside the query is worth one.
+    :returns: ``None`` if no aggregate inside the query is worthwhile.
     """
     found = _splits_inside(query, keys_of, rows, worth)
     return next((one for one in found if key is None or one.key == tuple(key)), None)
@@ -88,7 +90,7 @@ def split_nested(
 def _splits_inside(
     query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
 ) -> Iterator[Split]:
-    """The best one first."""
+    """The possible splits, the best one first."""
     node = below_joins(query.node, keys_of)
     ends_in = _ends_in(node)
     places = [
@@ -118,7 +120,7 @@ def _around(query: Query, place: _Kept, rows: Mapping[str, int]) -> Split | None
 
 
 def _ends_in(node: Node) -> Node:
-    """What the query ends in: ``split`` looks at that."""
+    """The operator that a query ends in, which ``split`` handles."""
     while isinstance(node, Project | Filter | Limit):
         node = node.child
     return node
@@ -133,7 +135,7 @@ def _is_worth(
 ) -> bool:
     if not scans(node) or _largest(node, rows)[0] < worth or has_small_groups(node, keys_of):
         return False
-    # Through these what changed is found without looking anything else up.
+    # A delta passes through these operators without lookups.
     return all(
         isinstance(part, Scan | UnionAll)
         or (isinstance(part, Project | Filter) and not part.subqueries)
@@ -156,13 +158,13 @@ def _places(node: Node) -> Iterator[_Kept]:
 
 
 def _of_subquery(subquery: Subquery) -> _Kept | None:
-    """The groups of a subquery by what links it to the outer row."""
+    """A subquery grouped by the columns that link it to the outer row."""
     links = subquery.links
     inner = set(subquery.plan.output)
     names = linked(links, inner)
     if names is None or columns_of(*links) & inner != set(names):
         return None
-    # What is NULL meets no outer row.
+    # NULL matches no outer row.
     child = Filter(subquery.plan, tuple(present(name) for name in names))
     groups = tuple((name, column(name)) for name in names)
     if subquery.kind != "scalar":
@@ -180,7 +182,7 @@ def _of_value(
             return part
         name = f"_value_{len(calls) + 1}"
         calls[name] = cast(exp.Expression, part)
-        # One row at most has the link's values: its value, or nothing, as of no row.
+        # At most one row has the values of the link. MAX returns its value, or NULL without a row.
         whole = exp.Max(this=column(name))
         return or_zero(whole) if isinstance(part, exp.Count) else whole
 
@@ -194,12 +196,12 @@ def _of_value(
 
 
 def _is_made_of(value: exp.Expression, calls: Mapping[str, exp.Expression]) -> bool:
-    """Whether a value has no other aggregate: one that was left in it would be one of the state's rows."""
+    """Whether a value has no other aggregate, which would be computed over the rows of the auxiliary view."""
     aggregates = sum(1 for part in value.find_all(exp.Expression) if is_aggregate(part))
     return aggregates <= len(calls) and columns_of(value) <= calls.keys()
 
 
-# The state, and what stands for it
+# The auxiliary view, and the scans that replace it
 
 
 def view_of_groups(query: Query, rows: Aggregate) -> Split | None:
@@ -223,7 +225,7 @@ def view_of_groups(query: Query, rows: Aggregate) -> Split | None:
 
 @dataclass(frozen=True)
 class _Swap:
-    """Puts the state in the place of what it has: a scan whose columns are keys, and aggregates by name."""
+    """Replaces a place by a scan of the auxiliary view, with keys as columns and aggregates by name."""
 
     kept: _Kept
     text: str

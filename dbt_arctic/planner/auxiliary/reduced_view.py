@@ -1,8 +1,8 @@
-"""An auxiliary view of the few rows of a large table that join chosen rows of another.
+"""Reduced auxiliary views: the few rows of a large table that join selected rows of another one.
 
-The lines of the parts of one brand, each compared with the average of its part, are a thousandth of all
-lines. What a change of one of them does to the others of its part is found among these, whichever column a
-part's lines are found by; in the table itself they are all over the place.
+A query compares each line of one brand's parts with the average of its part. These lines are a thousandth of
+all lines. A change of one of them affects other lines of its part, which are spread over the table, but are
+together in the auxiliary view.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from dbt_arctic.planner.properties.facts import Facts, UpstreamFacts
 from dbt_arctic.planner.properties.unique_keys import unique_keys
 
 FEW = 0.1
-"""Of the rows that could be chosen. With more, what a state of these spares it costs itself."""
+"""The largest share of the table's rows. A larger view costs more than it saves."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """An inner join of a large table and chosen rows of others, each row of the table with one of them.
+    """An inner join of a large table with selected rows of others, at most one for each of its rows.
 
-    :param own: the conditions on the table's rows alone, which the query keeps.
-    :param by: the stored column of the table that they meet by; ``source``: of which upstream they are.
-    :param names: the columns of both sides that have the value by which they meet.
+    :param own: the conditions on the table's rows alone, which stay in the query.
+    :param source: the upstream of the selected rows.
+    :param by: the stored column of the table that is joined.
+    :param names: the columns of both sides that have the joined value.
     """
 
     join: Join
@@ -57,16 +58,18 @@ class _Place:
 def split_reduced(
     query: Query, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
 ) -> Split | None:
-    """Parameters as those of ``split_nested``.
+    """Split a query at a join that selects few rows of a large table.
 
-    :returns: ``None`` where a query has no such rows, or reads the table besides.
+    The parameters are those of ``split_nested``.
+
+    :returns: ``None`` if a query has no such join, or reads the table elsewhere as well.
     """
     node = query.node
     facts = Facts({source: UpstreamFacts(True, tuple(key)) for source, key in keys_of.items()})
     for place in _places(node, facts):
         table = place.table
         key = tuple(keys_of.get(table.source, ()))
-        # By the first column of its key, rows are found at once in the table itself.
+        # By the first column of its key, rows are found quickly in the table itself.
         if not key or place.by == key[0] or rows.get(table.source, -1) < worth:
             continue
         swap = _Swap(place)
@@ -78,7 +81,7 @@ def split_reduced(
 
 def _places(node: Node, facts: Facts) -> Iterator[_Place]:
     for part in walk(node):
-        # With another condition, not all rows of a value would be kept.
+        # With another condition, not all rows of a value would be stored.
         if not isinstance(part, Join) or part.kind != "inner" or len(part.conditions) > 1:
             continue
         for side, chosen in ((part.left, part.right), (part.right, part.left)):
@@ -98,7 +101,7 @@ def _places(node: Node, facts: Facts) -> Iterator[_Place]:
 
 
 def _origin(node: Node, name: str) -> str | None:
-    """The upstream that a column is of."""
+    """The upstream of a column."""
     for part in walk(node):
         if isinstance(part, Scan) and name in part.output:
             return part.source
@@ -108,7 +111,7 @@ def _origin(node: Node, name: str) -> str | None:
 
 
 def _is_choice(node: Node, large: str) -> bool:
-    """Whether a tree chooses rows, of other tables than the large one, by what they have themselves."""
+    """Whether a tree selects rows of tables other than the large one by their own columns."""
     parts = list(walk(node))
     return any(isinstance(part, Filter) for part in parts) and all(
         (isinstance(part, Scan) and part.source != large)
@@ -119,7 +122,7 @@ def _is_choice(node: Node, large: str) -> bool:
 
 
 class _Swap:
-    """Puts the kept rows in the place of the join, and of the table where rows of the same value are read."""
+    """Replaces the join, and reads of the table for the same value, by scans of the auxiliary view."""
 
     def __init__(self, place: _Place) -> None:
         self.place = place
@@ -136,7 +139,7 @@ class _Swap:
         return node
 
     def _subquery(self, subquery: Subquery) -> Subquery:
-        """Of a value that a kept row has, all rows are kept."""
+        """The subquery over the auxiliary view: for a stored value, all rows are stored."""
         above: list[Filter] = []
         node = subquery.plan
         while isinstance(node, Filter) and not node.subqueries:
@@ -162,7 +165,7 @@ def _kept(query: Query, place: _Place, key: Sequence[str], around: Node) -> Spli
     shown = tuple(name for name in place.join.output if name in read.union(keyed))
     if any(name.startswith("_") for name in shown) or len({name.lower() for name in shown}) < len(shown):
         return None
-    # The conditions on the table's own rows stay with the query: what looks up rows does not have them.
+    # The conditions on the table's own rows stay in the query, because lookups do not have them.
     join = replace(
         place.join,
         left=place.table if place.join.right is place.chosen else place.chosen,

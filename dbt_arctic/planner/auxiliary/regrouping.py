@@ -1,8 +1,8 @@
-"""Groups of groups: the distinct values that a query counts or takes the extremes of, once each.
+"""Regrouping: the distinct values that a query counts, or takes MIN or MAX of, as groups of their own.
 
-A customer that has another order counts as one more in a month where nothing else tells of the customer, and
-that is found by looking at all orders of the month. Grouped by what is counted as well, they are far fewer
-than the lines of orders, and have the sums of these.
+A new order of a customer only changes the month's count of customers if the customer has no other order in
+that month. Finding this out needs all orders of the month. Grouped by customer as well, they are far fewer
+than the orders' lines, and contain their sums.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from dbt_arctic.planner.spark.dialect import SameType, to_sql
 from dbt_arctic.planner.spark.identifiers import Identifiers
 
 FEW = 0.5
-"""Of the rows of the table. With more, to read them takes as long as to read the table's columns."""
+"""The largest share of the table's rows. With more groups, reading them takes as long as reading the table.
+"""
 
 
 @dataclass(frozen=True)
 class Regrouped:
-    """A query over an aggregate by more columns.
+    """A query over an aggregate with more group columns.
 
-    :param node: the query over ``inner``, an aggregate by more columns.
+    :param node: the query over ``inner``.
+    :param inner: the aggregate with more group columns.
     """
 
     node: Node
@@ -41,9 +43,11 @@ class Regrouped:
 def regrouped(
     node: Node, keys_of: Mapping[str, Sequence[str]], rows: Mapping[str, int], worth: int
 ) -> Regrouped | None:
-    """Parameters as those of ``split_nested``.
+    """Regroup an aggregate of a query by the distinct values that it needs.
 
-    :returns: ``None`` where no group of a query would be grouped again.
+    The parameters are those of ``split_nested``.
+
+    :returns: ``None`` if no aggregate can be regrouped.
     """
     for part in walk(node):
         made = _regrouped(node, part, keys_of) if isinstance(part, Aggregate) else None
@@ -69,13 +73,13 @@ def _regrouped(whole: Node, node: Aggregate, keys_of: Mapping[str, Sequence[str]
     stored = _stored(node.child)
     by_key = {text: value for text, value in values.items() if stored.get(plain(value) or "") in first}
     if values.keys() == by_key.keys():
-        return None  # by the first column of its key, values are found at once in the table itself
+        return None  # By the first column of its key, values are found quickly in the table itself.
     fresh = Identifiers()
     for name in used_columns([whole]):
         fresh(name)
     names: dict[str, str] = {}
     groups: list[tuple[str, exp.Expression]] = []
-    # By the key of the table first, so that what changes lately stands together.
+    # The table's key comes first, so that recent changes are stored together.
     for value in (*by_key.values(), *(value for _, value in node.groups), *values.values()):
         text = to_sql(value)
         if text not in names:
@@ -117,7 +121,7 @@ _COUNT = exp.Count(this=exp.Star())
 
 
 def _how_many(values: list[exp.Expression]) -> exp.Expression:
-    """How many groups there are, about; NULL where one has a NULL, which no row of a keyed table can have."""
+    """The approximate number of groups; NULL if a group has a NULL, as keys of keyed tables cannot."""
     first, *others = values
     all_there = exp.EQ(this=exp.Count(this=first, expressions=others), expression=_COUNT)
     number = exp.ApproxDistinct(this=exp.Anonymous(this="xxhash64", expressions=values))
@@ -125,7 +129,7 @@ def _how_many(values: list[exp.Expression]) -> exp.Expression:
 
 
 def _value_of(call: exp.Expression) -> exp.Expression | None:
-    """Of which expression a call needs no more than the different values."""
+    """The expression of which a call only needs the distinct values."""
     if isinstance(call, exp.Min | exp.Max) and not call.args.get("expressions"):
         value = call.this
         assert isinstance(value, exp.Expression)
@@ -138,14 +142,14 @@ def _of_distinct(call: exp.Expression, value: exp.Expression) -> exp.Expression:
 
 
 def _table(node: Node) -> Scan | None:
-    """The one table that rows are of, as they are there."""
+    """The single table whose rows a tree filters and projects; ``None`` if there is none."""
     while isinstance(node, Project | Filter) and not node.subqueries:
         node = node.child
     return node if isinstance(node, Scan) else None
 
 
 def _stored(node: Node) -> dict[str, str]:
-    """Which columns of an operator are columns of its table, and how these are called."""
+    """The columns of an operator that are columns of its table, with their stored names."""
     if isinstance(node, Scan):
         return dict(node.columns)
     assert isinstance(node, Project | Filter)

@@ -1,4 +1,4 @@
-"""The columns of an auxiliary view of aggregates: what each aggregate of a query is computed from."""
+"""The columns of an auxiliary view of aggregates, from which the aggregates of the query are computed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from dbt_arctic.planner.spark.dialect import to_sql
 from dbt_arctic.planner.typing.numeric_types import is_ordered, sort_of
 
 ROWS = "_rows"
-"""The column of a state of sums that counts the rows of a group."""
+"""The column of an auxiliary view that counts the rows of a group."""
 
 _EXACT = ("whole", "big", "decimal")
 
 
 @dataclass(frozen=True)
 class Part:
-    """What an aggregate is computed from: columns of a state.
+    """The columns of an auxiliary view from which an aggregate is computed.
 
-    :param total: of its sum, or of its extreme; ``None``: it has none. :param count: of its count, likewise.
+    :param total: the column of its sum, or of its extreme; ``None`` if it needs none.
+    :param count: the column of its count; ``None`` if it needs none.
     """
 
     call: Literal["avg", "count", "max", "min", "sum"]
@@ -32,14 +33,15 @@ class Part:
 
     @property
     def kept(self) -> str | None:
-        """The column that has the aggregate itself; an average has none."""
+        """The column that stores the aggregate itself; ``None`` for an average."""
         return None if self.call == "avg" else self.count if self.call == "count" else self.total
 
 
 class StateColumns:
-    """The aggregates that a state of sums stores, each once however many of the query's need it.
+    """The aggregates that an auxiliary view stores, each once even if the query uses it several times.
 
-    :param known: what sorts of numbers columns are. :param types: the types of upstreams' columns.
+    :param known: the sort of number of each column.
+    :param types: the types of upstreams' columns.
     """
 
     def __init__(self, known: Mapping[str, Sort], types: Mapping[str, str]) -> None:
@@ -50,13 +52,11 @@ class StateColumns:
 
     @property
     def inferred(self) -> list[str]:
-        """Those that the query may not have asked for by itself: counts and extremes."""
+        """The stored columns that the query may not contain itself: counts and extremes."""
         return [name for (kind, _), name in self._names.items() if kind != "sum"]
 
     def part(self, call: exp.Expression) -> Part | None:
-        """What an aggregate is, with the columns of its sum or extreme and of its count; ``None`` where no
-        stored column gives it exactly.
-        """
+        """The columns from which an aggregate is computed; ``None`` if it cannot be computed exactly."""
         if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
             return None
         value = call.this
@@ -69,7 +69,7 @@ class StateColumns:
         if isinstance(call, exp.Min | exp.Max):
             if not is_ordered(value, self._known, self._types):
                 return None
-            # Where the other end is the same, so many rows have the value: some may leave.
+            # If MIN equals MAX, the count says how many rows have the value, so some of them may leave.
             self._stored("count", exp.Count, value)
             low, high = self._stored("min", exp.Min, value), self._stored("max", exp.Max, value)
             return Part("min", low, None) if isinstance(call, exp.Min) else Part("max", high, None)
