@@ -1,1 +1,1 @@
-"""From SQL text to relational operators."""
+"""The front end: from SQL text to relational operators."""

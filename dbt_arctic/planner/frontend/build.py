@@ -1,6 +1,6 @@
-"""Turns a qualified syntax tree into operators.
+"""Builds operators from a qualified syntax tree.
 
-Whatever has no operator here raises ``CannotPlan`` with a reason; nothing is guessed.
+A construct without an operator raises ``CannotPlan`` with a reason. The builder never guesses.
 """
 
 from __future__ import annotations
@@ -62,27 +62,29 @@ from dbt_arctic.planner.typing.view_types import as_stored
 
 
 class Builder:
-    """Builds one query; counts identifiers, so that each is unique in it."""
+    """Builds the operators of one query, with identifiers that are unique in it."""
 
     def __init__(self, schemas: Schemas, views: Mapping[str, exp.Query] | None = None) -> None:
         self.schemas = schemas
         self.views = views or {}
-        """The qualified queries of views, by dotted name: a view is read as what it stands for."""
+        """The qualified queries of views, by dotted name. A view is replaced by its query."""
         self.types: dict[str, str] = {}
-        """Types of the columns of scans, by identifier."""
+        """The types of the columns of scans, by identifier."""
         self.identifier = Identifiers()
         self._stored = {name.lower() for columns in schemas.values() for name, _ in columns}
 
     def build(self, tree: exp.Query) -> Built:
+        """The operators of a whole query."""
         return self.query(tree, {}, None)
 
     def query(self, tree: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
+        """The operators of a query, which may be part of another one."""
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
             refuse_recursive(with_)
             ctes = dict(ctes)
             for cte in with_.expressions:
-                # Each sees those before it only.
+                # A common table expression sees only those before it.
                 ctes[cte.alias.lower()] = Cte(cte.this, dict(ctes), tuple(c.name for c in alias_columns(cte)))
         if isinstance(tree, exp.Subquery):
             inner = self.query(tree.this, ctes, outer)
@@ -113,7 +115,7 @@ class Builder:
         return Built(node, names)
 
     def _ordered(self, tree: exp.Expression, built: Built, outer: Scope | None) -> Built:
-        """ORDER BY, LIMIT and OFFSET on a set operation or a subquery in parentheses."""
+        """Apply ORDER BY, LIMIT and OFFSET of a set operation or a subquery in parentheses."""
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         if limit is None and offset is None:
             return built
@@ -208,7 +210,7 @@ class Builder:
         return converted
 
     def _order(self, tree: exp.Select) -> list[exp.Expression]:
-        """ORDER BY with the names of selected columns replaced by what they are."""
+        """The ORDER BY of a SELECT, with the names of selected columns replaced by their expressions."""
         if tree.args.get("order") is None:
             return []
         selected = {part.alias_or_name.lower(): unaliased(part) for part in tree.expressions}
@@ -227,6 +229,7 @@ class Builder:
     # FROM
 
     def from_(self, tree: exp.Select, ctes: Mapping[str, Cte], scope: Scope) -> Node:
+        """The relations of a FROM clause, whose columns become visible in ``scope``."""
         if (first := from_of(tree)) is None:
             return Values("SELECT 1 AS `_one`", ("_one",))
         node = self._relation(first, ctes, scope)
@@ -243,7 +246,7 @@ class Builder:
         elif is_wrapped_relation(tree):
             node = self._relation(tree.this, ctes, scope)
         elif isinstance(tree, exp.Subquery):
-            # No outer scope: without LATERAL, a derived table is not correlated here.
+            # No outer scope: a derived table without LATERAL is not correlated.
             built = self.query(tree.this, ctes, None)
             node = self._named(built, tree, [part.name for part in alias_columns(tree)], scope)
         elif isinstance(tree, exp.Values):
@@ -285,7 +288,7 @@ class Builder:
         self.types.update(zip((name for name, _ in made), (type_ for _, type_ in columns), strict=True))
         written = alias
         while written.lower() in self._stored:
-            # In a subquery, `a.b` would be the field b of a column a before it is a column of the relation.
+            # In a subquery, `a.b` means the field b of a column a rather than the column b of a relation a.
             written += "_"
         built = Built(Scan(name, written, made), tuple((name, made_) for made_, name in made))
         return self._named(built, tree, [part.name for part in alias_columns(tree)], scope)
@@ -353,7 +356,7 @@ class Builder:
     # Expressions
 
     def plain_expression(self, tree: exp.Expression, scope: Scope) -> exp.Expression:
-        """An expression in which no subquery may stand."""
+        """An expression in a place where no subquery is allowed."""
         subqueries: list[Subquery] = []
         made = self.expression(tree, scope, {}, subqueries)
         if subqueries:
@@ -369,6 +372,7 @@ class Builder:
         ctes: Mapping[str, Cte],
         subqueries: list[Subquery],
     ) -> exp.Expression:
+        """An expression with columns as identifiers. Its subqueries are appended to ``subqueries``."""
         if isinstance(tree, exp.Column):
             made_column = column(self._resolve(tree, scope))
             at_line(made_column, line_of(tree))

@@ -1,4 +1,4 @@
-"""What the parts of the front end ask of the builder that turns a syntax tree into operators."""
+"""The interface of the builder that the modules of the front end call."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class QueryBuilder(Protocol):
 
     @property
     def identifier(self) -> Callable[[str], str]:
-        """Makes an identifier that is unique in the query, like the name given."""
+        """Create an identifier that is unique in the query and resembles the given name."""
 
     def query(self, tree: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
-        """The operators of a query, which may stand inside another one."""
+        """The operators of a query, which may be part of another one."""
 
     def from_(self, tree: exp.Select, ctes: Mapping[str, Cte], scope: Scope) -> Node:
         """The relations of a FROM clause, whose columns become visible in ``scope``."""
 
     def plain_expression(self, tree: exp.Expression, scope: Scope) -> exp.Expression:
-        """An expression in which no subquery may stand."""
+        """An expression in a place where no subquery is allowed."""
 
     def expression(
         self, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte], subqueries: list[Subquery]
     ) -> exp.Expression:
-        """An expression with columns as identifiers; its subqueries are appended to ``subqueries``."""
+        """An expression with columns as identifiers. Its subqueries are appended to ``subqueries``."""

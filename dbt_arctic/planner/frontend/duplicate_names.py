@@ -1,7 +1,7 @@
-"""Columns of one name in a common table expression or a derived table, of which nothing names any.
+"""Duplicate column names in a common table expression or a derived table that no expression refers to.
 
-sqlglot expands no star over them. To Spark a star is what it stands for, whatever names that has; only to
-name one of them is an error, unless all are the same column.
+sqlglot does not expand ``*`` over them. Spark does, whatever the names are. For Spark, only a reference to a
+duplicate name is an error, unless all columns of this name are the same column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dbt_arctic.planner.spark.syntax import unaliased
 
 
 def rename_duplicates(tree: exp.Query) -> bool:
-    """Give such columns names that nothing else has, where no star is left to be expanded. The tree changes.
+    """Rename duplicate columns if no ``*`` remains to be expanded. The tree is changed in place.
 
     :returns: whether there are any.
     """
@@ -30,7 +30,7 @@ def rename_duplicates(tree: exp.Query) -> bool:
         for name, items in by_name.items():
             if not name or len(items) == 1:
                 continue
-            # One column that is listed twice may be named: Spark takes either.
+            # A column that is selected twice may be referred to, because both are the same.
             is_one = all(unaliased(item) == unaliased(items[0]) for item in items)
             for item in items[is_one:]:
                 changed = True
@@ -39,7 +39,7 @@ def rename_duplicates(tree: exp.Query) -> bool:
 
 
 def _is_relation(select: exp.Select) -> bool:
-    """Whether a SELECT, or the union that it is a part of, is read by its columns' names."""
+    """Whether the columns of a SELECT, or of the union that contains it, are referred to by name."""
     node: exp.Expr = select
     while isinstance(node.parent, exp.SetOperation):
         node = node.parent

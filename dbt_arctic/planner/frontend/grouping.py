@@ -30,7 +30,7 @@ _CLAUSES = ("rollup", "cube", "grouping_sets")
 def grouped(
     builder: QueryBuilder, tree: exp.Select, node: Node, scope: Scope, parts: list[exp.Expression]
 ) -> tuple[Node, Scope, list[exp.Expression]]:
-    """The Aggregate, and the parts with group expressions and aggregates replaced by its output."""
+    """Build the Aggregate, and replace group expressions and aggregates in ``parts`` by its output."""
     group = tree.args.get("group")
     written: list[exp.Expression] = []
     sets: tuple[tuple[int, ...], ...] | None = None
@@ -46,7 +46,7 @@ def grouped(
         raise refused(
             "a constant as a group beside ROLLUP, CUBE or GROUPING SETS", "leave it out", *constants
         )
-    # A constant is no group's: the same number elsewhere is another one, with digits of its own.
+    # A constant is not replaced: the same number elsewhere is another literal, with its own precision.
     by_text = {
         to_sql(part): name
         for part, (name, _) in zip(written, groups, strict=True)
@@ -58,7 +58,7 @@ def grouped(
         if not isinstance(node_, exp.Ordered) and to_sql(node_) in by_text:
             return lifted(by_text[to_sql(node_)])
         if isinstance(node_, exp.Window):
-            # The function of a window is not an aggregate of the groups; its arguments may be.
+            # The function of a window is not an aggregate of the groups, but its arguments may contain one.
             window = node_.copy()
             function = core(window.this)
             for child in list(function.iter_expressions()):
@@ -88,7 +88,7 @@ def grouped(
 
     rewritten = [lift(part) for part in parts]
     made = Aggregate(node, tuple(groups), tuple(aggregates), sets)
-    # What is not lifted can only be of an outer query.
+    # A column that is not an output of the Aggregate can only belong to an outer query.
     inner = Scope({LIFTED: {name.lower(): name for name in made.output}}, scope.outer, scope.linked)
     return made, inner, rewritten
 
@@ -96,7 +96,7 @@ def grouped(
 def grouping(
     group: exp.Group, selected: list[exp.Expression]
 ) -> tuple[list[exp.Expression], tuple[tuple[int, ...], ...] | None]:
-    """The group expressions, and the grouping sets where there are any.
+    """The group expressions, and the grouping sets if there are any.
 
     ``GROUP BY a, ROLLUP (b, c)`` has the sets (a, b, c), (a, b) and (a).
     """
@@ -111,7 +111,7 @@ def grouping(
             part = type(part)(expressions=[written.expressions[position].copy() for position in fixed])
         factors.append(written.sets_of(part))
         if set(fixed) <= {position for one in factors[-1] for position in one}:
-            # GROUP BY a, b GROUPING SETS (...): the list before it only names the expressions.
+            # GROUP BY a, b GROUPING SETS (...): the list before it only declares the expressions.
             fixed = ()
     if not factors:
         return written.expressions, None
@@ -122,7 +122,7 @@ def grouping(
 
 
 class _GroupExpressions:
-    """The expressions of a GROUP BY, each once. A grouping set is a tuple of their positions."""
+    """The distinct expressions of a GROUP BY. A grouping set is a tuple of their positions."""
 
     def __init__(self) -> None:
         self.expressions: list[exp.Expression] = []

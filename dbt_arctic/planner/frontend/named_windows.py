@@ -1,8 +1,8 @@
-"""``WINDOW w AS (...)``: each ``OVER w`` gets the window itself, so that nothing else knows of names.
+"""Named windows: replaces each ``OVER w`` of ``WINDOW w AS (...)`` by the window itself.
 
-As Spark does it: a name is defined in the SELECT that uses it, is compared with its case and its quotes, and
-may stand for another one that is written out. Spark's parser refuses a window that refines another,
-``OVER (w ORDER BY x)``.
+The rules are Spark's: a name is defined in the SELECT that uses it, names are compared including case and
+quotes, and a name may refer to another one that is defined explicitly. Spark's parser refuses a window that
+refines another one, ``OVER (w ORDER BY x)``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dbt_arctic.planner.reasons import CannotPlan, line_of
 _PARTS = ("partition_by", "order", "spec")
 
 Name = tuple[str, bool]
-"""A name as written, and whether it is in quotes."""
+"""A name as written, and whether it is quoted."""
 
 
 def with_written_windows(tree: exp.Query) -> exp.Query:
-    """The tree without names of windows.
+    """The tree with all named windows replaced by their definitions.
 
-    :raises CannotPlan: Spark does not accept a name, or may look for it outside of its SELECT.
+    :raises CannotPlan: Spark does not accept a name, or may resolve it outside of its SELECT.
     """
     if not any(
         _name(window) or isinstance(window.this, exp.Identifier) for window in tree.find_all(exp.Window)
@@ -50,7 +50,7 @@ def with_written_windows(tree: exp.Query) -> exp.Query:
 
 
 def _defined(windows: list[exp.Window]) -> Mapping[Name, exp.Window]:
-    """The windows of a WINDOW clause, written out, by their names."""
+    """The windows of a WINDOW clause by name, each with its definition."""
     by_name: dict[Name, exp.Window] = {}
     for window in windows:
         name = _of(window.this)
@@ -90,7 +90,7 @@ def _become(window: exp.Window, defined: exp.Window) -> None:
 
 
 def _name(window: exp.Window) -> Name | None:
-    """The window that another one stands for."""
+    """The name of the window that a window refers to."""
     alias = window.args.get("alias")
     return None if alias is None else _of(alias)
 

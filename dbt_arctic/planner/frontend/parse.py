@@ -1,4 +1,4 @@
-"""Parses SQL into a syntax tree in which every column names its relation."""
+"""Parses SQL into a syntax tree in which each column is qualified by its relation."""
 
 from __future__ import annotations
 
@@ -39,16 +39,18 @@ _TIME_WITHOUT_PARENTHESES = frozenset(["current_date", "current_time", "current_
 def parse(sql: str) -> exp.Query:
     """Parse one query.
 
-    :raises CannotPlan: sqlglot does not read it as one query.
+    :raises CannotPlan: sqlglot cannot parse the text as one query.
     """
     return parsed(sql).copy()
 
 
 @lru_cache(maxsize=64)
 def parsed(sql: str) -> exp.Query:
-    """The same, not to be changed: a text is read several times to plan a refresh.
+    """Parse one query into a tree that is shared and must not be changed.
 
-    :raises CannotPlan: sqlglot does not read it as one query.
+    The tree is cached, because a text is parsed several times to plan a refresh.
+
+    :raises CannotPlan: sqlglot cannot parse the text as one query.
     """
     try:
         tokens = verbatim().tokenize(sql)
@@ -75,7 +77,7 @@ def parsed(sql: str) -> exp.Query:
     _refuse_time_as_name(tree)
     _refuse_empty(tree)
     for node in tree.walk():
-        # Two expressions are one by their text, whatever is said beside them.
+        # Expressions are compared by their text, so comments must not make them differ.
         node.pop_comments()
     with_suffixes(tree)
     with_signs(tree)
@@ -86,7 +88,10 @@ def parsed(sql: str) -> exp.Query:
 
 
 def _refuse_empty(tree: exp.Query) -> None:
-    """A column may be called ``select`` or ``distinct``, which sqlglot takes for the word."""
+    """Refuse an empty SELECT or DISTINCT.
+
+    A column may be named ``select`` or ``distinct``, which sqlglot parses as a keyword.
+    """
     for found in tree.find_all(exp.Select, exp.Distinct):
         if not found.expressions and not isinstance(found.parent, exp.Select):
             what = f"{found.key.upper()} of nothing"
@@ -97,13 +102,16 @@ def _refuse_empty(tree: exp.Query) -> None:
             continue
         if not isinstance(inside, exp.Query) or inside.args.get("limit") or inside.args.get("offset"):
             raise refused("ORDER BY ALL", "list the columns", order)
-        order.pop()  # which says nothing about the rows
+        order.pop()  # It has no effect on the rows.
     for found in tree.find_all(exp.Fetch):
         raise refused("FETCH", "write LIMIT; a column of that name needs backticks", found)
 
 
 def _refuse_time_as_name(tree: exp.Query) -> None:
-    """``current_date`` is the function where no relation has such a column, whatever a SELECT names so."""
+    """Refuse an alias such as ``current_date`` that sqlglot would resolve.
+
+    Spark calls the function, unless a relation has a column of this name, whatever a SELECT names its items.
+    """
     given = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} & _TIME_WITHOUT_PARENTHESES
     for found in tree.find_all(exp.Column) if given else ():
         if not found.table and found.name.lower() in given:
@@ -113,7 +121,7 @@ def _refuse_time_as_name(tree: exp.Query) -> None:
 
 
 def _name_values(tree: exp.Query) -> None:
-    """``VALUES 1, 2 AS t(x)``: sqlglot takes ``t`` for a name of the last value."""
+    """Move the alias of ``VALUES 1, 2 AS t(x)``, which sqlglot parses as an alias of the last value."""
     for values in tree.find_all(exp.Values):
         last = values.expressions[-1]
         value = last.expressions[-1] if isinstance(last, exp.Tuple) else last
@@ -130,19 +138,19 @@ _OF_UNITS = frozenset(
 
 
 def _name_units(tree: exp.Query) -> None:
-    """``dateadd(DAY, n, d)``: the unit is no column, though it looks like one."""
+    """Mark the unit of ``dateadd(DAY, n, d)`` as a keyword. It is parsed as a column."""
     for call in tree.find_all(exp.Anonymous):
         if call.name.lower() in _OF_UNITS and len(call.expressions) == 3:
             unit = call.expressions[0]
-            # The parameter of a lambda may have its name.
+            # A lambda's parameter may have the name of a unit.
             if isinstance(unit, exp.Identifier) or (isinstance(unit, exp.Column) and not unit.table):
                 unit.replace(exp.Var(this=unit.name))
 
 
 def named_relations(tree: exp.Query) -> dict[str, exp.Table]:
-    """The tables and views that a query reads, by their dotted names as written: where each stands first.
+    """The tables and views that a query reads, by their dotted names as written, each at its first place.
 
-    Names of common table expressions are not among them.
+    Names of common table expressions are not included.
     """
     found: dict[str, exp.Table] = {}
     for table in tree.find_all(exp.Table):
@@ -152,19 +160,20 @@ def named_relations(tree: exp.Query) -> dict[str, exp.Table]:
 
 
 def is_unseen(table: exp.Table) -> bool:
-    """Whether what stands in FROM may read relations that ``named_relations`` does not tell: a function, or a
-    table of metadata.
+    """Whether an item of FROM may read relations that ``named_relations`` misses.
+
+    This is the case for functions and for metadata tables.
     """
     function = table.this
     if isinstance(function, exp.Identifier):
         return False
-    # A generator tells its arguments, and reads nothing.
+    # A generator reads only its arguments.
     return not (isinstance(function, exp.Anonymous) and function.name.lower() in _GENERATORS)
 
 
 @lru_cache(maxsize=1000)
 def spelled(sql: str) -> str:
-    """The words of a text in a form in which white space and comments do not count."""
+    """The tokens of a text in a form without white space and comments, for comparisons."""
     try:
         tokens = verbatim().tokenize(sql)
     except SqlglotError:
@@ -183,7 +192,10 @@ def _refuse_left_stars(tree: exp.Query) -> None:
 
 
 def named(tree: exp.Query, full: Callable[[str], str]) -> exp.Query:
-    """The tree with each relation under its full name. ``full``: a dotted name as written to the full one."""
+    """The tree with each relation under its full name.
+
+    :param full: maps a dotted name as written to the full one.
+    """
     made = tree.copy()
     for table in list(made.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier) or is_cte(table):
@@ -198,7 +210,7 @@ def named(tree: exp.Query, full: Callable[[str], str]) -> exp.Query:
 
 
 def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
-    """The tree with stars expanded, aliases resolved and every column qualified.
+    """The tree with stars expanded, aliases resolved and each column qualified.
 
     :raises CannotPlan: a name could not be resolved.
     """
@@ -212,7 +224,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
     try:
         done = _resolved(_in_terms_of_names(tree, schemas), nested)
     except CannotPlan:
-        # Names that two columns have are no reason where nothing names them.
+        # Duplicate names that no expression refers to are no reason to give up.
         again = _resolved(_in_terms_of_names(tree, schemas), nested, checked=False)
         renamed = False
         while rename_duplicates(again):
@@ -222,7 +234,7 @@ def qualified(tree: exp.Query, schemas: Schemas) -> exp.Query:
             raise
         done = _resolved(again, nested)
     for brackets in list(done.find_all(exp.Paren)):
-        # Two columns that are compared are found by being columns.
+        # An equality is only recognized if its operands are columns, not columns in parentheses.
         if isinstance(brackets.this, exp.Column) and not isinstance(brackets.parent, exp.Dot):
             brackets.replace(brackets.this)
     _spell_fields(done, schemas)
@@ -248,9 +260,10 @@ def _in_terms_of_names(tree: exp.Query, schemas: Schemas) -> exp.Query:
 
 
 def _resolved(tree: exp.Query, nested: dict[str, object], *, checked: bool = True) -> exp.Query:
-    """The tree, which changes, with stars expanded and columns qualified.
+    """The tree with stars expanded and columns qualified. The given tree is changed.
 
-    :param nested: the schemas, by the parts of names. :param checked: whether every name has to be known.
+    :param nested: the schemas, nested by the parts of their names.
+    :param checked: whether an unknown name is an error.
     """
     try:
         done = qualify(
@@ -272,7 +285,7 @@ def _resolved(tree: exp.Query, nested: dict[str, object], *, checked: bool = Tru
 
 
 def _spell_fields(tree: exp.Query, schemas: Schemas) -> None:
-    """Fields as they were written: a map has keys in capitals; sqlglot makes small letters of all names."""
+    """Restore the case of field names, which sqlglot lowercases. Keys of a map are case-sensitive."""
     of_tables: dict[str, str] = {}
     for name, type_ in (column for columns in schemas.values() for column in columns):
         of_tables[name.lower()] = of_tables.get(name.lower(), "") + type_
@@ -280,7 +293,7 @@ def _spell_fields(tree: exp.Query, schemas: Schemas) -> None:
         root = dot.this
         while isinstance(root, exp.Dot | exp.Bracket | exp.Paren):
             root = root.this
-        # The fields of a struct are the same in capitals.
+        # Field names of a struct are case-insensitive.
         known = of_tables.get(root.name.lower()) if isinstance(root, exp.Column) else None
         may_be_map = known is None or "map<" in known
         if may_be_map and isinstance(dot.expression, exp.Identifier) and _SPELLED in dot.expression.meta:
@@ -288,8 +301,11 @@ def _spell_fields(tree: exp.Query, schemas: Schemas) -> None:
 
 
 def _choose_joined(tree: exp.Query) -> None:
-    """A column of USING is that of one side, but for a FULL JOIN; sqlglot takes the first that is not NULL,
-    in a type that both have. Only what it makes itself has this class: a written ``coalesce`` is a name.
+    """Replace the columns that sqlglot creates for JOIN USING.
+
+    In Spark, such a column is that of one side, except in a FULL JOIN. sqlglot takes the first value that is
+    not NULL, in a type common to both. Only these have the class ``Coalesce``: a ``coalesce`` in the text is
+    parsed as a function name.
     """
     for found in list(tree.find_all(exp.Coalesce)):
         last = found.expressions[-1]
@@ -309,7 +325,7 @@ def _choose_joined(tree: exp.Query) -> None:
 
 
 def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:
-    """Names that can be of a column in a query, in lower case: of its relations, or given by itself."""
+    """Names in lower case that may refer to a column in a query: of its relations, or its aliases."""
     given = (alias.alias for alias in tree.find_all(exp.Alias))
     listed = (
         name.name for alias in tree.find_all(exp.TableAlias) for name in alias.args.get("columns") or []
@@ -318,7 +334,7 @@ def named_columns(tree: exp.Query, columns: Iterable[str]) -> frozenset[str]:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Whether a name is that of a common table expression."""
+    """Whether a table's name refers to a common table expression."""
     return cte_of(table) is not None
 
 
@@ -327,12 +343,12 @@ _TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: \d+, .*?>")
 
 
 def _told(error: SqlglotError) -> str:
-    """What sqlglot says, without the place."""
+    """The message of sqlglot without the position."""
     first = str(error.__cause__ if isinstance(error.__cause__, TokenError) else error).split("\n", 1)[0]
     return _PLACE.sub(lambda found: found[0] if found[2] else "", _TOKEN.sub(r"\1", first))
 
 
 def _place(error: SqlglotError) -> int:
-    """The line that sqlglot names; 0 where it names none."""
+    """The line in the message of sqlglot; 0 if it has none."""
     found = _PLACE.search(f"{error} {error.__cause__}")
     return int(found[1] or found[2]) if found is not None else 0

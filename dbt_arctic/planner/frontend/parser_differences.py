@@ -1,7 +1,7 @@
-"""Constructs that sqlglot, or a plan that moves expressions, reads otherwise than Spark does.
+"""Parser differences: constructs that sqlglot, or a plan that moves expressions, reads differently.
 
-What can be said in a way that both read alike is said so. For the rest there is no plan: it is looked for
-before names are resolved, since nothing of it is left to be seen after that.
+If possible, a construct is rewritten so that both read it in the same way. Otherwise there is no plan. The
+checks run before names are resolved, because resolution removes the evidence.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from dbt_arctic.planner.spark.functions import SESSION, TIME, function_name, is_
 from dbt_arctic.planner.spark.syntax import dotted, from_of, names_given, plain_columns
 
 Known = frozenset[str]
-"""Names in lower case that may be of a column in the query, whatever else they are names of."""
+"""Names in lower case that may refer to a column in the query. They may have other meanings as well."""
 
 
 def in_parser_terms(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Query:
-    """The tree with what means the same to both.
+    """The tree rewritten so that sqlglot and Spark read it in the same way.
 
-    :raises CannotPlan: something in it does not.
+    :raises CannotPlan: a construct cannot be rewritten.
     """
     for qualify in tree.find_all(exp.Qualify):
-        # The names in it are gone once they are resolved, and the line with them.
+        # Name resolution removes the names in it, and their line numbers with them.
         fix = "select the window function in a subquery, and ask for its value in WHERE"
         raise refused("QUALIFY", fix, qualify)
     _stars(tree)
@@ -50,7 +50,10 @@ def in_parser_terms(tree: exp.Query, schemas: Schemas, known: Known) -> exp.Quer
 
 
 def _constants(tree: exp.Query) -> None:
-    """A number that something else names has the digits of its type, and not those that are written."""
+    """Protect integer literals with an alias.
+
+    Where the alias is used, Spark takes the precision of the type, rather than that of the digits.
+    """
     for select in tree.find_all(exp.Select):
         named = {
             item.alias.lower(): item
@@ -65,8 +68,9 @@ def _constants(tree: exp.Query) -> None:
 
 
 def _operands(tree: exp.Query) -> None:
-    """What stands for a name of the SELECT is one operand: sqlglot leaves out parentheses where numbers are
-    added or multiplied, and so adds up floats in another order.
+    """Put aliased expressions in parentheses, because they are one operand where the alias is used.
+
+    sqlglot would leave out parentheses in sums and products, and so add floats in another order.
     """
     for select in tree.find_all(exp.Select):
         given: set[str] = set()
@@ -81,11 +85,11 @@ def _operands(tree: exp.Query) -> None:
                 found.replace(exp.Paren(this=found.copy()))
 
 
-# What is refused
+# Refused constructs
 
 
 def _numbers_of_groups(tree: exp.Query) -> None:
-    """Inside ROLLUP, CUBE and GROUPING SETS a number is the place of a column, as it is outside."""
+    """Refuse numbers in ROLLUP, CUBE and GROUPING SETS, which are positions of columns."""
     for found in tree.find_all(exp.Rollup, exp.Cube, exp.GroupingSets):
         for part in found.find_all(exp.Literal):
             if isinstance(part.parent, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Paren):
@@ -93,7 +97,7 @@ def _numbers_of_groups(tree: exp.Query) -> None:
 
 
 def _stars(tree: exp.Query) -> None:
-    """In a function it means the columns of the relations here; a plan has others in their place."""
+    """Refuse ``*`` as the argument of a function: the plan's relations have other columns."""
     for star in tree.find_all(exp.Star):
         inside = star.parent.parent if isinstance(star.parent, exp.Column) else star.parent
         if isinstance(inside, exp.Select):
@@ -104,7 +108,7 @@ def _stars(tree: exp.Query) -> None:
 
 
 def _joins(tree: exp.Query) -> None:
-    """After a RIGHT or FULL JOIN, Spark joins by what stands for both columns; sqlglot by the first."""
+    """Refuse USING after a RIGHT or FULL JOIN: Spark joins by the merged column, sqlglot by the first one."""
     for node in tree.walk():
         outer = False
         for join in node.args.get("joins") or []:
@@ -115,7 +119,7 @@ def _joins(tree: exp.Query) -> None:
 
 
 def _aliases_below(tree: exp.Query, schemas: Schemas) -> None:
-    """Spark's WHERE knows no alias of its SELECT: in a subquery, such a name is of the query around it."""
+    """Refuse an alias in the WHERE of a subquery: there, Spark resolves it in the outer query."""
     for select in tree.find_all(exp.Select):
         where = select.args.get("where")
         given = names_given(select) - _columns_of_from(select, schemas) if where is not None else set()
@@ -127,7 +131,7 @@ def _aliases_below(tree: exp.Query, schemas: Schemas) -> None:
 
 
 def _is_in_expression(select: exp.Select) -> bool:
-    """Whether there is a query around it whose columns it can mean."""
+    """Whether a SELECT is a subquery of an expression, so that it can refer to outer columns."""
     node: exp.Expr = select
     while node.parent is not None:
         parent = node.parent
@@ -138,7 +142,7 @@ def _is_in_expression(select: exp.Select) -> bool:
 
 
 def _columns_of_from(select: exp.Select, schemas: Schemas) -> set[str]:
-    """The columns of the tables that a SELECT reads itself, as far as they are known."""
+    """The columns of the tables in the FROM of a SELECT, as far as they are known."""
     relations = [from_of(select), *(join.this for join in select.args.get("joins") or [])]
     found: set[str] = set()
     for relation in relations:
@@ -148,7 +152,7 @@ def _columns_of_from(select: exp.Select, schemas: Schemas) -> set[str]:
 
 
 def _having(tree: exp.Query) -> None:
-    """Inside an aggregate, Spark takes a name of HAVING for a column of FROM first."""
+    """Refuse an alias in an aggregate of HAVING: there, Spark resolves it as a column of FROM first."""
     for select in tree.find_all(exp.Select):
         having, given = select.args.get("having"), names_given(select)
         if having is None or not given:
@@ -180,7 +184,7 @@ _PREDICATES = (exp.In, exp.Between, exp.Is, exp.Like, exp.ILike, exp.RegexpLike,
 def _operators(tree: exp.Query) -> None:
     for compared in tree.find_all(*_COMPARISONS):
         if isinstance(compared.expression, _PREDICATES):
-            # Spark compares what is before the predicate first.
+            # Spark evaluates the comparison before the predicate.
             raise refused(
                 "a comparison beside IN, BETWEEN, LIKE or IS", "put parentheses around it", compared
             )
@@ -237,12 +241,12 @@ def _has_several_factors(call: exp.Expr) -> bool:
         return True
     if inside:
         return len(listed) > 1
-    # WITH ROLLUP, WITH CUBE and GROUPING SETS after a list are of that list.
+    # WITH ROLLUP, WITH CUBE and GROUPING SETS after a list apply to the list.
     return bool(sets and listed and sets[0].expressions and not isinstance(sets[0], exp.GroupingSets))
 
 
 def _values(tree: exp.Query) -> None:
-    """The rows of VALUES are kept as they are written, so that nothing in them may differ between runs."""
+    """Refuse VALUES with nondeterministic expressions, because its rows are kept as text."""
     for values in tree.find_all(exp.Values):
         for found in values.walk():
             name = function_name(found)
@@ -257,14 +261,14 @@ def _values(tree: exp.Query) -> None:
                 raise refused(f"{name} in VALUES", "write SELECT ... UNION ALL SELECT ...", found)
 
 
-# What is said in another way
+# Rewritten constructs
 
 
 def _intervals(tree: exp.Query) -> None:
-    """``INTERVAL 1 DAY 2 HOURS`` is one value; sqlglot takes it for a sum, and leaves parentheses out."""
+    """Merge ``INTERVAL 1 DAY 2 HOURS`` into one value. sqlglot parses it as a sum, and omits parentheses."""
     for interval in tree.find_all(exp.Interval):
         operand = interval.this
-        # In one text with its units, as '1 day 2 hours'.
+        # A string with its units, such as '1 day 2 hours'.
         is_told = isinstance(operand, exp.Literal) and any(map(str.isalpha, operand.name))
         if interval.args.get("unit") is None and not is_told:
             raise refused("interval, the name of a column", "qualify it by its relation", interval)
@@ -280,8 +284,8 @@ def _is_interval(node: exp.Expr | None) -> bool:
 
 
 def _field_names(tree: exp.Query, known: Known) -> None:
-    """The fields of ``struct(a, b AS c)`` and ``(a, b)`` have the names of columns: a plan gives others."""
-    for found in reversed(list(tree.find_all(exp.Anonymous, exp.Tuple))):  # those inside others first
+    """Name the fields of ``struct(a, b AS c)`` and ``(a, b)`` explicitly, because a plan renames columns."""
+    for found in reversed(list(tree.find_all(exp.Anonymous, exp.Tuple))):  # Inner ones first.
         is_struct = isinstance(found, exp.Anonymous) and found.name.lower() == "struct"
         if is_struct or (isinstance(found, exp.Tuple) and not isinstance(found.parent, _OF_TUPLES)):
             named = [
@@ -290,11 +294,11 @@ def _field_names(tree: exp.Query, known: Known) -> None:
             found.replace(exp.Anonymous(this="named_struct", expressions=named))
     for type_ in tree.find_all(exp.DataType):
         if any(isinstance(field, exp.ColumnDef) for field in type_.expressions):
-            type_.meta["case_sensitive"] = True  # sqlglot leaves the names in it as they are
+            type_.meta["case_sensitive"] = True  # sqlglot then keeps the case of the names in it.
 
 
 _OF_TUPLES = (exp.Values, exp.In, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Pivot, exp.Hint)
-"""Where brackets are no value."""
+"""Parents for which parentheses are no value."""
 
 
 def _field(value: exp.Expr, place: int, known: Known) -> tuple[exp.Expr, exp.Expr]:
@@ -303,7 +307,7 @@ def _field(value: exp.Expr, place: int, known: Known) -> tuple[exp.Expr, exp.Exp
     name, of = f"col{place}", value
     if isinstance(value, exp.Alias):
         name, of = value.alias, value.this
-    elif isinstance(value, exp.Identifier):  # a parameter of a lambda
+    elif isinstance(value, exp.Identifier):  # A parameter of a lambda.
         name = value.name
     elif isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         name = value.name
@@ -318,9 +322,9 @@ _OTHER_NAMES = (exp.Column, exp.ColumnDef, exp.Alias, exp.TableAlias)
 
 
 def _parameters(tree: exp.Query) -> None:
-    """Parameters of lambdas get names that nothing else has: no relation, and no column in other case."""
+    """Rename the parameters of lambdas, so that they differ from all relations and columns."""
     lambdas = list(tree.find_all(exp.Lambda))
-    for number, found in enumerate(reversed(lambdas)):  # those inside others first
+    for number, found in enumerate(reversed(lambdas)):  # Inner ones first.
         names = {parameter.name: f"_p{number}_{place}" for place, parameter in enumerate(found.expressions)}
         same = {name.lower() for name in names}
         for column in found.this.find_all(exp.Column):
@@ -332,5 +336,5 @@ def _parameters(tree: exp.Query) -> None:
             if part.name not in names or isinstance(part.parent, _OTHER_NAMES):
                 continue
             if isinstance(part.parent, exp.Dot) and part.parent.expression is part:
-                continue  # a field of that name
+                continue  # A field with the parameter's name.
             part.replace(exp.to_identifier(names[part.name]))

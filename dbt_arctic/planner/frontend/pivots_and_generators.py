@@ -1,10 +1,10 @@
-"""PIVOT, UNPIVOT and generators outside of LATERAL VIEW, written with operators that have rules.
+"""Rewrites PIVOT, UNPIVOT and generators outside of LATERAL VIEW by operators that have rules.
 
 * ``PIVOT`` groups by all other columns, and has an aggregate with FILTER for each value.
 * ``UNPIVOT`` is a ``posexplode`` of the columns' values.
 * A generator in a select list, in FROM or in a join with LATERAL is a LATERAL VIEW.
 
-What is not written here is refused where it is read.
+Other forms are left as they are, and refused by the builder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BELOW = "_below"
 
 
 def with_written_relations(tree: exp.Query, schemas: Schemas) -> exp.Query:
-    """The tree without these constructs, as far as they can be written in another way."""
+    """The tree with these constructs rewritten, as far as possible."""
     is_there = any(table.args.get("pivots") for table in tree.find_all(exp.Table, exp.Subquery)) or any(
         function_name(call) in GENERATORS for call in tree.find_all(exp.Anonymous)
     )
@@ -54,9 +54,10 @@ def with_written_relations(tree: exp.Query, schemas: Schemas) -> exp.Query:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What may have a name in a query.
+    """The columns and aliases of a query.
 
-    :param stored: names and types of columns of relations. :param given: names and values in select lists.
+    :param stored: names and types of the columns of relations.
+    :param given: aliases and their expressions in select lists.
     """
 
     stored: Sequence[tuple[str, str]]
@@ -70,7 +71,7 @@ class _Columns:
         )
 
     def kinds(self, name: str) -> set[str]:
-        """The kinds of values that a column of this name may have."""
+        """The kinds of values that a column with this name may have."""
         types = [type_.lower() for stored, type_ in self.stored if stored.lower() == name.lower()]
         found = {"whole" if type_ in _WHOLE else type_ for type_ in types}
         for given, value in self.given:
@@ -116,7 +117,7 @@ def _pivoted(pivot: exp.Pivot, known: _Columns) -> str | None:
     values = [_pivot_value(value, known.kinds(column.name)) for value in listed]
     aggregates = [(item.alias, unaliased(item)) for item in pivot.expressions]
     functions = {function_name(call) for _, call in aggregates}
-    # Without rows of a value Spark has a NULL for a count, too, but not beside what may be text.
+    # For a value without rows, Spark returns NULL also for a count, but not if a string may be involved.
     if not functions <= {"sum", "avg", "count", "min", "max"} or (
         "count" in functions and functions & {"min", "max"}
     ):
@@ -140,9 +141,9 @@ def _pivoted(pivot: exp.Pivot, known: _Columns) -> str | None:
 
 
 def _pivot_value(value: exp.Expression, kinds: set[str]) -> tuple[str, str] | None:
-    """The name and the SQL of a value that is compared as Spark does, which casts it to the column's type.
+    """The name and the SQL of a PIVOT value, which Spark casts to the column's type; ``None`` if unsure.
 
-    :param kinds: of the column: ``whole`` numbers, or whatever else it may be.
+    :param kinds: the possible kinds of the column: ``whole`` for integers, or its type.
     """
     plain = value.this if isinstance(value, exp.PivotAlias) else value
     if not isinstance(plain, exp.Literal):
@@ -159,7 +160,7 @@ def _unpivoted(pivot: exp.Pivot, known: _Columns, names: Iterator[str]) -> str |
     columns, told = [], []
     for value in fields[0].expressions:
         plain = value.this if isinstance(value, exp.PivotAlias) else value
-        # A column without an alias is called as Spark spells it.
+        # A column without an alias gets the spelling of the table.
         if not isinstance(plain, exp.Column) or plain.table or not known.is_spelled_so(plain.name):
             return None
         columns.append(quote(plain.name))
@@ -182,7 +183,7 @@ def _unpivoted(pivot: exp.Pivot, known: _Columns, names: Iterator[str]) -> str |
 
 
 def _write_generator_of_from(select: exp.Select) -> None:
-    """``FROM explode(...) AS e(x)``: a LATERAL VIEW of one row."""
+    """Rewrite ``FROM explode(...) AS e(x)`` as a LATERAL VIEW over one row."""
     first = from_of(select)
     if not isinstance(first, exp.Table) or function_name(first.this) not in GENERATORS:
         return
@@ -203,7 +204,7 @@ def _write_generator_of_from(select: exp.Select) -> None:
 
 
 def _write_generators_of_joins(select: exp.Select) -> None:
-    """The last of the joins, where a LATERAL VIEW would stand."""
+    """Rewrite generators in the last joins of a SELECT, which is the place of a LATERAL VIEW."""
     joins: list[exp.Join] = select.args.get("joins") or []
     moved: list[exp.Lateral] = []
     while joins and not select.args.get("laterals"):

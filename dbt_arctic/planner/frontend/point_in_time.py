@@ -1,8 +1,8 @@
-"""The point in time at which a query runs: one value for a whole run, another than last time.
+"""The point in time of a run: one value in the whole run, and another one at the last refresh.
 
-A call of ``current_date()`` becomes a ``Moment``, which knows the value now and that of the model's last
-refresh. What a condition with a moment lets through changes though no row does: those rows are found by
-asking for the old and for the new value.
+A call of ``current_date()`` becomes a ``Moment`` with its current value and that of the model's last refresh.
+A row may enter or leave a condition with a moment without being changed. These rows are found by evaluating
+the condition for both values.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dbt_arctic.planner.spark.functions import SESSION, TIME, function_name, kin
 from dbt_arctic.planner.typing.numeric_types import WHOLES
 
 TIMES = re.compile(r"(now|today|tomorrow|yesterday)(\s*[^a-z\s]\S*|\s+\S+)?", re.IGNORECASE)
-"""Texts that Spark takes for a time when it casts them."""
+"""Strings that Spark casts to a point in time relative to now."""
 OF_TODAY = re.compile(r"T\d{1,2}|T?\d{1,2}:\d{1,2}(:.*)?", re.IGNORECASE)
-"""Texts that Spark takes for a time of today when it makes a TIMESTAMP of them."""
+"""Strings that Spark casts to a timestamp of the current day."""
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 _MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMPTZ)
 
@@ -42,14 +42,15 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))
 
 DATE = frozenset(["current_date", "curdate"])
 KNOWN = DATE | {"current_timestamp", "now"}
-"""Functions that have a literal for their value."""
+"""Functions that are replaced by a literal."""
 
 
 @dataclass(frozen=True)
 class Clock:
     """The time of a run.
 
-    :param date: in the session's time zone, as ``2026-11-22``. :param instant: as ``2026-11-22 10:00:00.5Z``.
+    :param date: in the session's time zone, for example ``2026-11-22``.
+    :param instant: in UTC, for example ``2026-11-22 10:00:00.5Z``.
     """
 
     date: str
@@ -57,24 +58,26 @@ class Clock:
 
     @classmethod
     def at(cls, moment: datetime, zone: str) -> Clock:
-        """The clock that shows one moment in a time zone.
+        """The clock for a point in time.
 
-        :param moment: with its time zone. :param zone: the session's.
+        :param moment: with its time zone.
+        :param zone: the session's time zone.
         """
         instant = moment.astimezone(timezone.utc)
         return cls(moment.astimezone(zone_of(zone)).date().isoformat(), f"{instant:%Y-%m-%d %H:%M:%S.%f}Z")
 
     def literal(self, function: str) -> str:
+        """The literal for a function of time."""
         return f"DATE '{self.date}'" if function in DATE else f"TIMESTAMP_LTZ '{self.instant}'"
 
 
 def zone_of(name: str) -> tzinfo:
-    """A time zone as Spark names it: a region, or an offset.
+    """A time zone by its name in Spark: a region, or an offset.
 
     >>> zone_of("+02:00").utcoffset(None), zone_of("GMT-3").utcoffset(None) == timedelta(hours=-3)
     (datetime.timedelta(seconds=7200), True)
 
-    :raises ConfigError: it is none.
+    :raises ConfigError: the name is unknown.
     """
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
@@ -93,22 +96,24 @@ def zone_of(name: str) -> tzinfo:
 
 
 class Time(Protocol):
-    """What stands for a function of time."""
+    """Supplies the SQL for a function of time."""
 
     def literal(self, function: str) -> str: ...
 
 
 class AsCalled:
-    """The call itself: for SQL that is kept, and run at other times."""
+    """The call itself, for SQL that is stored and run at other times."""
 
     def literal(self, function: str) -> str:
+        """The call of the function."""
         return f"{function}()"
 
 
 def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonymous | exp.Column, str]]:
-    """Each call of a function of time, with its name in lower case.
+    """The calls of functions of time, each with its name in lower case.
 
-    :param columns: of all relations, in lower case: without parentheses, a column comes before a function.
+    :param columns: the columns of all relations, in lower case. Without parentheses, a column takes
+        precedence over a function.
     """
     for found in tree.find_all(exp.Anonymous, exp.Column):
         assert isinstance(found, exp.Anonymous | exp.Column)
@@ -123,9 +128,7 @@ def calls(tree: exp.Query, columns: Container[str]) -> Iterator[tuple[exp.Anonym
 
 
 def may_depend_on_time(tree: exp.Query) -> bool:
-    """Whether a query may have another result at another time, or for somebody else, though it calls none of
-    ``TIME``.
-    """
+    """Whether a query may depend on the time or the user without calling a function of ``TIME``."""
     for found in tree.find_all(exp.Literal, exp.Anonymous, exp.Column):
         name = found.name.lower()
         if isinstance(found, exp.Literal):
@@ -133,7 +136,7 @@ def may_depend_on_time(tree: exp.Query) -> bool:
         elif isinstance(found, exp.Column):
             may = not found.table and name in SESSION
         else:
-            # A user's own function may read whatever it likes.
+            # A user-defined function may depend on anything.
             may = kind_of(name) in ("session", "unknown") or (
                 name == "unix_timestamp" and not found.expressions
             )
@@ -143,9 +146,9 @@ def may_depend_on_time(tree: exp.Query) -> bool:
 
 
 def with_moments(tree: exp.Query, columns: Container[str], now: Time, last: Time | None) -> exp.Query:
-    """The tree with moments for calls.
+    """The tree with calls of functions of time replaced by moments.
 
-    :param last: the time of the last refresh; ``None`` where it is not known, or there was none.
+    :param last: the time of the last refresh; ``None`` if it is unknown, or if there was none.
     """
     made = tree.copy()
     for call, name in list(calls(made, columns)):
@@ -171,7 +174,7 @@ _TAKE_TEXTS = (OF_STRINGS | OF_STRINGS_OR_BYTES) - {"date_format", "from_unixtim
     *("md5", "minute", "named_struct", "position", "regexp_like", "rlike", "second", "split"),
     *("startswith", "struct", "to_date", "unhex", "xxhash64"),
 }
-"""Functions that a text stays a text in, or of which the value does not depend on its day."""
+"""Functions that keep a string argument as a string, or whose value does not depend on its date."""
 
 
 _NO_MOMENTS = (
@@ -184,13 +187,13 @@ _NO_MOMENTS = (
         *("concat", "count", "count_if", "hash", "split", "unix_timestamp", "xxhash64"),
     }
 )
-"""Functions whose value is none, and has none inside, whatever they are given."""
+"""Functions that never return a timestamp, alone or nested, whatever their arguments are."""
 
 
 def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bool:
-    """Whether a text that tells no date is made a TIMESTAMP, or stands beside one where both become one type.
+    """Whether a string without a date becomes a timestamp of the current day, by a cast or a comparison.
 
-    :param types: of columns, by name; without them, any may be one.
+    :param types: the types of columns, by name. Without them, any column may be a timestamp.
     """
     if not (isinstance(literal, exp.Literal) and literal.is_string):
         return False
@@ -216,7 +219,7 @@ def is_of_today(literal: exp.Expr, types: Mapping[str, str] | None = None) -> bo
     elif isinstance(parent, exp.Case) and here.arg_key == "this":
         others = [branch.this for branch in parent.args["ifs"]]
     elif isinstance(parent, exp.Tuple):
-        # Of a tuple each is compared with that of its place in another one.
+        # Each element is compared with the one at the same position of another tuple.
         whole = parent.find_ancestor(*_COMPARED)
         others = [] if whole is None else [*whole.find_all(exp.Column)]
     elif isinstance(parent, exp.If | exp.Case):
@@ -242,7 +245,7 @@ def _may_be_moment(value: exp.Expr, types: Mapping[str, str]) -> bool:
 
 
 def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
-    """Whether a value may be a moment, or have one inside, which a function takes out."""
+    """Whether a value may be a timestamp, or contain one."""
     if isinstance(value, exp.Column):
         return "timestamp" in types.get(value.name, "timestamp").lower()
     if isinstance(value, exp.Cast):
@@ -251,7 +254,7 @@ def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
     if name in _NO_MOMENTS or isinstance(value, exp.Predicate | exp.Connector):
         return False
     if isinstance(value, exp.Literal):
-        # The schema of a JSON.
+        # The schema of a JSON function.
         return "timestamp" in value.name.lower()
     if isinstance(value, Moment) or name in OF_TIMES or (name and _MAKE_MOMENTS.fullmatch(name)):
         return True
@@ -259,7 +262,7 @@ def _may_hold_moments(value: exp.Expr, types: Mapping[str, str]) -> bool:
 
 
 def moves(*parts: exp.Expression | None) -> bool:
-    """Whether there is a moment whose value has changed."""
+    """Whether an expression contains a moment whose value has changed."""
     return any(
         moment.args["before"] != moment.this
         for part in parts
@@ -269,7 +272,7 @@ def moves(*parts: exp.Expression | None) -> bool:
 
 
 def has_moved(node: Node) -> bool:
-    """Whether a query, over the same rows, may have another result than last time."""
+    """Whether the result of a query over unchanged rows may differ only because time passed."""
     for part in walk(node):
         subqueries = [
             one for subquery in getattr(part, "subqueries", ()) for one in (*subquery.links, subquery.value)
@@ -280,7 +283,7 @@ def has_moved(node: Node) -> bool:
 
 
 def before(part: exp.Expression) -> exp.Expression:
-    """A condition as it was at the last refresh."""
+    """A condition with the values of the last refresh."""
 
     def earlier(node: exp.Expression) -> exp.Expression:
         if isinstance(node, Moment):
@@ -299,7 +302,7 @@ _OPPOSITE: dict[type, Callable[..., exp.Expression]] = {
 
 
 def not_true(parts: tuple[exp.Expression, ...]) -> exp.Expression:
-    """Whether one of these conditions is false or unknown: for comparisons in a form that skips files."""
+    """Whether one of these conditions is false or unknown, in a form that can prune files."""
     found = [_is_not_true(part) for part in parts]
     made = found[0]
     for other in found[1:]:

@@ -1,4 +1,4 @@
-"""Name resolution: the relations of a SELECT, of the queries around it, and common table expressions."""
+"""Name resolution: the relations of a SELECT, of its outer queries, and common table expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dbt_arctic.planner.algebra.scalars import column
 
 @dataclass(frozen=True)
 class Cte:
-    """A common table expression with those that it can see."""
+    """A common table expression with those that are visible to it."""
 
     query: exp.Expression
     ctes: Mapping[str, Cte]
@@ -23,21 +23,22 @@ class Cte:
 
 @dataclass
 class Scope:
-    """The relations that a SELECT can name: alias to column name to identifier."""
+    """The relations that a SELECT can refer to: alias to column name to identifier."""
 
     relations: dict[str, dict[str, str]] = field(default_factory=dict)
     outer: Scope | None = None
     linked: set[str] = field(default_factory=set)
-    """Identifiers of outer queries that were used."""
+    """The identifiers of outer queries that were used."""
 
     def find(self, table: str, name: str) -> str | None:
+        """The identifier of a column of this SELECT; ``None`` if it has none."""
         return self.relations.get(table.lower(), {}).get(name.lower())
 
     def resolve(self, table: str, name: str) -> str | None:
-        """The identifier of a column, which may be of a query around this one."""
+        """The identifier of a column of this SELECT or of an outer query; ``None`` if there is none."""
         inside, scope = [], self
         while (found := scope.find(table, name)) is None:
-            # A column that is called like the relation comes first, and has a field of that name.
+            # A column with the relation's name takes precedence, and the reference is to its field.
             if scope.outer is None or any(table.lower() in columns for columns in scope.relations.values()):
                 return None
             inside.append(scope)
@@ -48,15 +49,16 @@ class Scope:
 
 
 LIFTED = "\0lifted"
-"""The alias of columns that an operator of ours has made; no SQL can name it."""
+"""The alias of columns that an operator computes. No SQL text can refer to it."""
 
 
 def lifted(name: str) -> exp.Column:
+    """A column that an operator computes."""
     return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(LIFTED, quoted=True))
 
 
 def picked(built: Built) -> Node:
-    """The node with the columns of the query, in order, and no others."""
+    """The node with exactly the columns of the query, in order."""
     wanted = tuple(identifier for _, identifier in built.names)
     if built.node.output == wanted:
         return built.node
@@ -64,7 +66,7 @@ def picked(built: Built) -> Node:
 
 
 def is_linked(tree: exp.Expression, scope: Scope) -> bool:
-    """Whether a subquery names a relation of the query around it and not of its own."""
+    """Whether a subquery refers to a relation of its outer query."""
     own = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
     own |= {sub.alias.lower() for sub in tree.find_all(exp.Subquery) if sub.alias}
     own |= {cte.alias.lower() for cte in tree.find_all(exp.CTE)}

@@ -13,8 +13,9 @@ _WHO = frozenset(["current_user", "session_user", "user"])
 
 
 def refuse_session_functions(tree: exp.Query, schemas: Schemas) -> None:
-    """A name of the SELECT is no column of its WHERE and of its other items: ``user`` is a function there, if
-    nothing that is read has such a column.
+    """Refuse names like ``user`` that sqlglot resolves as an alias of the SELECT.
+
+    In WHERE and in other items of the SELECT, Spark calls the function, unless a relation has such a column.
     """
     for select in tree.find_all(exp.Select):
         given = names_given(select) & _WHO
@@ -26,9 +27,9 @@ def refuse_session_functions(tree: exp.Query, schemas: Schemas) -> None:
 
 
 def _columns_read(select: exp.Select, schemas: Schemas, within: tuple[exp.Expr, ...] = ()) -> set[str]:
-    """The columns of what a SELECT reads itself, in lower case.
+    """The columns of the relations in a SELECT's FROM, in lower case.
 
-    :param within: the common table expressions that it stands in: one may be recursive.
+    :param within: the enclosing common table expressions, because one may be recursive.
     """
     relations = [from_of(select), *(join.this for join in select.args.get("joins") or [])]
     found: set[str] = set()

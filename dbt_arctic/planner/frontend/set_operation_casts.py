@@ -1,7 +1,7 @@
-"""Casts in the parts of a UNION, INTERSECT or EXCEPT, where Spark makes one type of several.
+"""Casts in the parts of a UNION, INTERSECT or EXCEPT whose columns have different types.
 
-Rows of one part are looked for and added up by themselves. There a column has to have the type that Spark
-gives it in the whole.
+Rules look up and aggregate the rows of one part separately. There, a column needs the common type that Spark
+gives it in the set operation.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from dbt_arctic.planner.typing.common_type import common_type
 
 
 def with_common_types(node: Node, types: Mapping[str, str], identifier: Callable[[str], str]) -> Node:
-    """The tree with casts in such parts, where the types of all are known.
+    """The tree with casts to the common type in the parts, if the types of all parts are known.
 
-    :param types: of the columns of scans. :param identifier: makes one that is unique in the query.
+    :param types: the types of the columns of scans.
+    :param identifier: creates an identifier that is unique in the query.
     """
 
     def change(part: Node) -> Node:

@@ -1,4 +1,4 @@
-"""The user's own SQL with its references to relations replaced, and nothing else changed."""
+"""Replaces the relations in the user's own SQL text, and leaves the rest unchanged."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def with_relations(
     time: Time | None = None,
     columns: Iterable[str] = (),
 ) -> str:
-    """The text with each relation replaced by what ``text_of`` gives for its dotted name (``None``: left).
+    """The text with each relation replaced by the result of ``text_of`` for its dotted name.
 
-    :param time: what functions of time are replaced by; ``columns``: those of the relations, whose names are
-        no function without parentheses.
+    :param text_of: returns ``None`` for a relation that stays.
+    :param time: supplies replacements for functions of time.
+    :param columns: the columns of the relations. A function without parentheses cannot have such a name.
 
-    :raises CannotPlan: the text cannot be read, or a reference cannot be replaced in place.
+    :raises CannotPlan: the text cannot be parsed, or a reference cannot be replaced in place.
     """
     tree = parsed(sql)
     places: list[tuple[int, int, str]] = []
@@ -66,7 +67,7 @@ _NO_ARGUMENTS = re.compile(r"\s*\(\s*\)")
 
 
 def _times(sql: str, tree: exp.Query, time: Time, columns: Container[str]) -> list[tuple[int, int, str]]:
-    """Where functions of time stand, and what for them."""
+    """The positions of functions of time, and their replacements."""
     found = []
     for call, name in calls(tree, columns):
         if name not in KNOWN:
@@ -90,7 +91,7 @@ def _not_found(what: str, where: exp.Expr) -> CannotPlan:
 
 
 def _names_a_table(column: exp.Column, tree: exp.Query) -> bool:
-    """Whether a dotted name starts with a relation's, and not with a column that is a struct."""
+    """Whether a dotted name begins with a relation's name, rather than with a struct column."""
     parts = [part.name.lower() for part in column.parts]
     for table in tree.find_all(exp.Table):
         named = [part.name.lower() for part in table.parts]

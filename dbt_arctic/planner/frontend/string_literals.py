@@ -1,8 +1,8 @@
-"""String literals that stay strings: Spark reads `'today'` as a day only in a cast to a date or timestamp.
+"""String literals that stay strings: Spark reads `'today'` as a date only in a cast to a date or timestamp.
 
-It does so while it analyses a query, for a text that stands right where it is cast, also where a comparison
-or a CASE casts it unasked. A text that a column carries to a cast further outside is cast for each row, and
-is then no time; but rules may put it where the column stands, so it is not taken to stay a text either.
+Spark does so during analysis, for a literal that is cast directly, including implicit casts in a comparison
+or a CASE. A string that reaches a cast through a column is cast for each row, where it is no date. But rules
+may substitute the literal for the column, so that it does not count as a string either.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 
 def labels(node: Node) -> set[int]:
-    """The values of items that are nothing but texts, and that nothing but the result gets; by ``id``."""
+    """The string literals that are selected and only reach the result, by ``id``."""
     used = {
         name
         for part in walk(node)
@@ -42,7 +42,7 @@ def labels(node: Node) -> set[int]:
         for name in columns_of(one)
     }
     found = set()
-    # What stands above comes first in a walk, so that it is known here what becomes of an item.
+    # ``walk`` returns an operator before its inputs, so the uses of an item are known.
     for part in walk(node):
         match part:
             case Project() | Aggregate():
@@ -57,14 +57,14 @@ def labels(node: Node) -> set[int]:
                     if name in used:
                         used.update(one.output[place] for one in part.parts)
             case Window() | Generate():
-                pass  # What their expressions compute with is in ``used`` already.
+                pass  # The operands of their expressions are in ``used`` already.
             case Scan() | Values() | Filter() | Join() | Restrict() | Limit():
-                pass  # They name no column anew.
+                pass  # They do not rename columns.
     return found
 
 
 def stays_text(literal: exp.Expr, types: Mapping[str, str], items: set[int]) -> bool:
-    """Whether nothing casts a text.
+    """Whether a string literal is never cast.
 
     :param types: of the columns of scans.
     :param items: see ``labels``.

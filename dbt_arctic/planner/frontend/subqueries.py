@@ -1,4 +1,4 @@
-"""Subqueries in conditions and select lists: what they read, and how they are correlated."""
+"""Subqueries in conditions and select lists: their relations, and how they are correlated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dbt_arctic.planner.spark.syntax import has_aggregate, is_bare, unaliased
 
 
 def reference(made: Subquery, subqueries: list[Subquery]) -> SubqueryRef:
-    """The place of a subquery in an expression, and the subquery in the list of its operator."""
+    """Add a subquery to the list of its operator, and return its placeholder for the expression."""
     subqueries.append(made)
     return SubqueryRef(this=len(subqueries) - 1)
 
@@ -32,6 +32,10 @@ def in_subquery(
     subqueries: list[Subquery],
     negated: bool,
 ) -> exp.Expression:
+    """An IN with a subquery.
+
+    :raises CannotPlan: it compares several columns.
+    """
     if isinstance(tree.this, exp.Tuple):
         raise refused("IN with several columns", "join it, or use EXISTS", tree)
     operand = builder.expression(tree.this, scope, ctes, subqueries)
@@ -44,6 +48,7 @@ def in_subquery(
 def subquery(
     builder: QueryBuilder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
 ) -> Subquery:
+    """A subquery of the given kind, correlated or not."""
     while isinstance(tree, exp.Subquery) and is_bare(tree):
         tree = tree.this
     if not is_linked(tree, scope):
@@ -57,7 +62,7 @@ def subquery(
 def _linked(
     builder: QueryBuilder, kind: str, tree: exp.Expression, scope: Scope, ctes: Mapping[str, Cte]
 ) -> Subquery:
-    """A correlated subquery: its relations, its own conditions, and those that link it."""
+    """A correlated subquery: its relations, its own conditions, and those that link it to the outer row."""
     plain_select = isinstance(tree, exp.Select) and not any(
         tree.args.get(part) for part in ("having", "limit", "offset", "with_", "qualify", "laterals")
     )
@@ -108,7 +113,7 @@ def _linked(
 
 
 def _line_of_outer(tree: exp.Select, inner: Scope) -> Line:
-    """Where a join condition names a relation that is none of the subquery's."""
+    """The line of a join condition that refers to a relation outside the subquery."""
     conditions = (join.args["on"] for join in tree.args.get("joins") or [] if join.args.get("on"))
     named = (column for one in conditions for column in one.find_all(exp.Column))
     return first_line(*(one for one in named if one.table.lower() not in inner.relations), tree)
@@ -117,7 +122,7 @@ def _line_of_outer(tree: exp.Select, inner: Scope) -> Line:
 def _require_rows(tree: exp.Select) -> None:
     """Refuse EXISTS over a query whose number of rows depends on its select list.
 
-    :raises CannotPlan: whether there are rows depends on what is selected.
+    :raises CannotPlan: the select list has a generator, or an aggregate without GROUP BY.
     """
     makes_rows = any(function_name(unaliased(item)) in GENERATORS for item in tree.expressions)
     if makes_rows or (tree.args.get("group") is None and any(map(has_aggregate, tree.expressions))):
@@ -130,7 +135,7 @@ def _require_rows(tree: exp.Select) -> None:
 
 
 def null_blind(part: exp.Expression) -> set[int]:
-    """The subqueries of a condition that stand where unknown is as good as false."""
+    """The subqueries of a condition for which unknown has the same effect as false."""
     if isinstance(part, SubqueryRef):
         return {part.number}
     if isinstance(part, exp.And | exp.Or | exp.Paren):
@@ -139,7 +144,7 @@ def null_blind(part: exp.Expression) -> set[int]:
 
 
 def with_nulls(subqueries: list[Subquery], blind: Collection[int] = ()) -> tuple[Subquery, ...]:
-    """The subqueries, with a mark on each IN for which NULLs count."""
+    """The subqueries, with ``nulls_count`` set for each IN whose NULLs matter."""
     return tuple(
         replace(one, nulls_count=one.negated or number not in blind) if one.kind == "in" else one
         for number, one in enumerate(subqueries)

@@ -1,7 +1,7 @@
 """Columns of a UNION whose branches have different types.
 
-An expression over such a column is computed for each part by itself where rows of one part are looked for or
-added up, and then in the part's own type: a number has another text, and a quotient other digits.
+Rules look up and aggregate the rows of one branch separately. There, an expression over such a column is
+computed in the branch's own type: a number has another text, and a quotient another precision.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _DIGIT = re.compile(r"\d")
 
 
 def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
-    """A NULL of one part of a UNION has the type of the others there.
+    """Give an untyped NULL in one branch of a UNION the type of the other branches.
 
-    :param types: of the columns of scans.
+    :param types: the types of the columns of scans.
     """
 
     def typed(part: Node, columns: Mapping[int, str]) -> Node:
@@ -90,11 +90,12 @@ def with_typed_nulls(node: Node, types: Mapping[str, str]) -> Node:
 
 
 def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -> None:
-    """Refuse a UNION whose parts have columns of types that Spark would cast.
+    """Refuse a UNION whose branches have types that Spark would cast.
 
-    :param types: of the columns of scans.
-    :param wraps: a number that is too large becomes another one, as without ANSI.
-    :raises CannotPlan: the parts have types in which it would be another value.
+    :param types: the types of the columns of scans.
+    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
+
+    :raises CannotPlan: a cast could change values that the query depends on.
     """
     known = types_of_columns(node, types)
     mixed: dict[str, tuple[str, ...]] = {}
@@ -118,7 +119,7 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
                     raise _unlike(parts, known, line_of(expression))
                 if _takes_any(found):
                     continue
-                # Of whole numbers nothing else depends on whether they have 32 bits or 64.
+                # Integer expressions do not depend on the width of their operands otherwise.
                 if not by_type and set(parts) <= _WHOLE and _is_of_whole(expression, known, mixed):
                     continue
                 raise CannotPlan(
@@ -136,9 +137,9 @@ def refuse_mixed(node: Node, types: Mapping[str, str], *, wraps: bool = False) -
 
 
 def columns_of_several_types(node: Node, types: Mapping[str, str]) -> frozenset[str]:
-    """The columns of UNION ALLs whose parts have, or may have, several types.
+    """The columns of UNION ALLs whose branches have, or may have, different types.
 
-    :param types: of the columns of scans.
+    :param types: the types of the columns of scans.
     """
     shapes = _shapes(node, types_of_columns(node, types))
     unions = (part for part in walk(node) if isinstance(part, UnionAll))
@@ -146,13 +147,13 @@ def columns_of_several_types(node: Node, types: Mapping[str, str]) -> frozenset[
 
 
 def _unlike(parts: Sequence[str], known: Mapping[str, str], line: int = 0) -> CannotPlan:
-    """Spark compares the values of two parts in a third type, in which two of a part may be equal."""
+    """The error for columns that Spark compares in a third type, in which different values may be equal."""
     what = f"a column of a UNION, INTERSECT or EXCEPT whose parts have {_told(parts, known)} is compared"
     return CannotPlan("unsupported", what, "cast the column to one type in each part", line)
 
 
 def _is_told_apart(found: exp.Column, node: Node) -> bool:
-    """Whether a column is compared, grouped by, ordered by or added up."""
+    """Whether a column is compared, grouped by, ordered by or aggregated."""
     parent = found.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
@@ -171,7 +172,10 @@ def _told(types: Sequence[str], known: Mapping[str, str]) -> str:
 def _is_of_whole(
     expression: exp.Expression, known: Mapping[str, str], mixed: Mapping[str, tuple[str, ...]]
 ) -> bool:
-    """Whether there is nothing in it but whole numbers: beside a decimal, one of 64 bits has more digits."""
+    """Whether an expression consists of integers only.
+
+    With decimals, a BIGINT has another precision than an INT.
+    """
     return all(
         known.get(one.name, "") in _WHOLE or set(mixed.get(one.name, ("",))) <= _WHOLE
         for one in expression.find_all(exp.Column)
@@ -184,7 +188,7 @@ def _is_of_whole(
 
 
 def _takes_any(column: exp.Column) -> bool:
-    """Whether it is the same whichever of the types the column has there."""
+    """Whether the use of a column gives the same result for each of its types."""
     parent = column.parent
     while isinstance(parent, exp.Paren | exp.Distinct):
         parent = parent.parent
@@ -203,8 +207,9 @@ def _mixed(
 
 
 def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
-    """What the type of every column follows from: the type itself, or how it is computed of columns with
-    their types. Two of one shape have one type.
+    """The shape of each column: its type, or the expression that computes it over typed columns.
+
+    Columns of the same shape have the same type.
     """
     shapes: dict[str, str] = {}
 
@@ -217,7 +222,8 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
             if isinstance(one, exp.Column):
                 return exp.Var(this=shapes[one.name])
             if isinstance(one, exp.Literal) and not one.is_string and isinstance(one.parent, _ARITHMETIC):
-                # Of these how many digits a number has decides, and of a function the number.
+                # The type of arithmetic depends on the precision of a number, and that of a function on its
+                # value.
                 return exp.Var(this=_digits(one.name))
             return one
 
@@ -234,14 +240,15 @@ def _shapes(node: Node, known: Mapping[str, str]) -> dict[str, str]:
             case Values() | Generate():
                 made = conservative({}, "a column whose shape is not known is taken to have another type")
             case Filter() | Join() | Restrict() | Limit():
-                made = {}  # They have no columns but those of their inputs.
+                made = {}  # They have only the columns of their inputs.
         shapes.update({name: shape for name, shape in made.items() if shape != _UNKNOWN})
     return shapes
 
 
 def _digits(number: str) -> str:
-    """What the type of a number that is written follows from. Of ``0.19``, Spark counts no digit before the
-    point.
+    """The part of a literal that determines its type.
+
+    Spark does not count the 0 before the point of ``0.19``.
 
     >>> _digits("0.19"), _digits("1.19"), _digits("12"), _digits("1e3")
     ('number(2,2)', 'number(3,2)', '00', '0e0')

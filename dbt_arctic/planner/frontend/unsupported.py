@@ -13,7 +13,7 @@ _NOT_OF_SPARK = "leave it out: Spark does not know it"
 def refused(what: str, fix: str, *where: exp.Expr | None) -> CannotPlan:
     """The error for a part of a query that has no operator.
 
-    :param where: the cause; what comes after it tells the line where that has none.
+    :param where: the cause. The following ones supply the line if it has none.
     """
     return CannotPlan("unsupported", what, fix, first_line(*where))
 
@@ -62,7 +62,7 @@ def refuse_generators(values: list[exp.Expression]) -> None:
 def refuse_part(relation: exp.Expression) -> None:
     """Refuse relations that are sampled, pivoted or read at another version.
 
-    :raises CannotPlan: a relation is read in part, turned round, or as it was.
+    :raises CannotPlan: a relation has such a clause.
     """
     if relation.args.get("sample"):
         raise refused("TABLESAMPLE", "choose rows by a hash of their key in WHERE", relation)
@@ -77,7 +77,7 @@ def refuse_part(relation: exp.Expression) -> None:
 
 
 def no_relation(found: exp.Expression) -> CannotPlan:
-    """Why something in FROM has no operator."""
+    """The error for an item of FROM that has no operator."""
     name = function_name(found.this) if isinstance(found.this, exp.Expression) else None
     if name == "range":
         return refused("range() in FROM", "use LATERAL VIEW explode(sequence(...))", found)
@@ -87,7 +87,7 @@ def no_relation(found: exp.Expression) -> CannotPlan:
 
 
 def no_lateral(found: exp.Lateral) -> CannotPlan:
-    """Why something after LATERAL has no operator."""
+    """The error for an item after LATERAL that has no operator."""
     name = function_name(found.this)
     if name is None:
         return refused("a LATERAL subquery", "join with a grouped subquery instead", found)

@@ -15,7 +15,7 @@ from dbt_arctic.planner.spark.syntax import core
 def windows(
     builder: QueryBuilder, node: Node, scope: Scope, values: list[exp.Expression], order: list[exp.Expression]
 ) -> tuple[Node, list[exp.Expression], list[exp.Expression]]:
-    """A Window operator for each PARTITION BY; its functions replaced by their column."""
+    """Build a Window operator for each PARTITION BY, and replace window functions by its columns."""
     found: dict[str, tuple[tuple[exp.Expression, ...], list[tuple[str, exp.Expression]]]] = {}
     known: dict[str, str] = {}
 
@@ -39,7 +39,7 @@ def windows(
         return made
 
     def without(part: exp.Expression) -> exp.Expression:
-        # Most have none, and to take each apart to find that out takes a third of the planning.
+        # Most expressions have no window. Transforming them all would take a third of the planning time.
         return part.copy() if part.find(exp.Window) is None else lift(part)
 
     values, order = [without(part) for part in values], [without(part) for part in order]
