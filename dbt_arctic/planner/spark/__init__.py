@@ -1,1 +1,1 @@
-"""Spark SQL as text: its dialect, its functions, and what sqlglot reads otherwise."""
+"""Spark SQL as text: its dialect, its functions, and where sqlglot reads it differently."""

@@ -1,4 +1,4 @@
-"""Relation aliases that sqlglot would take for column names."""
+"""Renames relation aliases that sqlglot would resolve as column names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from sqlglot import exp
 
 
 def rename_hidden(tree: exp.Query, columns: Set[str]) -> None:
-    """Another alias for what a semi or an anti join names as a column is named.
+    """Rename the alias of a semi- or anti-joined relation if it is also the name of a column.
 
-    ``n.k`` is the column ``k`` of the relation ``n``, whatever other relations have; sqlglot knows these
-    relations by their aliases nowhere, and would look for a struct ``n``.
+    For Spark, ``n.k`` is the column ``k`` of the relation ``n``, whatever columns other relations have.
+    sqlglot does not keep the aliases of these relations, and would look for a struct ``n``.
 
     :param columns: the names of all columns, in lower case.
     """
@@ -31,7 +31,7 @@ def rename_hidden(tree: exp.Query, columns: Set[str]) -> None:
 
 
 def _is_of_inner(column: exp.Column, join: exp.Join, name: str) -> bool:
-    """Whether a subquery in the condition of a join has a relation of this name, which the column is of."""
+    """Whether the column belongs to a relation of this name in a subquery of the join condition."""
     query = column.find_ancestor(exp.Select)
     while query is not None and query is not join.parent:
         own = (query.args.get("from_"), *(query.args.get("joins") or ()))

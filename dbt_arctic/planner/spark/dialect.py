@@ -1,8 +1,8 @@
-"""Spark's dialect for sqlglot, with every function left as it was written.
+"""Spark's dialect for sqlglot, which keeps every function as it is written.
 
-sqlglot maps functions of one dialect to those of another, and not every one of Spark's survives the
-way back (``to_char``, ``percentile_cont``). Here a function is a name and its arguments, whatever it is:
-what is read is written again word for word. Only functions with a syntax of their own are parsed.
+sqlglot translates functions between dialects, and not all of Spark's functions survive the round trip
+(``to_char``, ``percentile_cont``). In this dialect a function is a name with arguments, which is rendered as
+it was parsed. Only functions with their own syntax are parsed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from sqlglot.tokenizer_core import TokenType
 from dbt_arctic.errors import PackageUnfit
 
 AGGREGATES = ("sum", "count", "min", "max", "avg")
-"""Aggregate functions that keep a class of their own; their text survives."""
+"""Aggregate functions that keep their own class. Their text survives the round trip."""
 
 _SUFFIX = "suffix"
-"""In the ``meta`` of a type: it is the suffix of a number, and not written out."""
+"""Key in the ``meta`` of a type: it is the suffix of a number literal, not a written cast."""
 _OWN_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY", "SUBSTRING")
 
 
 BOUND_OTHERWISE = "bound otherwise"
-"""In the ``meta`` of parentheses that are not written: Spark compares what is in front of them first."""
+"""Key in the ``meta`` of parentheses that are not in the text: Spark evaluates the comparison before them
+first."""
 _WHOLE = "whole"
 _BY_COLONS = "by colons"
 
@@ -37,8 +38,9 @@ def _marked(cast: exp.Expr) -> exp.Expr:
 
 
 def _positive(operand: exp.Expr | None) -> exp.Expr | None:
-    """A text with ``+`` in front is a number, to Spark, and a number with it none of its own digits; sqlglot
-    leaves the sign out.
+    """Keep a unary plus, which sqlglot leaves out.
+
+    For Spark, ``+`` casts a string to a number, and an integer literal with it has the precision of its type.
     """
     return None if operand is None else exp.Anonymous(this="positive", expressions=[operand])
 
@@ -46,35 +48,39 @@ def _positive(operand: exp.Expr | None) -> exp.Expr | None:
 class Moment(exp.Expression):
     """A function of time with its value: ``this`` now and ``before`` at the last refresh, as literals.
 
-    ``call`` is the function as it is called.
+    ``call`` is the call in the text.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "before": True, "call": True}
 
 
 class Suffixed(exp.Cast):
-    """A number with its type, as ``12L``."""
+    """A number literal with a type suffix, such as ``12L``."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "to": True, "suffix": True}
 
 
 class SameType(exp.Expression):
-    """An expression cast to the type of a state's column, by the name of the aggregate that this has."""
+    """An expression cast to the type of an auxiliary view's column, given by its aggregate's name."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "named": True}
 
 
 class VerbatimSpark(Spark):
-    """Spark's dialect without knowledge of its functions."""
+    """Spark's dialect without sqlglot's knowledge of functions."""
 
-    # Else a column that is called `all` is taken for the word, in quotes, too.
+    # Otherwise a column named `all` would be parsed as the keyword, even if it is quoted.
     SUPPORTS_ORDER_BY_ALL = False
 
     class Tokenizer(Spark.Tokenizer):
-        # A quote written twice is one, since Spark 4.0; sqlglot takes it for two strings side by side.
+        """The tokenizer, with Spark 4's doubled quotes."""
+
+        # Since Spark 4.0, a doubled quote in a string is one quote. sqlglot reads two adjacent strings.
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
 
     class Parser(Spark.Parser):  # type: ignore[misc,valid-type]
+        """The parser, without functions that sqlglot would translate."""
+
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name.upper(): Spark.Parser.FUNCTIONS[name.upper()] for name in AGGREGATES
         }
@@ -95,7 +101,7 @@ class VerbatimSpark(Spark):
         }
 
         def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
-            # What is to be distinct is compared whole, as in Spark.
+            # The operand of IS DISTINCT FROM is a whole comparison, as in Spark.
             found: exp.Expr | None = super()._parse_is_rhs(distinct)
             if found is not None and distinct:
                 found.meta[_WHOLE] = True
@@ -111,7 +117,7 @@ class VerbatimSpark(Spark):
             return made
 
         def _parse_dcolon(self) -> exp.Expr | None:
-            # `12L` is read as `12::BIGINT`, which beside a decimal has other digits.
+            # `12L` is parsed as `12::BIGINT`, which has another precision in arithmetic with decimals.
             suffix = self._curr.text.upper()
             found: exp.Expr | None = super()._parse_dcolon()
             if found is not None and suffix in self.dialect.tokenizer_class.NUMERIC_LITERALS:
@@ -119,7 +125,9 @@ class VerbatimSpark(Spark):
             return found
 
     class Generator(Spark.Generator):  # type: ignore[misc,valid-type]
-        # Spark has a type TIME since 4.1; sqlglot makes a TIMESTAMP of it, which is something else.
+        """The generator for the added expressions, and for Spark's TIME."""
+
+        # Spark has a type TIME since 4.1. sqlglot would render it as TIMESTAMP, which is another type.
         TYPE_MAPPING: ClassVar[dict[Any, Any]] = {
             **Spark.Generator.TYPE_MAPPING,
             exp.DataType.Type.TIME: "TIME",
@@ -132,12 +140,14 @@ class VerbatimSpark(Spark):
         }
 
         def datatype_sql(self, expression: exp.DataType) -> str:
+            """Render TIME with its precision."""
             if expression.this == exp.DataType.Type.TIME and expression.expressions:
                 return f"TIME({self.expressions(expression, flat=True)})"
             return str(super().datatype_sql(expression))
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            # Spark takes the literal even where the type is switched off.
+            """Render a TIME literal as a literal."""
+            # Spark accepts the literal even if the type is disabled.
             if expression.to.this == exp.DataType.Type.TIME and expression.this.is_string:
                 return f"TIME {self.sql(expression, 'this')}"
             return str(super().cast_sql(expression, safe_prefix))
@@ -145,9 +155,10 @@ class VerbatimSpark(Spark):
 
 @cache
 def verbatim() -> VerbatimSpark:
-    """The dialect, in which texts can be read.
+    """The dialect to parse and render texts with.
 
-    :raises PackageUnfit: sqlglot is there as compiled by ``sqlglotc``, whose classes let nobody extend them.
+    :raises PackageUnfit: sqlglot is installed in compiled form (``sqlglotc``), whose classes cannot be
+        extended.
     """
     dialect = VerbatimSpark()
     try:
@@ -164,7 +175,7 @@ def verbatim() -> VerbatimSpark:
 
 
 def with_suffixes(tree: exp.Query) -> None:
-    """``12L`` is read as a cast of 12, which it is not beside a decimal, or beside such a cast."""
+    """Replace casts that stand for ``12L``. In arithmetic with decimals, the two have different precision."""
     for cast in list(tree.find_all(exp.Cast)):
         suffix = cast.to.meta.get(_SUFFIX)
         if suffix is not None:
@@ -172,8 +183,9 @@ def with_suffixes(tree: exp.Query) -> None:
 
 
 def with_signs(tree: exp.Query) -> None:
-    """``-1::STRING`` is a cast of -1: the sign belongs to the number. sqlglot casts first. The sign of
-    ``INTERVAL +1 DAY`` does, too.
+    """Move signs into casts: ``-1::STRING`` casts -1 in Spark, but sqlglot casts 1 first.
+
+    The sign of ``INTERVAL +1 DAY`` is moved as well.
     """
     for interval in tree.find_all(exp.Interval):
         amount = interval.this.unnest() if interval.this is not None else None
@@ -192,16 +204,19 @@ def with_signs(tree: exp.Query) -> None:
 
 
 def expression(text: str) -> exp.Expression:
-    """An expression of ours by its text. Its columns are columns: each reader of a relation has its own."""
+    """Parse an expression of ours.
+
+    Its columns are real columns, as each reader of a relation has its own scan.
+    """
     found = sqlglot.parse_one(text, dialect=verbatim())
     assert isinstance(found, exp.Expression)
     return found
 
 
 def to_sql(value: exp.Expression) -> str:
-    """An expression as Spark reads it."""
+    """Render an expression for Spark."""
     if isinstance(value, exp.Column):
-        # Most of what is written is a column, and the generator costs a lot for a name.
+        # Most expressions are columns, and sqlglot's generator is slow for a single name.
         parts = value.parts
         if all(isinstance(part, exp.Identifier) and part.args.get("quoted") for part in parts):
             return ".".join(f"`{part.name.replace('`', '``')}`" for part in parts)

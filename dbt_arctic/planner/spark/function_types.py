@@ -5,9 +5,9 @@ from __future__ import annotations
 BY_TYPE = frozenset(
     [
         *("hash", "xxhash64", "typeof", "schema_of_variant", "schema_of_variant_agg"),
-        # What is too large for its type is NULL, loses bits, or is written with as many as the type has.
+        # A value out of range becomes NULL, loses bits, or is rendered with the bits of its type.
         *("try_add", "try_subtract", "try_multiply", "shiftleft", "shiftright", "shiftrightunsigned"),
-        # Which take no more than 32 bits.
+        # Functions that take at most 32 bits.
         *("add_months", "date_add", "date_sub"),
         *("binary", "bit_count", "bit_get", "getbit", "format_string", "printf"),
     ]
@@ -17,13 +17,13 @@ KEEP_TYPE = frozenset(
 )
 """Functions whose value has the type of their arguments."""
 NOT_TOLD = frozenset(["bit_get", "ceil", "ceiling", "floor", "getbit", "grouping", "smallint", "tinyint"])
-"""Functions whose value has fewer bits than an int, or is a decimal where what they are given is one."""
+"""Functions with a value of fewer bits than an INT, or with a decimal value for a decimal argument."""
 OF_ELEMENTS = frozenset(["element_at", "get", "try_element_at"])
-"""Functions whose value is an element of what they are given first."""
+"""Functions whose value is an element of their first argument."""
 OF_OTHER_ROWS = frozenset(["lag", "lead"])
 OF_STRINGS_OR_LISTS = frozenset(["concat", "reverse"])
 OF_STRINGS_OR_BYTES = frozenset(["left", "lpad", "rpad", "substr", "substring"])
-"""Functions whose value is a string where what they are given first is one; of a binary it is a binary."""
+"""Functions whose value is a string or a binary, like their first argument."""
 OF_TIMES = frozenset(
     [
         *("current_timestamp", "date_trunc", "from_utc_timestamp", "now", "timestamp_micros"),

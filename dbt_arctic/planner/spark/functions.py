@@ -20,7 +20,7 @@ GENERATORS = frozenset(
         "stack",
     ]
 )
-"""Functions that make rows of a row."""
+"""Functions that return several rows for one row."""
 
 RANKING = frozenset(
     ["cume_dist", "dense_rank", "lag", "lead", "nth_value", "ntile", "percent_rank", "rank", "row_number"]
@@ -53,10 +53,10 @@ EXACT = frozenset(
         "some",
     ]
 )
-"""Aggregates that depend on nothing but the values of a group."""
+"""Aggregates that depend only on the values of a group, not on their order."""
 
 SUMS = frozenset(["avg", "mean", "sum", "try_avg", "try_sum"])
-"""Aggregates that are exact for whole and decimal numbers, and depend on the order for floats."""
+"""Aggregates that are exact for integers and decimals, and depend on the order for floats."""
 
 FLOATS = frozenset(
     [
@@ -82,7 +82,7 @@ FLOATS = frozenset(
         "variance",
     ]
 )
-"""Aggregates that compute with floats, so that their last digits depend on the order of rows."""
+"""Aggregates that compute with floats, so that their last digits depend on the row order."""
 
 ORDERED = frozenset(
     [
@@ -103,7 +103,7 @@ ORDERED = frozenset(
         "string_agg",
     ]
 )
-"""Aggregates that depend on the order in which the rows of a group come."""
+"""Aggregates that depend on the order of a group's rows."""
 
 APPROXIMATE = frozenset(
     [
@@ -128,7 +128,7 @@ APPROXIMATE = frozenset(
         "theta_union_agg",
     ]
 )
-"""Aggregates that promise no exact result."""
+"""Aggregates that return an approximate result."""
 
 RANDOM = frozenset(
     [
@@ -150,7 +150,7 @@ RANDOM = frozenset(
         "uuid",
     ]
 )
-"""Functions that give another value each time."""
+"""Functions that return a different value for each call."""
 
 TIME = frozenset(["curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"])
 """Functions of the time at which a statement runs."""
@@ -167,7 +167,7 @@ SESSION = frozenset(
         "version",
     ]
 )
-"""Functions of who runs a statement, and where."""
+"""Functions of the session: its user, catalog, schema and time zone."""
 
 Kind = Literal[
     "scalar",
@@ -211,10 +211,11 @@ def function_name(node: exp.Expr) -> str | None:
 
 
 def kind_of(name: str) -> Kind:
-    """What a function is; ``unknown`` for one that Spark does not bring: a user's own."""
+    """The kind of a function; ``unknown`` for one that is not Spark's, such as a user-defined function."""
     return next((kind for kind, names in _KINDS.items() if name in names), "unknown")
 
 
 def is_aggregate(node: exp.Expression) -> bool:
+    """Whether an expression is the call of an aggregate."""
     name = function_name(node)
     return name is not None and kind_of(name) in AGGREGATE_KINDS

@@ -1,4 +1,4 @@
-"""Makes identifiers that are unique in a query."""
+"""Creates identifiers that are unique in a query."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _OURS = re.compile(
     r"|_(action|last_updated_sequence_number|offset|row_id|txn)",
     re.IGNORECASE,
 )
-"""Columns that operators of ours add beside those of a query, and those that no table of ours can have."""
+"""Columns that our operators add to those of a query, and column names that no Iceberg table may have."""
 
 
 class Identifiers:
-    """Makes names of which no two are alike, whatever their case: as wished for, or with a number.
+    """Creates names that are unique regardless of case: as requested, or with a number.
 
-    None is one that the planner gives a column of its own.
+    A name never equals a column that the planner adds itself.
 
-    :param joint: what stands before the number.
+    :param joint: the separator before the number.
     """
 
     def __init__(self, joint: str = "__") -> None:

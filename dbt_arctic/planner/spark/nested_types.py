@@ -14,7 +14,7 @@ _LISTS = (exp.DataType.Type.ARRAY, exp.DataType.Type.LIST)
 
 
 def type_text(type_: str) -> str:
-    """A type as all of them are compared.
+    """A type in the normal form that is used for comparisons.
 
     >>> type_text("STRUCT<userId: INT, net: DECIMAL(10, 2)>")
     'struct<userid:int,net:decimal(10,2)>'
@@ -23,15 +23,17 @@ def type_text(type_: str) -> str:
 
 
 def is_array(type_: str | None) -> bool:
+    """Whether a type is an array."""
     return type_ is not None and type_.startswith("array<")
 
 
 def is_map(type_: str | None) -> bool:
+    """Whether a type is a map."""
     return type_ is not None and type_.startswith("map<")
 
 
 def decimal_digits(type_: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal; ``None`` where it is none, or does not say.
+    """The precision and scale of a decimal type; ``None`` for other types, or if they are not given.
 
     >>> decimal_digits("decimal(10,2)"), decimal_digits("decimal"), decimal_digits("int")
     ((10, 2), None, None)
@@ -47,7 +49,7 @@ def decimal_digits(type_: str) -> tuple[int, int] | None:
 
 
 def of_field(type_: str | None, name: str) -> str | None:
-    """The type of ``x.name``, for an ``x`` of a type: of an array of structs, an array.
+    """The type of ``x.name``, given the type of ``x``. For an array of structs, it is an array.
 
     >>> of_field("struct<at:timestamp,net:decimal(10,2)>", "NET")
     'decimal(10,2)'
@@ -66,7 +68,7 @@ def of_field(type_: str | None, name: str) -> str | None:
 
 
 def of_element(type_: str | None) -> str | None:
-    """The type of ``x[..]`` with a number or a key in it.
+    """The type of ``x[..]`` with an index or a key.
 
     >>> of_element("array<string>"), of_element("map<string,array<int>>"), of_element("string")
     ('string', 'array<int>', None)
@@ -87,7 +89,7 @@ def _parsed(type_: str | None) -> exp.DataType | None:
         made = exp.DataType.build(type_, dialect=verbatim())
     except SqlglotError:
         return None
-    # A type that is not known becomes another one.
+    # sqlglot parses an unknown type as a different one.
     return made if _text(made) == type_text(type_) else None
 
 

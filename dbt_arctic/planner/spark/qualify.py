@@ -1,7 +1,7 @@
-"""``QUALIFY``, which Spark 4.1 does not know, in Spark's words. The rest of a text stays as it is written.
+"""Rewrites ``QUALIFY``, which Spark 4.1 does not support. The rest of the text stays as it is written.
 
-The condition becomes a column of the SELECT, which a query around it asks for and leaves out. There Spark
-finds the columns of FROM before the names of the select list, as Databricks does.
+The condition becomes a column of the SELECT. A query around it filters by this column and leaves it out. In
+the condition, Spark resolves the columns of FROM before the aliases of the select list, as Databricks does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AFTER = _SETS | {
     *(TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY),
     *(TokenType.LIMIT, TokenType.OFFSET, TokenType.SEMICOLON),
 }
-"""What follows a SELECT that a query is around by now."""
+"""Tokens that end a SELECT which was put into an outer query."""
 _OPERATORS = frozenset(
     [
         *(TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ, TokenType.GT, TokenType.GTE, TokenType.LT),
@@ -38,7 +38,7 @@ _BEFORE_NAME = _OPERATORS | {
     *(TokenType.PLUS, TokenType.DASH, TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
     *_OPENING,
 }
-"""What comes before ``qualify`` where it is a name."""
+"""Tokens after which ``qualify`` is a name."""
 _AFTER_NAME = (
     _AFTER
     | _OPERATORS
@@ -48,11 +48,11 @@ _AFTER_NAME = (
         *_CLOSING,
     }
 )
-"""What follows ``qualify`` where it is a name."""
+"""Tokens before which ``qualify`` is a name."""
 
 
 def without_qualify(sql: str) -> str:
-    """A query without ``QUALIFY``, that has the same rows and columns.
+    """An equivalent query without ``QUALIFY``.
 
     >>> print(without_qualify("select * from t qualify row_number() over (partition by a order by b) = 1"))
     SELECT * EXCEPT (`_qualify`) FROM (
@@ -63,7 +63,7 @@ def without_qualify(sql: str) -> str:
     ) AS `_qualified`
     WHERE `_qualify`
 
-    :raises ConfigError: a clause cannot be told apart from what is around it.
+    :raises ConfigError: the clause cannot be separated from the text around it.
     """
     written = sql.lower()
     if "qualify" not in written:
@@ -73,7 +73,7 @@ def without_qualify(sql: str) -> str:
         try:
             tokens = list(verbatim().tokenize(sql))
         except SqlglotError:
-            return sql  # Spark says what is wrong with it.
+            return sql  # Spark reports the error.
         clause = _clause(tokens)
         if clause is None:
             return sql
@@ -81,7 +81,7 @@ def without_qualify(sql: str) -> str:
 
 
 def _clause(tokens: Sequence[Token]) -> int | None:
-    """The place of the last QUALIFY that begins a clause: none is inside its SELECT after it."""
+    """The position of the last QUALIFY clause. Its SELECT contains no other one after it."""
     for place in range(len(tokens) - 1, 0, -1):
         if tokens[place].token_type is not TokenType.QUALIFY or place + 1 == len(tokens):
             continue
@@ -114,7 +114,7 @@ def _rewritten(sql: str, tokens: Sequence[Token], clause: int, hidden: str) -> s
     items = sql[tokens[start].end + 1 : tokens[from_].start]
     distinct = ""
     if tokens[start + 1].token_type is TokenType.DISTINCT:
-        # Rows are chosen before those that are alike become one.
+        # Rows are filtered before duplicates are removed.
         distinct, items = "DISTINCT ", sql[tokens[start + 1].end + 1 : tokens[from_].start]
     condition = sql[tokens[clause].end + 1 : tokens[last - 1].end + 1].strip()
     inner = [
@@ -129,7 +129,7 @@ def _rewritten(sql: str, tokens: Sequence[Token], clause: int, hidden: str) -> s
 
 
 def _same_level(tokens: Sequence[Token], clause: int) -> list[int]:
-    """The places of the words in the same brackets as a clause, none of those further inside."""
+    """The positions of the tokens in the same parentheses as a clause, without nested ones."""
 
     def walked(places: range, opening: Sequence[TokenType], closing: Sequence[TokenType]) -> list[int]:
         found, depth = [], 0
@@ -148,7 +148,7 @@ def _same_level(tokens: Sequence[Token], clause: int) -> list[int]:
 
 
 def _is_from(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a word is the FROM of a SELECT, and not that of ``IS DISTINCT FROM``."""
+    """Whether a token is the FROM of a SELECT, rather than that of ``IS DISTINCT FROM``."""
     if tokens[place].token_type is not TokenType.FROM:
         return False
     before = [token.token_type for token in tokens[max(place - 3, 0) : place]]
@@ -156,7 +156,7 @@ def _is_from(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_window(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a word begins ``WINDOW name AS (``."""
+    """Whether a token begins ``WINDOW name AS (``."""
     following = [token.token_type for token in tokens[place : place + 4]]
     return following[:1] == [TokenType.WINDOW] and following[2:] == [TokenType.ALIAS, TokenType.L_PAREN]
 
@@ -164,9 +164,9 @@ def _is_window(tokens: Sequence[Token], place: int) -> bool:
 def _refuse_what_changes(
     tokens: Sequence[Token], here: Sequence[int], start: int, clause: int, end: int
 ) -> None:
-    """Refuse what another column, or a query around the SELECT, gives another meaning.
+    """Refuse constructs whose meaning an additional column or an outer query would change.
 
-    :raises ConfigError: there is such a part.
+    :raises ConfigError: the query has such a construct.
     """
     by_all = any(
         tokens[one].token_type is TokenType.GROUP_BY and tokens[one + 1].token_type is TokenType.ALL

@@ -10,7 +10,7 @@ from dbt_arctic.planner.reasons import at_line, line_of
 
 
 def mark_quantifiers(tree: exp.Query) -> None:
-    """Of ``any(x > 1)`` the aggregate, and of ``LIKE ANY ('a', 'b')`` the comparisons that it stands for."""
+    """Mark the aggregate ``any(x > 1)``, and expand ``LIKE ANY ('a', 'b')`` into comparisons."""
     for found in list(tree.find_all(exp.Any, exp.All)):
         parent, listed = found.parent, found.this
         if isinstance(listed, exp.Query | exp.Subquery):

@@ -384,4 +384,4 @@ SCALAR = frozenset(
         "zip_with",
     ]
 )
-"""Functions of one row that give the same value for the same arguments."""
+"""Functions of one row that return the same value for the same arguments."""

@@ -1,4 +1,4 @@
-"""Questions about parts of a syntax tree."""
+"""Predicates and accessors of syntax trees."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from dbt_arctic.planner.spark.nested_types import is_array, is_map
 
 
 def as_list(value: object) -> list[exp.Expression]:
+    """The value of an argument as a list."""
     if value is None:
         return []
     return list(value) if isinstance(value, list) else [value]  # type: ignore[list-item]
 
 
 def is_bare(tree: exp.Subquery) -> bool:
-    """Whether it is nothing but parentheses around a query. An order without a limit means nothing."""
+    """Whether a subquery is only parentheses around a query. ORDER BY without LIMIT has no effect."""
     return not any(value for name, value in tree.args.items() if name not in ("this", "order"))
 
 
 def is_wrapped_relation(tree: exp.Expression) -> bool:
-    """Whether it is nothing but parentheses around a table or a join, of which the names are seen outside."""
+    """Whether a subquery is only parentheses around a table or a join, whose aliases are visible outside."""
     if not isinstance(tree, exp.Subquery) or tree.alias:
         return False
     return isinstance(tree.this, exp.Table) or is_wrapped_relation(tree.this)
@@ -35,10 +36,11 @@ _OF_ARRAYS = frozenset(
 
 
 def names_of_generated(function: exp.Expression, types: Mapping[str, str]) -> list[str]:
-    """The columns that ``explode()`` or ``posexplode()`` makes where they are given no names; none where it
-    cannot be told whether of an array or of a map.
+    """The column names that ``explode()`` or ``posexplode()`` returns without an alias.
 
-    :param types: of columns.
+    Empty if it is unknown whether the argument is an array or a map.
+
+    :param types: the types of columns.
     """
     name, values = function_name(function), next(function.iter_expressions(), None)
     type_ = types.get(values.name, "") if isinstance(values, exp.Column) else ""
@@ -57,14 +59,15 @@ def core(node: exp.Expression) -> exp.Expression:
 
 
 def is_aggregate_call(node: exp.Expression) -> bool:
+    """Whether an expression is an aggregate, also with FILTER or WITHIN GROUP."""
     return is_aggregate(core(node))
 
 
 def joins_of(tree: exp.Expression) -> list[exp.Join]:
-    """What a relation is joined with, from left to right.
+    """The joins of a relation, from left to right.
 
-    :raises CannotPlan: after a comma, an outer join keeps rows of what follows the comma only, and sqlglot
-        takes a comma for a CROSS JOIN.
+    :raises CannotPlan: an outer join follows a comma. It would only preserve rows of the relations after the
+        comma, but sqlglot parses the comma as a CROSS JOIN.
     """
     joins: list[exp.Join] = tree.args.get("joins") or []
     apart = False
@@ -78,7 +81,7 @@ def joins_of(tree: exp.Expression) -> list[exp.Join]:
 
 
 def has_aggregate(tree: exp.Expression) -> bool:
-    """Whether an aggregate of the SELECT's own groups stands in an expression."""
+    """Whether an expression contains an aggregate over the groups of its own SELECT."""
     if isinstance(tree, exp.Query | exp.Subquery):
         return False
     if isinstance(tree, exp.Window):
@@ -91,32 +94,37 @@ def has_aggregate(tree: exp.Expression) -> bool:
 
 
 def unaliased(part: exp.Expression) -> exp.Expression:
+    """An item of a select list without its alias."""
     return part.this if isinstance(part, exp.Alias) else part
 
 
 def unwrapped(part: exp.Expression) -> exp.Expression:
+    """An expression without parentheses around it."""
     while isinstance(part, exp.Paren):
         part = part.this
     return part
 
 
 def from_of(select: exp.Expression) -> exp.Expression | None:
-    """What stands first after FROM."""
-    found = select.args.get("from_") or select.args.get("from")  # sqlglot's name for it has changed
+    """The first relation of FROM; ``None`` without FROM."""
+    # The name of the argument depends on sqlglot's version.
+    found = select.args.get("from_") or select.args.get("from")
     return None if found is None else found.this
 
 
 def dotted(table: exp.Table) -> str:
+    """The dotted name of a table as written."""
     return ".".join(part.name for part in table.parts)
 
 
 def alias_columns(tree: exp.Expression) -> Iterable[exp.Identifier]:
+    """The column aliases of a relation."""
     alias = tree.args.get("alias")
     return [] if alias is None or not isinstance(alias, exp.TableAlias) else alias.args.get("columns") or []
 
 
 def names_given(select: exp.Select) -> set[str]:
-    """Names that a SELECT gives to something else than a column of that name."""
+    """The aliases of a SELECT for anything but a column of the same name."""
     return {
         item.alias.lower()
         for item in select.expressions
@@ -126,12 +134,14 @@ def names_given(select: exp.Select) -> set[str]:
 
 
 def plain_columns(*parts: exp.Expr | None) -> Iterator[exp.Column]:
+    """The unqualified columns of some expressions."""
     return (one for part in parts if part is not None for one in part.find_all(exp.Column) if not one.table)
 
 
 def cte_of(table: exp.Table) -> exp.CTE | None:
-    """The common table expression that a name means, if it is one. One of these sees those before it only,
-    and itself where it is recursive.
+    """The common table expression that a table's name refers to, if it is one.
+
+    A common table expression sees only those before it, and itself if it is recursive.
     """
     if table.db:
         return None

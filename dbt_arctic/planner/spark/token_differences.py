@@ -1,4 +1,4 @@
-"""Constructs that sqlglot reads otherwise than Spark without a trace in its trees: found among the tokens."""
+"""Differences from Spark that sqlglot's trees no longer show. They are found among the tokens."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BEHIND = (TokenType.DCOLON, TokenType.L_BRACKET, TokenType.DOT)
 
 
 def refuse_words(sql: str, tokens: Sequence[Token]) -> None:
-    """Refuse words that sqlglot reads with another meaning than Spark.
+    """Refuse tokens that sqlglot reads with another meaning than Spark.
 
-    :raises CannotPlan: something in a text is of another meaning to sqlglot.
+    :raises CannotPlan: the text contains such a token.
     """
     for at, token in enumerate(tokens):
         following = tokens[at + 1 : at + 4]
@@ -27,7 +27,7 @@ def refuse_words(sql: str, tokens: Sequence[Token]) -> None:
             continue
         is_literal = len(following) > 1 and following[0].token_type == TokenType.STRING
         if is_literal and following[1].token_type in _BEHIND:
-            # The type would be the last that is applied.
+            # sqlglot would apply the type to the whole expression.
             what = f"{word} {following[0].text!r} with {following[1].text} behind it"
             raise _refused(what, "put parentheses around the literal", token)
         if word == "TIMESTAMP" and [one.text.upper() for one in following] == ["WITHOUT", "TIME", "ZONE"]:
