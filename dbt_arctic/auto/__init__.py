@@ -1,1 +1,1 @@
-"""Automatic models: from what changed upstream to one incremental refresh."""
+"""Automatic models: from the changes of upstreams to one incremental refresh."""

@@ -1,6 +1,6 @@
-"""What in a query prevents incremental refreshes, whatever changes. Reported before the model runs.
+"""Reports what in a query prevents incremental refreshes, before the model runs.
 
-Looks at the query only, not at what has changed. It knows nothing of dbt.
+Only the query matters, not what has changed. This module does not know about dbt.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ONE_DAY, _NEXT_DAY = (Clock(day, f"{day} 00:00:00Z") for day in ("2000-01-01", 
 
 @dataclass(frozen=True)
 class Advice:
-    """A reason for which refreshes of a model are, or may be, full.
+    """A reason why refreshes of a model are, or may be, full.
 
-    :param always: whether each refresh is a full one; else those before which a value has changed.
+    :param always: whether each refresh is full; otherwise only those before which a value has changed.
     """
 
     reason: Reason
@@ -38,10 +38,10 @@ class Advice:
 def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
     """List what in a query prevents incremental refreshes.
 
-    :param reading: what the query reads; versions do not matter.
+    :param reading: what the query reads. Its versions do not matter.
     """
     if reading.reason is not None:
-        # An upstream may be built by the time that the model is run.
+        # The upstream may be built before the model runs.
         return [] if reading.is_missing else [Advice(reading.reason, True)]
     if not reading.upstreams:
         return []
@@ -54,15 +54,17 @@ def advise(reading: Reading, config: KeyedConfig) -> list[Advice]:
                 return [Advice(reason, True)]
         return [Advice(_of_guard(guard), False) for guard in _guards(query, reading, config)]
     except CannotPlan as error:
-        # A date is the same all day.
+        # A date does not change within a day.
         return [Advice(error.reason, error.reason.code != "time" or not reading.calls <= DATE)]
 
 
 def left_open(reading: Reading, columns: Sequence[str]) -> Undetermined | None:
-    """What two runs of a query over the same rows may have otherwise, accepted or not.
+    """What may differ between two runs of a query over the same rows, accepted or not.
 
-    :param reading: at the time of both runs, as far as it is known. :param columns: the result's, as stored.
-    :returns: ``None`` where the query is not understood.
+    :param reading: at the time of both runs, as far as it is known.
+    :param columns: the columns of the result, by stored names.
+
+    :returns: ``None`` if there is no plan for the query.
     """
     if reading.tree is None:
         return None
@@ -81,7 +83,7 @@ def _facts(reading: Reading, changed: Sequence[str]) -> Facts:
 
 
 def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
-    """Whether it is a query over a state that is kept for it."""
+    """Whether the query is refreshed from an auxiliary view."""
     everything = _facts(reading, list(reading.upstreams))
     key = query.identifiers(config.unique_key)
     check_determined(query.node, query.types, everything, config.accept, key)
@@ -90,7 +92,7 @@ def _has_state(query: Query, reading: Reading, config: KeyedConfig) -> bool:
 
 
 def _in_the_way(query: Query, reading: Reading, config: KeyedConfig) -> Reason | None:
-    """Why no change of any single upstream can be followed; ``None`` where one can."""
+    """The reason why no change of a single upstream can be propagated; ``None`` if one can."""
     found: Reason | None = None
     for name in reading.upstreams:
         facts = _facts(reading, [name])
@@ -112,7 +114,7 @@ def _guards(query: Query, reading: Reading, config: KeyedConfig) -> tuple[Guard,
     try:
         return plan_incremental(query, config.unique_key, facts, config.accept).guards
     except CannotPlan:
-        # Too much at once; each upstream by itself can be followed.
+        # The changes of all upstreams together exceed a limit, but those of a single one do not.
         return ()
 
 

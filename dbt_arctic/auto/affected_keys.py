@@ -1,4 +1,4 @@
-"""Computes the affected keys of a refresh, and other values that several of its statements read, once."""
+"""Computes once the affected keys of a refresh, and other values that several of its statements read."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dbt_arctic.keyed.value_range import ValueRange
 from dbt_arctic.store.context import Context
 
 RANGED = ("tinyint", "smallint", "int", "bigint", "date", "string")
-"""Types of which a literal is exact, and whose order is the same in Spark and in file statistics."""
+"""Types with exact literals, whose order in Spark is the same as in file statistics."""
 
 
 @contextmanager
 def kept_rows(context: Context, table: KeyedTable, sql: str, what: Literal["keys", "rows"]) -> Iterator[str]:
-    """The name of the rows of a query, kept in memory (or on disk) of this session while they are needed.
+    """Cache the rows of a query in this session, in memory or on disk, and return the cache's name.
 
-    Keys are computed by the first query that reads them, which asks between which bounds they lie. Rows are
-    computed at once: how a statement joins them depends on how many they are.
+    Keys are computed by the first query that reads them, which selects their MIN and MAX. Rows are computed
+    immediately, because Spark chooses its joins by their number.
     """
     name = f"arctic_{what}_{secrets.token_hex(6)}"
     when = "LAZY " if what == "keys" else ""
     if what == "keys" and context.cores:
-        # A statement that reads them five times starts five times as many tasks, which take longer to start
-        # than to read them.
+        # A statement that reads the keys five times would start five times as many tasks. Starting them takes
+        # longer than reading the keys.
         sql = f"SELECT /*+ COALESCE({2 * context.cores}) */ *\nFROM (\n{sql}\n)"
     make_view(context, f"stage_{what}", f"CACHE {when}TABLE {quote(name)} AS\n{sql}", table)
     try:
@@ -40,18 +40,18 @@ def kept_rows(context: Context, table: KeyedTable, sql: str, what: Literal["keys
 
 @contextmanager
 def staged_values(context: Context, table: KeyedTable, sql: str, columns: Sequence[str]) -> Iterator[Staged]:
-    """Keys or other values, and between which of them they lie."""
+    """Cache keys or other values, and find their ranges."""
     with kept_rows(context, table, sql, "keys") as name:
         yield counted(context, quote(name), columns)
 
 
 def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
-    """How many values there are, and between which of them they lie: one query.
+    """Count values and find their ranges, by one query.
 
-    :param relation: what stands for them in a FROM clause.
+    :param relation: the relation of the values, for a FROM clause.
     """
     named = [quote(one) for one in columns]
-    # As text: Python knows no year 0 or 10000, which a table may have for "always".
+    # As strings: Python has no year 0 or 10000, which a table may use for "always".
     asked = (
         f"CAST(min({one}) AS STRING), CAST(max({one}) AS STRING), count({one}), typeof(min({one}))"
         for one in named
@@ -68,7 +68,7 @@ def counted(context: Context, relation: str, columns: Sequence[str]) -> Staged:
 
 
 def _is_beyond(type_: str, *values: str) -> bool:
-    """Whether some are days that are not written with four digits for the year, as others are."""
+    """Whether a value is a date whose year is not written with four digits."""
     return type_ == "date" and any(len(value) != len("2024-01-31") for value in values)
 
 

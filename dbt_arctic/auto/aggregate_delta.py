@@ -1,7 +1,7 @@
-"""Adds changes to stored aggregates: the affected groups, and those that must be computed again.
+"""Adds the delta to stored aggregates: the affected groups, and those that must be recomputed.
 
-Groups that are read twice, since their extremes have to be asked for once it is known which of them have lost
-one, are kept in memory in between.
+Affected groups are cached if they are read twice: the groups that lost a MIN or MAX are only known after a
+first read.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dbt_arctic.store.context import Context
 from dbt_arctic.store.state import columns_of, consistent_pair, stored_rows, version_of
 
 _FEW = 2_000_000
-"""Groups that are sent to each task."""
+"""The most groups that are broadcast."""
 
 
 @dataclass(frozen=True)
 class Adding:
-    """The groups to write when changes are added to stored aggregates.
+    """The groups to write when a delta is added to stored aggregates.
 
-    :param difference: SQL of the rows to write, by the version that an attempt adds to.
-    :param has_lost: whether groups were looked at, and some had lost an extreme.
+    :param difference: the SQL of the rows to write, by the version that an attempt adds to.
+    :param has_lost: whether the groups were checked, and some of them lost a MIN or MAX.
     """
 
     difference: Callable[[Attempt], str]
@@ -43,10 +43,10 @@ class Adding:
 def groups_touched(
     context: Context, table: KeyedTable, plan: BySums, changes: str, extremes: Stage | None, *, images: bool
 ) -> Iterator[Adding]:
-    """What is kept in memory for it is there until it ends.
+    """Compute the groups to write. Caches exist until the context ends.
 
-    :param changes: SQL of what to add to each group.
-    :param extremes: asks groups that have lost an extreme for it; ``None`` where that is an error.
+    :param changes: the SQL of the change of each group.
+    :param extremes: recomputes the extremes of groups that lost one; ``None`` if that is an error.
     """
     sums = plan.sums
     columns = _columns(table, sums)
@@ -58,7 +58,7 @@ def groups_touched(
 
         yield Adding(of_all)
         return
-    # To look up the stored rows of these groups costs less than to bring all of them together.
+    # Looking up the stored rows of these groups costs less than joining all stored rows.
     ranged = [name for name in table.key if table.types[name] in RANGED]
     with staged_values(context, table, net(changes, table, columns), ranged) as found:
         few = "/*+ BROADCAST */ " if found.known_count <= _FEW else ""
@@ -93,8 +93,8 @@ def groups_touched(
             def of_asked(attempt: Attempt) -> str:
                 if attempt.pinned == version:
                     return added(table, columns, groups, images=images, asked=asked)
-                # Something else has been written since: a group that has lost an extreme by that was not
-                # asked, and ends the statement.
+                # Another commit came in between. A group that lost a MIN or MAX by it was not recomputed, so
+                # the statement fails for it.
                 anew = _groups(context, table, columns, changes, attempt, images=images, touched=touched)
                 return added(table, columns, anew, images=images, asked=asked)
 
@@ -124,7 +124,7 @@ def _groups(
 
 
 def _columns(table: KeyedTable, sums: Sums) -> SumColumns:
-    """Columns as the table has written them."""
+    """The columns of aggregates, spelled as in the table."""
 
     def stored(name: str) -> str:
         return stored_name(table, name)
@@ -142,12 +142,12 @@ def _columns(table: KeyedTable, sums: Sums) -> SumColumns:
 
 
 def _has_many_groups(stored: int | None, changed: int | None) -> bool:
-    """Whether a table has so many groups that most of them have nothing to do with what has changed."""
+    """Whether most of a table's groups are not affected by the changes."""
     return stored is not None and stored >= MANY and changed is not None and changed < stored / 2
 
 
 def stored_name(table: KeyedTable, column: str) -> str:
-    """A column as the table has written it."""
+    """A column, spelled as in the table."""
     return next(name for name in table.column_names if name.lower() == column.lower())
 
 

@@ -1,8 +1,9 @@
-"""Auxiliary views: a keyed table beside the model, refreshed right before it.
+"""Auxiliary views: a keyed table for each, which is refreshed directly before its model.
 
-The state is an automatic model like any other, with a query of the planner's; so is the model, over its
-state. Each has its own commit with what it consumed, so a run that ends in between is finished by the next.
-A state that is lost, or cannot be kept, costs time: then the model is refreshed as if there was none.
+The auxiliary view is an automatic model like any other, with a query of the planner's. The model is an
+automatic model over its auxiliary view. Each has its own commit with the consumed versions, so the next run
+completes an interrupted one. If the auxiliary view is lost, or cannot be kept, the model is refreshed without
+it, which only takes longer.
 """
 
 from __future__ import annotations
@@ -63,11 +64,12 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import find_keyed, load_keyed
 
 _LOOKS = 2
-"""A state that another run refreshes while a query over it is planned is looked at once more."""
+"""If another run refreshes the auxiliary view while a query over it is planned, planning is repeated up to
+this often."""
 
 
 class Plan(Protocol):
-    """How a model without a state is planned."""
+    """A function that plans a model without an auxiliary view."""
 
     def __call__(
         self,
@@ -83,7 +85,7 @@ class Plan(Protocol):
 
 @dataclass(frozen=True)
 class Planners:
-    """How other plans are made that the one of a model over its state is made of.
+    """The planners from which the plan of a model over its auxiliary view is composed.
 
     :param table: of one table by itself: a state, or a query that reads nothing but a state.
     :param model: of a model, which may have hidden columns and another state.
@@ -95,7 +97,7 @@ class Planners:
     alone: Plan
 
     def over(self, made: Split) -> Plan:
-        """How a query over a state is planned."""
+        """The planner for a query over an auxiliary view."""
         return self.model if made.around is not None else self.table
 
     def without(self, made: Split) -> Plan:
@@ -113,11 +115,11 @@ def plan_state(
     *,
     inside: bool | None = None,
 ) -> OverState | None:
-    """The plan of a model over its state; ``None`` where it has none, and gets none.
+    """The plan of a model over its auxiliary view; ``None`` if it has none, and gets none.
 
     :param reading: what the query reads.
-    :param build: how the model would be built without a state, where it is to be built.
-    :param inside: whether the state is one further inside the query; ``None``: either.
+    :param build: the plan of a build without an auxiliary view, if the model is built.
+    :param inside: whether it is a nested auxiliary view; ``None``: either.
     """
     if reading.reason is not None:
         return None
@@ -144,7 +146,7 @@ def plan_state(
             if types is None:
                 return None
     own = _config_of_state(catalog, reading, config, made, there)
-    # Other SQL, or an older version of ours, may have kept it by other columns.
+    # It may have other key columns, from other SQL or from an older version of dbt-arctic.
     builds = build is not None or (there is not None and there.key != made.key)
     of_state = replace(request, name=kept, config=own, sql=text)
     found = planners.table(catalog, of_state, schema, rebuild=builds)
@@ -173,7 +175,7 @@ def _chosen(
     hides: bool,
     is_next: bool,
 ) -> Split | None:
-    """The query as a state and a query over it; ``None`` where that would be of no use.
+    """The query as an auxiliary view and a query over it; ``None`` if that would be of no use.
 
     :param there: the state that the model has. :param hides: whether its own table has hidden columns.
     :param is_next: whether the query is one over other states.
@@ -189,7 +191,7 @@ def _chosen(
         made = _split(query, facts, reading, config, hides=False)
     if made is None or changes_types(made):
         return None
-    # A loss of what nobody reads would end its refreshes late.
+    # The loss of a MIN or MAX that nothing reads would end its refreshes late.
     return without_spare(made)
 
 
@@ -203,16 +205,17 @@ def _types_if_worth(
     config: KeyedConfig,
     names: Mapping[str, str],
 ) -> dict[str, str] | None:
-    """The types of the columns of a state that is to be built; ``None`` where it cannot be kept, or a query
-    over it would not give what the model's gives.
+    """The column types of an auxiliary view that is to be built.
 
-    :param text: the query of the state.
+    ``None`` if it cannot be stored, or if a query over it would return another result than the model's query.
+
+    :param text: the query of the auxiliary view.
     """
     columns_of_state = columns_if_taken(schema, text)
     if columns_of_state is None:
         return None
     types = {column.name: column.type for column in columns_of_state}
-    # A table has its buckets by a column of its key.
+    # A table is bucketed by one of its key columns.
     if not any(is_bucketable(types[name]) for name in made.key):
         return None
     if not _gives(own_columns, schema, text, made, types, names):
@@ -229,7 +232,7 @@ def _config_of_state(
 ) -> KeyedConfig:
     buckets = config.buckets
     if made.is_small:
-        # One that is there has grown into its buckets.
+        # An existing auxiliary view keeps its buckets.
         begins_small = there is None and not may_be_many(catalog, reading, made.state)
         buckets = 1 if begins_small else None
     return KeyedConfig(
@@ -240,7 +243,7 @@ def _config_of_state(
         accept=config.accept,
         full_refresh_above=config.full_refresh_above,
         lease_timeout_s=config.lease_timeout_s,
-        # The query over it would look up in the state what its rows were.
+        # The query over a nested auxiliary view would otherwise look up the old rows of the view.
         before_images=True if made.around is not None else None,
     )
 
@@ -248,9 +251,9 @@ def _config_of_state(
 def _query_over(
     made: Split, types: Mapping[str, str] | None, upstreams: Mapping[str, Upstream]
 ) -> str | None:
-    """The text of the query over a state, to be shown.
+    """The text of the query over an auxiliary view, for display.
 
-    :param upstreams: what it reads besides, as the state has read it.
+    :param upstreams: what it reads in addition, at the versions of the auxiliary view.
     """
     if types is None:
         return None
@@ -262,8 +265,9 @@ def _query_over(
 
 
 def _of_query_over(shown: OverState, outer: RefreshPlan | NotOver) -> OverState | None:
-    """The plan where the state has nothing to do. The model may have another query over it by now, or a run
-    that ended in between has refreshed the state only.
+    """The plan if the auxiliary view needs no refresh.
+
+    The model may have a new query over the view, or an interrupted run may have refreshed only the view.
     """
     if isinstance(outer, NotOver):
         return None
@@ -278,8 +282,9 @@ def _of_query_over(shown: OverState, outer: RefreshPlan | NotOver) -> OverState 
 def plan_query_over(
     catalog: CatalogReader, state: StatePlan, schema: Schema | None, planners: Planners
 ) -> RefreshPlan | NotOver:
-    """The plan of the query over a state, by the state's newest commit. What both read is read at one
-    version.
+    """The plan of the query over an auxiliary view, by the view's newest commit.
+
+    A relation that both read is read at the same version.
     """
     table = load_keyed(catalog, state.name)
     request, plan = state.request, planners.over(state.split)
@@ -302,10 +307,11 @@ def plan_query_over(
 
 
 def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) -> Split | None:
-    """A model's query as a state that is to stand beside the model, and a query over it; ``None`` where that
-    would be of no use.
+    """Split a model's query into an auxiliary view as hidden columns, and a query over it.
 
-    :param columns: the names of the query's columns; the SQL alone tells no case.
+    ``None`` if that would be of no use.
+
+    :param columns: the names of the query's columns, whose case the SQL alone does not determine.
     """
     try:
         query, facts = as_called(reading, columns)
@@ -315,10 +321,10 @@ def split_beside(reading: Reading, config: KeyedConfig, columns: Sequence[str]) 
 
 
 def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *, hides: bool) -> Split | None:
-    """Split a query, and choose whether its auxiliary view pays.
+    """Split a query, if its auxiliary view is worthwhile.
 
-    :param hides: whether the state is to stand beside the model: then one that is a state itself may hide
-    what its extremes need besides.
+    :param hides: whether the view is stored as hidden columns. Then a query that maintains itself may still
+        hide the columns that its extremes need.
     """
     try:
         # A state of all rows is written by the model's key, which is then checked.
@@ -326,21 +332,22 @@ def _split(query: Query, facts: Facts, reading: Reading, config: KeyedConfig, *,
         check_determined(query.node, query.types, facts, config.accept, key)
         itself = plan_sums(query, config.unique_key, facts, config.accept)
         if itself is not None and not (hides and itself.extremes.keys() - itself.ends.keys()):
-            return None  # it is a state itself
+            return None  # The query itself is self-maintainable.
         made = split(query, config.unique_key, {key: one.key for key, one in reading.upstreams.items()})
     except CannotPlan:
         return None
     if made is None or changes_types(made):
         return None
     if any(part.find(Moment) for node in made.above for part in expressions(node)):
-        return None  # time would change the model though its state stays as it is
+        return None  # Time would change the model while its auxiliary view stays the same.
     return made
 
 
 def as_called(reading: Reading, columns: Sequence[str] | None) -> tuple[Query, Facts]:
-    """A query as it is run at any time, whatever has changed. It asks for the time itself.
+    """A query as it runs at any time, with calls of functions of time, and with all upstreams changed.
 
-    :param columns: their names, where they are known.
+    :param columns: the names of its columns, if they are known.
+
     :raises CannotPlan: with the reason.
     """
     same_time = AsCalled()
@@ -356,7 +363,7 @@ def _gives(
     types: Mapping[str, str],
     names: Mapping[str, str],
 ) -> bool:
-    """Whether the query over a state has the columns and types of the model's ``own``, and Spark takes it."""
+    """Whether Spark accepts the query over an auxiliary view, and it has the model's columns and types."""
     try:
         return columns_if_taken(schema, outer_sql(made, f"(\n{text}\n)", types, names)) == own
     except NoState:
@@ -364,9 +371,7 @@ def _gives(
 
 
 def columns_if_taken(schema: Schema, sql: str) -> list[ColumnInfo] | None:
-    """The columns of a query that nobody wrote; ``None`` where Spark does not take it: that is no reason for
-    a model to fail.
-    """
+    """The columns of a generated query; ``None`` if Spark does not accept it, so the model need not fail."""
     try:
         return schema(sql)
     except SparkEnded:

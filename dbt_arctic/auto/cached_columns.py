@@ -1,7 +1,7 @@
 """Skips Spark's analysis of a query whose columns are known from its last refresh.
 
-What columns a query has follows from its text, the columns that it reads, settings, and Spark's own rules.
-The fingerprint of a commit is of the first three, and Iceberg notes in it which Spark wrote.
+The columns of a query follow from its text, the columns that it reads, settings, and Spark's own rules. The
+fingerprint of a commit covers the first three, and Iceberg records the version of Spark that wrote it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WRITTEN_BY = "engine-version"
 
 
 def keeps_its_columns(catalog: CatalogReader, table: KeyedTable, change: TableState) -> bool:
-    """Whether a table has the columns that its last refresh found it with, and that was by this Spark."""
+    """Whether a table still has the columns of its last refresh, made by the same version of Spark."""
     newest = next((one for one in change.history() if PROPERTY_CONSUMED in one.summary), None)
     if newest is None or newest.summary.get(_WRITTEN_BY) != _spark():
         return False
@@ -27,14 +27,15 @@ def keeps_its_columns(catalog: CatalogReader, table: KeyedTable, change: TableSt
 
 
 def is_of_same_query(plan: RefreshPlan) -> bool:
-    """Whether the last refresh was by the same query, so that its columns are those of the table."""
+    """Whether the last refresh was of the same query, so that the query's columns are those of the table."""
     last = plan.expected.get(FINGERPRINT)
     return last is not None and bool(last.table_id) and last == plan.consumed.get(FINGERPRINT)
 
 
 def tells_columns_apart(plan: RefreshPlan) -> bool:
-    """Whether the columns of a plan that took them from the table are the query's, each with its own name. A
-    table keeps the order that it was made with, and a query may have another by now.
+    """Whether the columns of a table can be matched by name to those of the plan's query.
+
+    A table keeps the column order that it was created with, and the query's order may have changed.
     """
     if isinstance(plan, IncrementalPlan):
         return plan.query.is_named

@@ -1,4 +1,4 @@
-"""Values that all rows of a model share, as its commits record them. A known value is not computed again."""
+"""Values that all rows of a model share, as its commits record them. A known value is not recomputed."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dbt_arctic.keyed.log import SnapshotLike, consumed_versions
 from dbt_arctic.keyed.names import is_as_stored, literal
 
 PROPERTY_VALUES = "arctic.values"
-"""On a refresh's commit, JSON: SQL of literals by names of values, as of the versions that it consumed."""
+"""Property of a refresh's commit, JSON: SQL literals by names of values, at the versions that it consumed."""
 
 WORTH_ROWS = 1_000_000
-"""Of fewer, a value takes less time to compute than to ask for by itself."""
+"""Over fewer rows, a value takes less time to compute than a separate query for it."""
 
 _LONGEST = 200
 _TYPES = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "boolean")
-"""Types whose values a literal has to the last digit."""
+"""Types whose values have exact literals."""
 
 
 def known_values(history: Sequence[SnapshotLike]) -> dict[str, str]:
-    """What the last refresh's commit says, if no other has consumed anything since.
+    """The values in the last refresh's commit, unless a later commit has consumed other versions.
 
-    :param history: of the change table, newest first.
+    :param history: the commits of the change table, newest first.
     """
     last = next((one for one in history if PROPERTY_REFRESH in one.summary), None)
     if last is None or consumed_versions([last]) != consumed_versions(history):
@@ -33,16 +33,16 @@ def known_values(history: Sequence[SnapshotLike]) -> dict[str, str]:
 
 
 def note_values(values: Mapping[str, str]) -> dict[str, str]:
-    """What a commit says of them."""
+    """The property of a commit that records the values."""
     if not values:
         return {}
     return {PROPERTY_VALUES: json.dumps(dict(sorted(values.items())), separators=(",", ":"))}
 
 
 def literal_of(rows: Sequence[tuple[Any, ...]]) -> str | None:
-    """The literal of a value; ``None`` where it has none.
+    """The literal of a value; ``None`` if it has none.
 
-    :param rows: the answer to ``value_sql``.
+    :param rows: the result of ``value_sql``.
     """
     made = _literal(*rows[0]) if len(rows) == 1 else None
     return made if made is not None and len(made) <= _LONGEST else None

@@ -21,7 +21,7 @@ from dbt_arctic.store.state import load_keyed, stored_rows, total
 
 @dataclass(frozen=True)
 class TableToRefresh:
-    """A model's own table, or that of its state."""
+    """A model's own table, or its auxiliary view."""
 
     name: Name
     config: KeyedConfig
@@ -33,7 +33,7 @@ class TableToRefresh:
 def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan) -> Outcome:
     """Execute the plan of one table.
 
-    :raises ConfigError: ``auto: strict``, and the refresh turns out to be a full one.
+    :raises ConfigError: the model has ``auto: strict``, and the refresh would be full.
     """
     name, config = target.name, target.config
     if not isinstance(plan, Build):
@@ -61,7 +61,7 @@ def execute_plan(context: Context, target: TableToRefresh, plan: RefreshPlan) ->
 
 
 def _rows(context: Context, plan: RefreshPlan, table: KeyedTable) -> int | None:
-    """How many rows our own statements of a refresh may come by; ``None``: not known, or there are none."""
+    """The most rows that a refresh's statements can read; ``None`` if unknown, or for the user's query."""
     small_state = plan.reason is not None and plan.reason.code == "small"
     if not (plan.action == "incremental" or small_state):
         return None

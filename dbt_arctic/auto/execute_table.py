@@ -1,8 +1,8 @@
-"""Carries out the refresh of one table: the stages of its plan, one commit with the consumed versions.
+"""Executes the refresh of one table: the stages of its plan, and one commit with the consumed versions.
 
-What is run, in which order, and what follows when something else turns out, is in ``stages`` and
-``fallbacks``; nothing is planned here. Whatever the plan is, the result is that of the model's SQL over the
-consumed versions. Only rows that differ are written, so that models downstream see what really changed.
+``stages`` and ``fallbacks`` define what runs in which order, and what follows if a condition of the plan does
+not hold. Nothing is planned here. Every plan has the result of the model's SQL over the consumed versions.
+Only rows that differ are written, so that downstream models see the real changes.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ from dbt_arctic.store.row_counts import changes_among
 from dbt_arctic.store.state import stored_rows, total
 
 _Difference = Callable[[Attempt], str]
-"""SQL of the rows to write, by the version that an attempt adds to."""
+"""The SQL of the rows to write, by the version that an attempt adds to."""
 
 
 @dataclass(frozen=True)
 class _Target:
-    """What is refreshed. :param began_ms: when its refresh began."""
+    """The table that is refreshed.
+
+    :param began_ms: when its refresh began.
+    """
 
     context: Context
     name: Name
@@ -58,7 +61,10 @@ class _Target:
 
     @property
     def keeps_images(self) -> bool:
-        """Not with a sequence: what a late older row was before depends on who reads it when."""
+        """Whether before-images are stored.
+
+        With a sequence they are not: the old row depends on when it is read.
+        """
         return bool(self.config.before_images) and not self.table.sequence_by
 
     def stored(self) -> int | None:
@@ -70,10 +76,11 @@ class _Target:
 
 @dataclass(frozen=True)
 class _Computed:
-    """What the stages came to, to be written in one commit.
+    """The result of the stages, which one commit writes.
 
     :param values: literals of values that all rows share, by their names.
-    :param stage: whose rows are written; empty: none. :param inside: a stage that is a part of its statement.
+    :param stage: the stage whose rows are written; empty if there is none.
+    :param inside: a stage that is part of this stage's statement.
     """
 
     plan: RefreshPlan
@@ -88,11 +95,12 @@ class _Computed:
 def refresh_auto(
     context: Context, name: Name, table: KeyedTable, config: KeyedConfig, plan: RefreshPlan, rows: int | None
 ) -> Outcome:
-    """Run the plan of a table that is there.
+    """Run the plan of an existing table.
 
-    :param rows: that its own statements may come by; ``None`` where that is not known. Of the user's query
-        that is not known: a join without a condition makes many rows of few.
-    :raises ConfigError: ``auto: strict``, and the plan is a full refresh.
+    :param rows: the most rows that its statements can read; ``None`` if unknown. It is unknown for the user's
+        query: a join without a condition multiplies rows.
+
+    :raises ConfigError: the model has ``auto: strict``, and the plan is a full refresh.
     """
     if isinstance(plan, Nothing):
         choice = Choice("skip", "unchanged", how="no upstream change")
@@ -109,13 +117,13 @@ def refresh_auto(
 
 
 def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
-    """The outcome of a plan or of what follows it; a full refresh that has to take their place."""
+    """The outcome of a plan or of its fallbacks, or the full refresh that must follow."""
     following: RefreshPlan = plan
     while isinstance(following, IncrementalPlan):
         try:
             ended = _attempt(target, following)
         except SparkEnded:
-            raise  # a new session has not what hooks and headers have set
+            raise  # A new session lacks what hooks and headers have set.
         except StatementError as error:
             fallback = next(one for one in fallbacks_of(following) if one.holds(error))
             target.trace.falls_back(fallback.when)
@@ -129,7 +137,7 @@ def _incrementally(target: _Target, plan: IncrementalPlan) -> Outcome | Full:
 
 
 def _attempt(target: _Target, plan: IncrementalPlan) -> Outcome | Reason:
-    """The outcome; or why a full refresh has to follow, and nothing was written."""
+    """The outcome, or the reason why a full refresh must follow. In this case nothing was written."""
     shared = with_shared_rows(target.context, target.name, plan)
     with _settings(target, plan), ExitStack() as kept:
         computed = _walk(target, shared, kept)
@@ -146,7 +154,7 @@ def _settings(target: _Target, plan: IncrementalPlan) -> AbstractContextManager[
 def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed | Reason:
     """Run the stages up to the one that writes.
 
-    :param kept: holds what is kept in memory until that is written.
+    :param kept: closes caches after the write.
     """
     context, table, found = target.context, target.table, Found()
     stages = stages_of(plan)
@@ -156,7 +164,8 @@ def _walk(target: _Target, plan: IncrementalPlan, kept: ExitStack) -> _Computed 
         if stage.reads and found.staged[stage.reads].count == 0:
             continue
         if stage.result == "extremes":
-            continue  # asked for while the changes are added, once it is known which groups have lost one
+            # It runs while the changes are added, after the groups that lost a MIN or MAX are known.
+            continue
         sql = stage.sql(found)
         with target.trace.timed(stage.name):
             match stage.result:
@@ -198,7 +207,7 @@ def _extremes(stages: Sequence[Stage]) -> Stage | None:
 def _added(
     target: _Target, plan: BySums, stage: Stage, changes: str, extremes: Stage | None, kept: ExitStack
 ) -> _Computed:
-    """Add what changed to the stored sums: one statement over the changes and these."""
+    """Add the delta to the stored sums, by one statement over both."""
     images = target.keeps_images
     adding = kept.enter_context(
         groups_touched(target.context, target.table, plan, changes, extremes, images=images)
@@ -240,9 +249,9 @@ def _compared(target: _Target, plan: ByKeys, stage: Stage, rows: str, keys: Stag
 
 
 def require_incremental(plan: RefreshPlan, config: KeyedConfig) -> None:
-    """Refuse a full refresh where the model asks for an incremental one.
+    """Refuse a full refresh if the model requires an incremental one.
 
-    :raises ConfigError: the model asks for an incremental refresh or an error.
+    :raises ConfigError: the model has ``auto: strict``.
     """
     if config.auto == "strict" and plan.action in ("full", "build"):
         assert plan.reason is not None
@@ -258,7 +267,7 @@ def require_incremental(plan: RefreshPlan, config: KeyedConfig) -> None:
 
 
 def _full(target: _Target, plan: Full) -> Outcome:
-    """The whole query, compared with the whole table."""
+    """Compare the result of the whole query with the whole table."""
     require_incremental(plan, target.config)
     assert plan.reason is not None
     reason = plan.reason.lasting.code
@@ -289,8 +298,9 @@ def _nothing(table: KeyedTable) -> _Difference:
 
 
 def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
-    """One commit: the difference, and what it was computed from. A reason where an incremental refresh has
-    become pointless, and nothing was committed.
+    """Write the difference and the consumed versions in one commit.
+
+    Returns a reason, without a commit, if a full refresh must follow.
     """
     context, name, table, config = target.context, target.name, target.table, target.config
     plan, choice, images = computed.plan, computed.choice, computed.images
@@ -340,7 +350,7 @@ def _write(target: _Target, computed: _Computed) -> Outcome | Reason:
 
 
 def _asked(name: Name, plan: RefreshPlan, config: KeyedConfig, history: Sequence[Snapshot]) -> dict[str, str]:
-    """What the commit says of what was asked of upstreams."""
+    """The property of a commit that records the requested states of upstreams."""
     if isinstance(plan, IncrementalPlan):
         return record_requests(recorded_by(plan.nodes, plan.reading), recorded_in(history, name.catalog))
     if plan.expected.get(FINGERPRINT) == plan.consumed[FINGERPRINT]:

@@ -1,8 +1,8 @@
-"""Which states of an upstream the other models of an invocation will read.
+"""Predicts which states of an upstream the other models of an invocation will read.
 
-To read a table costs nearly the same whichever rows and columns of it are kept. So before it is read, it is
-looked up what the others asked for last time: their commits say it (``asked.py``). That takes a look at the
-metadata of each, and no job. A model that turns out to ask for something else has it kept anew.
+Reading a table costs nearly the same for any subset of its rows and columns. So before a table is read, the
+last requests of the other models are looked up in their commits (``requested_states``). This reads metadata
+of each model, and runs no job. For a model that needs something else, the table is read again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dbt_arctic.store.context import Alongside
 from dbt_arctic.store.state import find_keyed
 
 WORTH_BYTES = 64 << 20
-"""To read a smaller table takes no longer than to look at the metadata of many models."""
+"""Reading a smaller table takes no longer than reading the metadata of many models."""
 _READERS = 64
-"""So many are looked at."""
+"""The most models that are looked up."""
 
 Foresight = tuple[list[str], list[tuple[Upstream, str]]]
-"""Columns, and key columns of upstreams whose changed keys meet rows."""
+"""Columns, and key columns of upstreams whose changed keys look up rows."""
 
 
 def expected_requests(
@@ -41,10 +41,10 @@ def expected_requests(
 ) -> Foresight | None:
     """The rows that other models will request from an upstream; ``None`` if no request is expected.
 
-    :param target: the table whose refresh asks, which is none of the others.
-    :param last: the version of ``upstream`` that it consumed last: only who has consumed the same needs the
-        same rows.
-    :param known: upstreams that were looked at, by full name, with what was consumed of them.
+    :param target: the table that is refreshed, which is not one of the other models.
+    :param last: the version of ``upstream`` that it consumed last. Only models that consumed the same version
+        need the same rows.
+    :param known: upstreams that were looked up, by full name, with the consumed version.
     """
     if (upstream.rows or 0) * (upstream.row_bytes or 0) < WORTH_BYTES:
         return None
@@ -84,7 +84,7 @@ def _said_by(
     catalog: CatalogReader, name: Name
 ) -> tuple[Mapping[str, Consumed], Mapping[Name, RecordedRequests]]:
     table = find_keyed(catalog, name)
-    # It may be just being dropped; what is wrong with it, its own refresh says.
+    # It may be dropped at this moment. Its own refresh reports any error.
     change = None if table is None else catalog.load_table(table.change.schema, table.change.identifier)
     if change is None:
         return {}, {}
@@ -106,7 +106,7 @@ def _looked_at(
         try:
             upstream = look_at(catalog, name, last, until(name))
         except VersionUnavailable:
-            return None  # the refresh that reads it says so
+            return None  # The refresh that reads it reports the error.
         if not isinstance(upstream, Upstream):
             return None
         found = looked[name.dotted] = (last, upstream)

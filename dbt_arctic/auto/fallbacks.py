@@ -1,7 +1,7 @@
-"""Which plan follows when Spark ends a statement of an incremental refresh with an error.
+"""The fallback of an incremental refresh whose statement fails in Spark.
 
-Spark tells by an error what a statement has found in the rows: a group that has lost its extreme, a count
-that fell below zero. The executor holds it against what the plan declares here.
+A statement raises an error in Spark to report what it finds in the rows: a group that lost its MIN or MAX, or
+a negative count. The executor compares the error with the fallbacks that the plan declares here.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from dbt_arctic.planner.reasons import Reason
 
 @dataclass(frozen=True)
 class Fallback:
-    """What follows when Spark ends a statement of a plan with an error.
+    """The plan that follows if a statement fails.
 
-    :param when: for people. :param holds: for an error. :param plan: what is carried out instead.
+    :param when: the condition, for display.
+    :param holds: whether an error meets the condition.
+    :param plan: the plan that runs instead.
     """
 
     when: str
@@ -29,13 +31,13 @@ class Fallback:
 
 
 def fallbacks_of(plan: RefreshPlan) -> tuple[Fallback, ...]:
-    """What follows when a statement of an incremental refresh ends with an error: the first that holds."""
+    """The fallbacks of a plan. The first one whose condition holds is used."""
     if isinstance(plan, OverState):
         return fallbacks_of(plan.first)
     if not isinstance(plan, IncrementalPlan):
         return ()
-    # The affected keys are found with fewer conditions than the query has, so a value that it never computes
-    # may have failed. If the query itself fails, the full refresh says so.
+    # The affected keys are computed with fewer conditions than the query has, so an expression may fail for a
+    # row that the query does not compute. If the query itself fails, the full refresh reports the error.
     failed = Fallback("a statement fails", lambda error: True, lambda error: plan.full(_failed(error)))
     if isinstance(plan, BySums):
         return (*_fallbacks_of_sums(plan), failed)
@@ -60,7 +62,7 @@ def _fallbacks_of_sums(plan: BySums) -> Iterator[Fallback]:
             lambda error: plan.asking(ASKED) if again else instead(ASKED),
         )
     if sums.looks_up and plan.incremental is not None:
-        # A value that is looked up is computed of more rows than the query computes it of.
+        # A looked-up value is computed for more rows than in the query.
         yield Fallback(
             "a statement that looks up different values fails",
             lambda error: BELOW_ZERO not in str(error),

@@ -1,12 +1,12 @@
 """Session settings for statements over few rows, where planning and code generation cost most.
 
-Spark makes Java classes for each statement, compiles them, and has them compiled again to machine code as
-they run. Over few rows that takes longer than to interpret the same plan with classes that are warm.
+Spark generates and compiles Java classes for each statement, which the JVM then compiles to machine code.
+Over few rows, interpreting the plan with classes that are already compiled takes less time.
 
-And after each stage Spark plans the rest of a statement anew, by what the stage has given. A statement that
-adds few changes to stored sums says itself what is to be sent to each task, and its stages take less time
-than the planning after them. Nor has each stage more tasks then than its rows ask for: those that have
-nothing to do take longer to start than the others work.
+After each stage, Spark also replans the rest of a statement by the stage's statistics. A statement that adds
+few changes to stored sums already contains broadcast hints, and its stages take less time than the
+replanning. The number of tasks per stage follows from the number of rows, because starting idle tasks takes
+longer than the work of the others.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from dbt_arctic.engine.api import PARTITIONS
 from dbt_arctic.store.context import Context
 
 ROWS = 100_000
-"""Up to so many rows that statements may read, no code is made for them."""
+"""The most rows for which statements are interpreted without code generation."""
 
 CONF = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 CHANGES = 1_000_000
-"""Up to so many changed rows, a statement over changes is planned once."""
+"""The most changed rows for which a statement over changes is planned only once."""
 
 ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
 
 
 def over(context: Context, rows: int | None) -> AbstractContextManager[None]:
-    """The settings of statements that read up to ``rows`` rows; ``None`` where that is not known."""
+    """The settings of statements that read up to ``rows`` rows; ``None`` if unknown."""
     return context.tuned(CONF) if rows is not None and rows <= ROWS else nullcontext()
 
 
 _ROWS_OF_TASK = 500_000
-"""After a shuffle."""
+"""Rows per task after a shuffle."""
 
 _TASKS = 8
-"""At least, where there are so many cores. Rows that a join makes more of are not counted."""
+"""The smallest number of tasks, with enough cores. Rows that a join multiplies are not counted."""
 
 
 def changes(context: Context, rows: int | None, read: int | None) -> AbstractContextManager[None]:
-    """The settings of statements over ``rows`` changed rows; ``None`` where that is not known.
+    """The settings of statements over ``rows`` changed rows; ``None`` if unknown.
 
-    :param read: how many other rows they may bring together, ``None`` where that is not known.
+    :param read: the number of other rows that they may shuffle; ``None`` if unknown.
     """
     if rows is None or rows > CHANGES:
         return nullcontext()
@@ -54,7 +54,7 @@ def planned_once(cores: int | None, rows: int, read: int | None) -> dict[str, st
     """The settings of a statement over few changed rows."""
     if read is None:
         return ADAPTIVE
-    # Each is read at two states.
+    # Each row is read in two states.
     tasks = max(min(cores or _TASKS, _TASKS), math.ceil((2 * rows + read) / _ROWS_OF_TASK))
-    # A session that has fewer keeps its own.
+    # A session with fewer partitions keeps its setting.
     return {**ADAPTIVE, PARTITIONS: str(tasks)}

@@ -13,16 +13,17 @@ from dbt_arctic.planner.algebra.scalars import columns_of
 from dbt_arctic.store.state import consistent_pair, find_keyed
 
 MANY = 500_000
-"""Stored groups of which only those are read that changes touch, in several tasks."""
+"""The number of stored groups from which on only the affected groups are read, in several tasks."""
 
 _BOUNDED = ("int", "bigint", "date")
 
 
 def may_be_many(catalog: CatalogReader, reading: Reading, state: Node) -> bool:
-    """Whether a state may have ``MANY`` groups: as many values as lie between the bounds of the columns that
-    it groups by. A column whose bounds nobody tells has few, as a status or the name of a country has.
+    """Whether an auxiliary view may have ``MANY`` groups, by the column bounds of its group columns.
 
-    :param state: an aggregate, perhaps with the key of a single row.
+    A column with unknown bounds counts as one with few values, like a status or a country.
+
+    :param state: an aggregate, perhaps with the constant key of a single row.
     """
     node = state.child if isinstance(state, Project) else state
     if (

@@ -1,8 +1,8 @@
 """Automatic models whose own table stores their auxiliary columns, hidden from readers.
 
-One statement then does what takes two with a state in a table of its own. Other SQL may ask for other hidden
-columns. Those that are there stay until the model is built anew: where they suffice they are used, else they
-are NULL, and the model is refreshed by keys.
+One statement then does what takes two with a separate auxiliary view. Changed SQL may need other hidden
+columns. Existing hidden columns stay until the model is rebuilt. If they suffice, they are used. Otherwise
+they are NULL, and the model is refreshed by keys.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def build_beside(
     *,
     of_state: bool = False,
 ) -> RefreshPlan | None:
-    """How a model is built that is to be its own state; ``None`` where it cannot be.
+    """The build of a model with hidden columns; ``None`` if it cannot have them.
 
     :param reading: what the query reads.
     """
@@ -80,9 +80,9 @@ def plan_beside(
     by_name: bool = False,
     of_state: bool = False,
 ) -> RefreshPlan | None:
-    """How a model with hidden columns is refreshed; ``None`` where its SQL has others than it shows.
+    """The refresh of a model with hidden columns; ``None`` if the table's visible columns are not its SQL's.
 
-    :param by_name: only where the SQL says how each of its columns is called.
+    :param by_name: whether to return a plan only if the SQL names each of its columns.
     """
     sql = request.sql
     own = None if schema is None else [(column.name, column.type) for column in schema(sql)]
@@ -97,7 +97,7 @@ def plan_beside(
     text = _with_hidden(table, sql, reading, made)
     found = plan(catalog, replace(request, sql=text), schema, made_of=sql, of_state=of_state)
     if text != nulls and (found.action == "build" or _has_changed(found)):
-        # Its sums have other types by now, or the last refresh had to do without them.
+        # Its sums have other types now, or the last refresh ran without them.
         without = plan(catalog, replace(request, sql=nulls), schema, made_of=sql, of_state=of_state)
         if found.action == "build" or not _has_changed(without):
             found = without
@@ -115,13 +115,13 @@ def _has_changed(plan: RefreshPlan) -> bool:
 
 
 def _with_hidden(table: KeyedTable, sql: str, reading: Reading, made: Split | None) -> str:
-    """The model's SQL with the hidden columns that its table has.
+    """The model's SQL with the hidden columns of its table.
 
-    :param made: the SQL as a state and a query over it.
+    :param made: the SQL as an auxiliary view and a query over it.
     """
     stored = None if made is None else beside(made)
     if made is not None and stored is not None:
-        # What is of use and not needed may be missing in a table that is older.
+        # An older table may lack useful columns that are not required.
         missing = made.spare - set(table.hidden)
         stored = {column: name for column, name in stored.items() if column != name or name not in missing}
         wanted = {column for column, name in stored.items() if column == name}

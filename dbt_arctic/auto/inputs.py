@@ -1,6 +1,6 @@
-"""The inputs of an automatic model: its SQL, relations, views and the time, and what its result depends on.
+"""The inputs of an automatic model: its SQL, relations, views and the time that its result depends on.
 
-Nothing is run to find out.
+No statement is run to find them.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ _METADATA = frozenset(
     ["_row_id", "_last_updated_sequence_number", "_file", "_pos", "_spec_id", "_partition", "_deleted"]
 )
 Until = Callable[[Name], Consumed | None]
-"""The version at which a relation is read; ``None``: the newest."""
+"""The version at which a relation is read; ``None`` for the newest."""
 
 
 @dataclass(frozen=True)
 class Reading:
     """What a model's SQL reads. ``views`` and ``upstreams`` by full dotted name in lower case.
 
-    :param tree: the query with full names; ``None`` where it could not be read, for ``reason``.
-    :param is_missing: whether that is a relation which is not there, or not yet.
-    :param calls: the functions of time that it calls. ``may_depend_on_time``: whether it may
-        tell the time without.
-    :param now: the time of this refresh, ``last`` that of the last one; ``None`` where it is not known.
-    :param wraps: a number that is too large becomes another one, as without ANSI.
+    :param tree: the query with full names; ``None`` if it could not be read, because of ``reason``.
+    :param is_missing: whether the reason is a relation that does not exist, or not yet.
+    :param calls: the functions of time that it calls.
+    :param may_depend_on_time: whether it may depend on the time without calling one of these.
+    :param now: the time of this refresh; ``None`` if unknown.
+    :param last: the time of the last refresh; ``None`` if unknown.
+    :param wraps: whether integers wrap around on overflow, as without ANSI mode.
     """
 
     upstreams: Mapping[str, Upstream] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Reading:
 
     @property
     def names(self) -> list[str]:
-        """All names of columns of what is read."""
+        """The names of all columns of the relations that are read."""
         read = [one.columns for one in self.upstreams.values()]
         return [
             name for columns in (*read, *(one.columns for one in self.views.values())) for name, _ in columns
@@ -78,7 +79,7 @@ class Reading:
 
 
 class _Missing(CannotPlan):
-    """A relation is not there."""
+    """Raised if a relation does not exist."""
 
 
 def read(
@@ -89,7 +90,7 @@ def read(
     until: Until = lambda name: None,
     now: Clock | None = None,
 ) -> Reading:
-    """The relations that a query reads, views followed to the tables below them, and when."""
+    """Find the relations that a query reads, with views resolved to their tables, and the time of the run."""
     upstreams: dict[str, Upstream] = {}
     views: dict[str, View] = {}
     trees: dict[str, exp.Query] = {}
@@ -159,7 +160,7 @@ def read(
 
 
 def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
-    """Whether the catalog's names are case-sensitive."""
+    """Whether two names in different case are two relations, in a catalog with case-sensitive names."""
     first, second = (look_at(catalog, name, None) for name in (one, other))
     if isinstance(first, Upstream) and isinstance(second, Upstream):
         return first.consumed.table_id != second.consumed.table_id
@@ -169,9 +170,9 @@ def _are_two(catalog: CatalogReader, one: Name, other: Name) -> bool:
 
 
 def _of_metadata(tree: exp.Query, view: str, names: Sequence[str]) -> Iterator[Reason]:
-    """Columns that Iceberg has beside those of a table: what stands for a table at a version lacks them.
+    """Reasons for Iceberg's metadata columns, which the query of a table at a version does not have.
 
-    :param view: whose text it is; empty: the model's.
+    :param view: the view whose text is checked; empty for the model's SQL.
     """
     hidden = _METADATA - named_columns(tree, names)
     for column in tree.find_all(exp.Column) if hidden else ():
@@ -207,17 +208,17 @@ _DEFAULTS = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.timestampType": "timestamp_ltz",
 }
-"""Settings by which Spark reads a text in another way, as the analysis takes them to be."""
+"""The values that the analysis assumes for settings that change how Spark reads SQL."""
 
 
 def by_name(settings: str) -> dict[str, str]:
-    """Settings of a session in small letters, from ``name=value`` with ``;`` between."""
+    """The settings of a session in lower case, from ``name=value`` pairs separated by ``;``."""
     pairs = (pair.partition("=") for pair in settings.split(";"))
     return {name.strip(): value.strip().lower() for name, _, value in pairs}
 
 
 def unsupported_setting(settings: str) -> Reason | None:
-    """Why a text may mean something else than what it is read as, going by the settings of the session."""
+    """The reason if a setting of the session gives SQL another meaning than the analysis assumes."""
     for name, value in by_name(settings).items():
         if value != _DEFAULTS.get(name, value):
             what = f"{name} is {value}, and the analysis of a query is for {_DEFAULTS[name]}"
@@ -229,14 +230,15 @@ def unsupported_setting(settings: str) -> Reason | None:
 
 
 _DEFINES = re.compile(r"declare\b|create\b|set\s+(var|variable)\b")
-"""Statements, in small letters, after which a name of the query stands for something of the session."""
+"""Statements, in lower case, after which a name in the query may refer to an object of the session."""
 
 
 def full_name(written: str, home: Name, line: int = 0) -> Name:
-    """A dotted name with the catalog and schema of ``home`` where it says none.
+    """A dotted name, completed by the catalog and schema of ``home``.
 
-    :param line: where it stands.
-    :raises CannotPlan: it says too much, or ``home`` has no schema.
+    :param line: its line in the text.
+
+    :raises CannotPlan: the name has too many parts, or ``home`` has no schema.
     """
     parts = written.split(".")
     if len(parts) > 3:
@@ -254,7 +256,7 @@ def full_name(written: str, home: Name, line: int = 0) -> Name:
 
 
 def pinned_text(sql: str, target: Name, reading: Reading) -> str:
-    """The model's own SQL, with consumed versions for relations, and the time for functions of time."""
+    """The model's own SQL over the consumed versions of relations, with literals for functions of time."""
     more: dict[str, list[str]] = {}
 
     def made(text: str, home: Name) -> str:
@@ -267,7 +269,8 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
                 names = quote_all([name for name, _ in view.columns] + more[key])
                 with of_view(key):
                     text = made(view.sql, view.home)
-                # Whatever its text gives by now, its columns have the types that they had when it was made.
+                # The columns of a view keep the types that they were created with, whatever its text returns
+                # now.
                 cast = ", ".join(
                     f"CAST({quote(one)} AS {type_}) AS {quote(one)}" for one, type_ in view.columns
                 )
@@ -280,7 +283,7 @@ def pinned_text(sql: str, target: Name, reading: Reading) -> str:
 
 
 def _more(reading: Reading, key: str) -> list[str]:
-    """Names for columns that a view's text has and the view has not: the table of a ``SELECT *`` got them."""
+    """Placeholder names for additional columns of a view's text, which its table got after ``SELECT *``."""
     view, tree = reading.views[key], reading.trees[key]
     if not tree.is_star:
         return []
@@ -296,9 +299,12 @@ def _more(reading: Reading, key: str) -> list[str]:
 def fingerprint_of(
     sql: str, reading: Reading, unique_key: Sequence[str], settings: str, made_of: str = ""
 ) -> str:
-    """Of what decides the result, besides the rows that are read. White space and comments do not.
+    """The fingerprint of the inputs that determine the result, apart from the rows.
 
-    :param made_of: the model's own SQL, where ``sql`` is made of it: the same may be made of two.
+    White space and comments are ignored.
+
+    :param made_of: the model's own SQL, if ``sql`` was generated from it. Two models may generate the same
+        SQL.
     """
     views = [
         f"{name}({', '.join(' '.join(column) for column in view.columns)})={spelled(view.sql)}"
@@ -310,9 +316,10 @@ def fingerprint_of(
 
 
 def _columns_read(reading: Reading) -> list[str]:
-    """The columns that a query names, or all where it has a star or gives them other names by their place: a
-    column that was dropped and added again under its name is another one, and one of another type may give
-    other values.
+    """The columns that a query reads, each with its type and field id.
+
+    These are all columns if the query has ``*``, or renames columns by position. A column that was dropped
+    and added again is another column, and with another type it may have other values.
     """
     trees = [tree for tree in (reading.tree, *reading.trees.values()) if tree is not None]
     stars = (star.parent for tree in trees for star in tree.find_all(exp.Star))
@@ -329,7 +336,7 @@ def _columns_read(reading: Reading) -> list[str]:
 
 
 def facts_of(upstream: Upstream) -> UpstreamFacts:
-    """What the planner may know of an upstream."""
+    """The facts about an upstream that the planner uses."""
     return UpstreamFacts(
         upstream.changed,
         upstream.key,

@@ -1,4 +1,4 @@
-"""Auxiliary views of a subquery of a model, and the versions at which the rest of the query is read."""
+"""Nested auxiliary views of a model, and the versions at which the rest of the query is read."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import load_change
 
 WORTH_ROWS = 1_000_000
-"""Of a table with fewer, a query reads all in less time than it takes to refresh one table more."""
+"""Reading a whole table with fewer rows takes less time than refreshing one more table."""
 
 _KEYS = ("tinyint", "smallint", "int", "bigint", "decimal", "string", "date", "timestamp", "boolean")
-"""Types of columns that a state may have as its key: two values are equal or not, and nothing else."""
+"""Types of key columns of an auxiliary view. Their values are equal only if they are identical."""
 
 
 def inside_of(
@@ -43,7 +43,7 @@ def inside_of(
     *,
     is_next: bool = False,
 ) -> Split | None:
-    """What is kept inside a query; ``None`` where that would be of no use.
+    """The nested auxiliary view of a query; ``None`` if it would be of no use.
 
     :param query: as it is called at any time. :param there: the state that the model has.
     :param is_next: whether it is a query over other states, which needs another one only for what these leave
@@ -63,7 +63,7 @@ def inside_of(
     if made is None or made.around is None:
         return None
     if any(part.find(Moment) for node in walk(made.around) for part in all_expressions(node)):
-        return None  # time would change the model though its state stays as it is
+        return None  # Time would change the model while its auxiliary view stays the same.
     return made
 
 
@@ -72,7 +72,8 @@ def is_refreshed(
 ) -> bool:
     """Whether a query over a state is refreshed by what changes there, or would be over one more state.
 
-    :param over: its SQL, with full names. :param types: of the state's columns.
+    :param over: its SQL, with full names.
+    :param types: the types of the view's columns.
     """
     if any(types[name].split("(")[0] not in _KEYS for name in made.key):
         return False
@@ -96,7 +97,7 @@ def is_refreshed(
 
 
 def consumed_by(catalog: CatalogReader, state: KeyedTable) -> dict[str, Consumed]:
-    """The versions that a state was computed from."""
+    """The versions that an auxiliary view was computed from."""
     return consumed_versions(load_change(catalog, state).history())
 
 

@@ -1,7 +1,7 @@
 """The plan of one refresh of an automatic model, as a value: one of a few kinds, each with its stages.
 
-``plan_refresh`` makes it from metadata, ``dbt-arctic plan`` shows it and ``run_refresh`` executes it. Nothing
-here reads a catalog or runs a statement, and no field is a function that does.
+``plan_refresh`` creates it from metadata, ``dbt-arctic plan`` shows it and ``run_refresh`` executes it.
+Nothing here reads a catalog or runs a statement, and no field is a function that does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dbt_arctic.store.state import total
 
 Action = Literal["build", "full", "incremental", "nothing"]
 Schema = Callable[[str], list[ColumnInfo]]
-"""The columns of a query, by analysis."""
+"""Returns the columns of a query, by Spark's analysis."""
 
 OTHER_STATE = Reason(
     "changed-sql", "what is kept below the model is of other columns, or of other types, than before"
@@ -39,18 +39,20 @@ OTHER_COLUMNS = Reason(
 )
 
 STATE_RELATION = ":state"
-"""What stands for a state in the text of a query over it: its rows after its refresh."""
+"""The name that stands for an auxiliary view in the text of a query over it: its rows after its refresh."""
 
 PlanT = TypeVar("PlanT", bound="RefreshPlan")
 
 
 @dataclass(frozen=True)
 class Header:
-    """What every plan has.
+    """The common part of all plans.
 
     :param sql: the model's own SQL over pinned versions, for a build and a full refresh.
-    :param expected: what the target's last commit had consumed; ``consumed``: what this refresh consumes.
-    :param hidden: the hidden columns of a model that is its own state; ``None`` where it has none.
+    :param expected: the versions that the target's last commit consumed.
+    :param consumed: the versions that this refresh consumes.
+    :param hidden: the hidden columns of a model that stores its own auxiliary columns; ``None`` if it has
+        none.
     """
 
     model: str
@@ -64,51 +66,58 @@ class Header:
 
 @dataclass(frozen=True)
 class RefreshPlan:
-    """Each subclass is one kind of refresh, and is what is instantiated."""
+    """The base class of plans. Each subclass is one kind of refresh."""
 
     header: Header
 
     @property
     def model(self) -> str:
+        """The name of the model."""
         return self.header.model
 
     @property
     def reason(self) -> Reason | None:
+        """Why the refresh is of this kind; ``None`` if there is no special reason."""
         return self.header.reason
 
     @property
     def sql(self) -> str:
+        """The model's own SQL over pinned versions."""
         return self.header.sql
 
     @property
     def reading(self) -> Reading:
+        """What the model's SQL reads."""
         return self.header.reading
 
     @property
     def expected(self) -> Mapping[str, Consumed]:
+        """The versions that the target's last commit consumed."""
         return self.header.expected
 
     @property
     def consumed(self) -> Mapping[str, Consumed]:
+        """The versions that this refresh consumes."""
         return self.header.consumed
 
     @property
     def hidden(self) -> HiddenColumns | None:
+        """The hidden columns of the model's table; ``None`` if it has none."""
         return self.header.hidden
 
     @property
     def action(self) -> Action:
-        """What is done, as it is shown to people and written to artifacts."""
+        """The kind of refresh, as it is displayed and written to artifacts."""
         raise NotImplementedError
 
     @property
     def sources(self) -> Sources:
-        """What its statements read."""
+        """The relations that its statements read."""
         return Sources(self.reading.upstreams)
 
     @property
     def nodes(self) -> list[Node]:
-        """Everything that an incremental refresh reads."""
+        """All trees that an incremental refresh reads."""
         return []
 
     @property
@@ -118,15 +127,13 @@ class RefreshPlan:
 
     @property
     def stored_rows(self) -> int | None:
-        """That its statements may come by, the table's own left out; ``None`` where one does not tell."""
+        """The stored rows of upstreams that its statements may read; ``None`` if one is unknown."""
         counts = [upstream.stored_rows for upstream in self.reading.upstreams.values()]
         return total(counts) if counts else None
 
     @property
     def whole_rows(self) -> int | None:
-        """Of the tables of which its statements may read more than what has changed; ``None`` where one does
-        not tell.
-        """
+        """The rows of tables that its statements may read in full; ``None`` if one is unknown."""
         every = (one for node in self.nodes for one in scans(node) if one.state not in OF_CHANGES)
         tables = self.reading.upstreams
         return total(
@@ -137,54 +144,57 @@ class RefreshPlan:
 
     @property
     def changed_rows(self) -> int | None:
-        """Of all upstreams together; ``None`` where one does not tell."""
+        """The changed rows of all upstreams together; ``None`` if one is unknown."""
         return rows_of(self.changed)
 
     def because(self: PlanT, reason: Reason | None) -> PlanT:
-        """The same plan for another reason."""
+        """The same plan with another reason."""
         return replace(self, header=replace(self.header, reason=reason))
 
     def full(self, reason: Reason) -> Full:
-        """The full refresh that takes the place of this one."""
+        """The full refresh that replaces this plan."""
         return Full(replace(self.header, reason=reason))
 
 
 @dataclass(frozen=True)
 class Build(RefreshPlan):
-    """The table is made: it does not exist, or it has other columns than the model."""
+    """Create the table, because it does not exist, or has other columns than the model."""
 
     @property
     def action(self) -> Action:
+        """The kind of refresh."""
         return "build"
 
 
 @dataclass(frozen=True)
 class Full(RefreshPlan):
-    """The whole query, compared with the whole table."""
+    """Compare the result of the whole query with the whole table."""
 
     @property
     def action(self) -> Action:
+        """The kind of refresh."""
         return "full"
 
 
 @dataclass(frozen=True)
 class Nothing(RefreshPlan):
-    """No upstream has changed."""
+    """Do nothing, because no upstream has changed."""
 
     @property
     def action(self) -> Action:
+        """The kind of refresh."""
         return "nothing"
 
 
 @dataclass(frozen=True)
 class IncrementalPlan(RefreshPlan):
-    """What both kinds of incremental refresh have.
+    """The common part of both kinds of incremental refresh.
 
-    :param query: the model's SQL, understood.
-    :param extremes_asked: why groups are asked for extremes, or computed anew, though their sums are kept:
-        for the commit.
-    :param values: what all rows share and is known, for the commit to say; ``unknown`` is to be asked for it.
-    :param full_refresh_above: the share of the stored keys above which affected ones are not looked up.
+    :param query: the model's SQL as operators.
+    :param extremes_asked: why extremes are recomputed although sums are stored; recorded in the commit.
+    :param values: known values that all rows share; recorded in the commit.
+    :param unknown: shared values that are to be computed.
+    :param full_refresh_above: the share of the stored keys above which affected keys are not looked up.
     """
 
     query: Query
@@ -195,11 +205,12 @@ class IncrementalPlan(RefreshPlan):
 
     @property
     def action(self) -> Action:
+        """The kind of refresh."""
         return "incremental"
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """What is compared as a whole first: where it differs, every row may."""
+        """The guards that are compared first. If one differs, every row may have changed."""
         raise NotImplementedError
 
     def _with_guards(self, found: Sequence[Node | None]) -> list[Node]:
@@ -209,24 +220,26 @@ class IncrementalPlan(RefreshPlan):
 
 @dataclass(frozen=True)
 class ByKeys(IncrementalPlan):
-    """The affected keys, and the query restricted to them."""
+    """Compute the affected keys, and the query restricted to them."""
 
     incremental: Incremental
 
     @property
     def guards(self) -> tuple[Guard, ...]:
+        """The guards of the query."""
         return self.incremental.guards
 
     @property
     def nodes(self) -> list[Node]:
+        """All trees that the refresh reads."""
         return self._with_guards([self.incremental.affected, self.incremental.rows])
 
 
 @dataclass(frozen=True)
 class BySums(IncrementalPlan):
-    """The stored sums, counts and extremes are self-maintainable: the changes are added to them.
+    """Add the delta to stored sums, counts and extremes, which are self-maintainable.
 
-    :param incremental: the keys to fall back to, where the stored rows may turn out not to suffice.
+    :param incremental: the refresh by keys to fall back to, if the stored rows may not suffice.
     """
 
     sums: Sums
@@ -234,18 +247,20 @@ class BySums(IncrementalPlan):
 
     @property
     def guards(self) -> tuple[Guard, ...]:
+        """The guards of the query."""
         return self.sums.guards
 
     @property
     def nodes(self) -> list[Node]:
+        """All trees that the refresh reads."""
         return self._with_guards(self.sums.nodes)
 
     def asking(self, extremes_asked: str) -> BySums:
-        """The same, with the rows of groups asked for extremes."""
+        """The same plan, with extremes recomputed from the rows of groups."""
         return replace(self, extremes_asked=extremes_asked)
 
     def by_keys(self, extremes_asked: str) -> ByKeys | None:
-        """The refresh by keys that takes the place of this one; ``None`` where there is none."""
+        """The refresh by keys that replaces this plan; ``None`` if there is none."""
         if self.incremental is None:
             return None
         return ByKeys(
@@ -261,12 +276,12 @@ class BySums(IncrementalPlan):
 
 @dataclass(frozen=True)
 class OverState(RefreshPlan):
-    """A query over an auxiliary table of the model's own, which is refreshed first.
+    """Refresh the model's auxiliary view, and then the query over it.
 
-    :param does: what a run does, as far as metadata tell. How the query over the state is refreshed is known
-        once the state is.
-    :param first: the plan whose statements are known by now: that of the state, or, where the state has
-        nothing to do, that of the query over it.
+    :param does: the kind of refresh, as far as metadata determine it. How the query over the view is
+        refreshed is only known after the view's refresh.
+    :param first: the plan whose statements are known now: that of the auxiliary view, or that of the query
+        over it if the view needs no refresh.
     """
 
     state: StatePlan
@@ -275,12 +290,13 @@ class OverState(RefreshPlan):
 
     @property
     def action(self) -> Action:
+        """The kind of refresh."""
         return self.does
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for every query of a model's refresh. Parameters as those of ``plan_auto``."""
+    """The common parameters of all queries of a model's refresh: see ``plan_refresh``."""
 
     settings: str = ""
     until: Until = lambda name: None
@@ -289,7 +305,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be refreshed: every plan of a model is made from this.
+    """What is to be refreshed. Each plan of a model is derived from it.
 
     :param sql: the model's own SQL, or a query over some of its states.
     :param states: how many states that is: those that are refreshed before it.
@@ -331,15 +347,15 @@ class StatePlan:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it stands further inside the model's query, which has more to read than it."""
+        """Whether it is a nested auxiliary view, so that the query over it also reads other relations."""
         return self.split.around is not None
 
 
 @dataclass(frozen=True)
 class NotOver:
-    """A query over a state would not give what the model's query gives, or not at one version.
+    """A query over the auxiliary view cannot replace the model's query, or not at one version.
 
-    :param drops: whether the state is of no use any more.
+    :param drops: whether the auxiliary view is of no further use.
     """
 
     why: str = ""
@@ -348,13 +364,13 @@ class NotOver:
 
 @dataclass(frozen=True)
 class HiddenColumns:
-    """The columns of a model that is its own state which are not the model's.
+    """The hidden columns of a model's own table.
 
-    :param without: the query that takes the place of the model's where these cannot be stored.
-    :param rebuild: whether the model is built anew then.
-    :param made_of: the model's own SQL, where that query is made of it.
-    :param of_state: whether it is one over the model's state.
-    :param is_small: whether it has, as far as its groups tell, few rows.
+    :param without: the request that replaces the model's if these columns cannot be stored.
+    :param rebuild: whether the model is rebuilt in this case.
+    :param made_of: the model's own SQL, if that request's SQL was generated from it.
+    :param of_state: whether it is a query over the model's auxiliary view.
+    :param is_small: whether its groups show that the table has few rows.
     """
 
     names: tuple[str, ...]
@@ -366,7 +382,7 @@ class HiddenColumns:
 
 
 def rows_of(changed: Iterable[Upstream]) -> int | None:
-    """The changed rows of upstreams together; ``None`` where one does not tell."""
+    """The changed rows of upstreams together; ``None`` if one is unknown."""
     return total(upstream.changed_rows for upstream in changed)
 
 

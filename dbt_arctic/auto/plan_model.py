@@ -1,8 +1,8 @@
 """Plans the refresh of an automatic model: its own table, its auxiliary view, its hidden columns.
 
-``plan_refresh`` makes the plan; the other functions make the one that follows where something else turns out,
-and the one of the query over a state that has been refreshed. ``run_refresh`` calls them between two
-executions. Nothing here knows dbt or runs a statement.
+``plan_refresh`` creates the plan. The other functions create the plan that follows if a condition does not
+hold, and that of the query over a refreshed auxiliary view. ``run_refresh`` calls them between two
+executions. This module does not know about dbt, and runs no statement.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def plan_refresh(
     until: Until = lambda name: None,
     now: Clock | None = None,
 ) -> RefreshPlan:
-    """The plan of a refresh. A table whose columns differ from the model's is rebuilt.
+    """Plan a refresh. A table whose columns differ from the model's is rebuilt.
 
-    :param schema: the columns of a query, by analysis; without it, as far as the SQL tells.
-    :param settings: the session's settings that change what SQL means.
-    :param until: the version at which a relation is read, where it is not the newest.
-    :param now: what functions of time tell; without it, a model that asks for the time is refreshed in full.
+    :param schema: returns the columns of a query, by Spark's analysis; without it, the SQL text is used.
+    :param settings: the session's settings that change the meaning of SQL.
+    :param until: the version at which a relation is read, if it is not the newest.
+    :param now: the time for functions of time. Without it, a model that calls one is refreshed in full.
     """
     request = Request(name, config, sql, Terms(settings, until, now))
     table = None if rebuild else find_keyed(catalog, name)
@@ -67,7 +67,7 @@ def plan_refresh(
 
 
 def plan_over_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan | NotOver:
-    """The plan of the query over a state that has been refreshed, by the commit of that."""
+    """Plan the query over an auxiliary view that has been refreshed, by the view's commit."""
     return plan_query_over(catalog, state, schema, _PLANNERS)
 
 
@@ -78,13 +78,13 @@ def plan_without_state(catalog: CatalogReader, state: StatePlan, schema: Schema)
 
 
 def plan_with_other_state(catalog: CatalogReader, state: StatePlan, schema: Schema) -> RefreshPlan:
-    """The plan of a model that is built, and whose state would have too many rows."""
+    """Plan a model that is built, and whose auxiliary view would have too many rows."""
     alone = _alone(catalog, state.request, schema, rebuild=True)
     return _with_state(catalog, state.request, schema, alone, inside=False)
 
 
 def plan_without_hidden(catalog: CatalogReader, hidden: HiddenColumns, schema: Schema) -> RefreshPlan:
-    """The plan of a model whose hidden columns cannot be stored."""
+    """Plan a model whose hidden columns cannot be stored."""
     return _plan(
         catalog,
         hidden.without,
@@ -106,7 +106,7 @@ def _planned(
 ) -> RefreshPlan:
     """The plan of a model, over its next state if it has one, or gets one."""
     if unsupported_setting(request.terms.settings) is not None:
-        # Where Spark reads the text in another way, SQL that is written from it would mean something else.
+        # If Spark reads the text differently, SQL that is generated from it has another meaning.
         return _plan(catalog, request, schema, rebuild=rebuild)
     kept = None if rebuild else find_state(catalog, request.name, request.states + 1)
     if kept is not None and find_keyed(catalog, request.name) is not None:
@@ -126,13 +126,14 @@ def _with_state(
     *,
     inside: bool = True,
 ) -> RefreshPlan:
-    """A build with the state that the model gets, if it gets one.
+    """A build with an auxiliary view, if the model gets one.
 
-    :param plan: of the model without one. :param inside: whether it may be one further inside the query.
+    :param plan: the plan of the model without one.
+    :param inside: whether it may be a nested auxiliary view.
     """
     if plan.action != "build" or not is_free(catalog, request.name, request.states + 1):
         return plan
-    # A state further inside is the model's besides its own sums.
+    # A model may have a nested auxiliary view in addition to its own sums.
     reading = plan.reading
     if plan.hidden is not None:
         reading = read(catalog, request.name, request.sql, {}, request.terms.until)
@@ -152,7 +153,7 @@ def _alone(
     of_state: bool = False,
     made_of: str = "",
 ) -> RefreshPlan:
-    """The plan of a model without a state in a table of its own."""
+    """The plan of a model without a separate auxiliary view."""
     table = None if rebuild else find_keyed(catalog, request.name)
     if table is not None and table.hidden:
         if schema is not None and keeps_its_columns(catalog, table, load_change(catalog, table)):
@@ -179,7 +180,7 @@ def _plan(
     of_state: bool = False,
     made_of: str = "",
 ) -> RefreshPlan:
-    """The plan of one table by itself."""
+    """The plan of a single table."""
     table = None if rebuild else find_keyed(catalog, request.name)
     change = None if table is None else load_change(catalog, table)
     if table is None or change is None:
@@ -194,7 +195,7 @@ def _plan(
             catalog, request, table, history, columns=columns, of_state=of_state, made_of=made_of
         )
 
-    # Columns matter only where the query is that of the last refresh, and then they are the table's.
+    # The columns only matter if the query is that of the last refresh, and then they are the table's.
     as_before = planned(table, table.column_names)
     if schema is None:
         return as_before

@@ -1,4 +1,4 @@
-"""Plans one refresh of a table of an automatic model. Nothing is run."""
+"""Plans one refresh of a table of an automatic model. No statement is run."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ from dbt_arctic.refresh.config import KeyedConfig
 from dbt_arctic.store.state import stored_rows
 
 SMALL = 100_000
-"""Rows of a state that are read whole rather than looked up."""
+"""The number of rows up to which an auxiliary view is read in full rather than looked up."""
 
 
 @dataclass(frozen=True)
 class History:
-    """What the commits of a table tell of its refreshes.
+    """What the commits of a table record about its refreshes.
 
-    :param expected: what the last one had consumed.
+    :param expected: the versions that the last one consumed.
     :param took: earlier refreshes, newest first.
-    :param values: what the last one knew that all rows share.
-    :param written_to: whether the last commit is none of a refresh.
+    :param values: the values that all rows shared at the last one.
+    :param written_to: whether the last commit is not that of a refresh.
     """
 
     expected: Mapping[str, Consumed] = field(default_factory=dict)
@@ -74,12 +74,13 @@ def plan_auto(
     of_state: bool = False,
     made_of: str = "",
 ) -> RefreshPlan:
-    """Decide how a model is refreshed, from metadata alone.
+    """Decide how a table is refreshed, from metadata alone.
 
-    :param table: the target as it is; ``None`` for a build.
-    :param columns: the names of the SQL's columns, by analysis; without it, as the SQL reads.
-    :param of_state: whether the query is one over the model's state, which is read whole where it is small.
-    :param made_of: the model's own SQL, where that of the request is made of it.
+    :param table: the current target; ``None`` for a build.
+    :param columns: the names of the SQL's columns, by Spark's analysis; without it, the SQL text is used.
+    :param of_state: whether it is a query over the model's auxiliary view, which is read in full if it is
+        small.
+    :param made_of: the model's own SQL, if that of the request was generated from it.
     """
     header = _header(catalog, request, history.expected, made_of, is_build=table is None)
     build = Build(header)
@@ -118,7 +119,7 @@ def _header(
     *,
     is_build: bool,
 ) -> Header:
-    """What is read, and the SQL over it; with a reason where that cannot be planned for."""
+    """What is read, and the SQL over it, with a reason if there can be no incremental plan."""
     target, sql, terms = request.name, request.sql, request.terms
     reading = read(catalog, target, sql, {} if is_build else expected, terms.until, terms.now)
     reading = replace(reading, wraps=by_name(terms.settings).get("spark.sql.ansi.enabled", "true") != "true")
@@ -129,7 +130,7 @@ def _header(
     if terms.now is not None and reading.calls:
         consumed[ASKED_AT] = Consumed(terms.now.date, terms.now.instant)
     text = sql
-    # Where Spark reads the text in another way, SQL that is written from it would mean something else.
+    # If Spark reads the text differently, SQL that is generated from it has another meaning.
     reason = reading.reason or unsupported_setting(terms.settings)
     if reason is None:
         try:
@@ -137,7 +138,7 @@ def _header(
         except CannotPlan as error:
             reason = error.reason
     if reason is not None:
-        # What was read is not known to the last row, so no later refresh may start from it.
+        # The exact rows that were read are unknown, so no later refresh may start from them.
         consumed = {FINGERPRINT: Consumed("", "")}
     return Header(request.config.model, reason, text, reading, expected, consumed)
 
@@ -155,7 +156,7 @@ def _with_permanent(reason: Reason, header: Header, config: KeyedConfig) -> Reas
 
 
 def _not_going_on(header: Header, history: History) -> Reason | None:
-    """Why a refresh cannot go on from the last one."""
+    """The reason if a refresh cannot continue from the last one."""
     earlier = history.expected.get(FINGERPRINT)
     if earlier is None or not earlier.table_id:
         return Reason("first-plan", "the last refresh was not planned, or could not be")
@@ -167,7 +168,7 @@ def _not_going_on(header: Header, history: History) -> Reason | None:
 
 
 def _unchanged(header: Header, columns: Sequence[str] | None) -> Full | Nothing:
-    """No upstream has a new commit. Then only the time may change the result."""
+    """The plan if no upstream has a new commit. Then only the time may change the result."""
     of_time = _of_time(header.reading, columns) if header.reading.may_depend_on_time else None
     if of_time is not None:
         return Full(replace(header, reason=of_time))
@@ -175,7 +176,7 @@ def _unchanged(header: Header, columns: Sequence[str] | None) -> Full | Nothing:
 
 
 def _over_small_state(header: Header, config: KeyedConfig, columns: Sequence[str] | None) -> ByKeys | Full:
-    """A query over a state that is read whole rather than looked up, if its log does not tell it all."""
+    """The plan of a query over a small auxiliary view, which is read in full unless its log suffices."""
     reading = header.reading
     counted = all(one.counted for one in reading.upstreams.values() if one.changed) and not reading.time_moved
     made = _straight_from_log(reading, config, columns) if counted else None
@@ -192,7 +193,7 @@ def _incremental(
     history: History,
     columns: Sequence[str] | None,
 ) -> ByKeys | BySums | Full:
-    """The changes added to stored sums, or the affected keys; in full where neither would pay.
+    """Add the delta to stored sums, or compute the affected keys; in full if neither is worthwhile.
 
     :raises CannotPlan: with the reason.
     """
@@ -201,7 +202,7 @@ def _incremental(
     facts = replace(_facts(reading), result_rows=stored_rows(catalog, table))
     shared = shared_values(query.node, facts)
     query = replace(query, node=with_known(query.node, facts, values))
-    # Without ANSI, numbers that are too large become others or NULL, and no sum can go on from these.
+    # Without ANSI mode, overflows wrap around or become NULL, so stored sums cannot be maintained.
     exact = not reading.wraps
     sums = plan_sums(query, config.unique_key, facts, config.accept, table.hidden) if exact else None
     incremental = _by_keys(query, facts, config, sums)
@@ -236,9 +237,9 @@ def _incremental(
 
 
 def _by_keys(query: Query, facts: Facts, config: KeyedConfig, sums: Sums | None) -> Incremental | None:
-    """The affected keys; ``None`` where the sums need nothing to fall back to, or there is no such plan.
+    """The affected keys; ``None`` if the sums need no fallback, or if there is no plan by keys.
 
-    :raises CannotPlan: there is no other plan either.
+    :raises CannotPlan: there is no plan by sums either.
     """
     if sums is not None and not sums.extremes and not sums.looks_up:
         return None
@@ -255,7 +256,7 @@ def _is_computed_at_once(sums: Sums, took: Sequence[Took]) -> bool:
 
 
 def _of_time(reading: Reading, columns: Sequence[str] | None) -> Reason | None:
-    """Why a query may have another result at another time. One that is not understood may."""
+    """The reason if a query may have another result at another time; any query without a plan may."""
     try:
         query = understood(reading, columns)
     except CannotPlan as error:
@@ -271,8 +272,9 @@ def _facts(reading: Reading) -> Facts:
 def _straight_from_log(
     reading: Reading, config: KeyedConfig, columns: Sequence[str] | None
 ) -> tuple[Query, Incremental] | None:
-    """A plan that reads no more of a small table than its one new commit. ``None`` where there is none: then
-    to read all of it takes no longer than to find what to read.
+    """A plan that reads only the single new commit of a small table; ``None`` if there is none.
+
+    Reading all of the table then takes no longer than finding what to read.
     """
     try:
         query = understood(reading, columns)
@@ -283,11 +285,11 @@ def _straight_from_log(
 
 
 def _mostly_new(changed: Sequence[Upstream], config: KeyedConfig) -> Reason | None:
-    """Whether so much of an upstream has changed that all of it is read."""
+    """The reason if so much of an upstream has changed that all of it is read."""
     for upstream in changed:
         if upstream.changed_rows is None or not upstream.rows:
             continue
-        # With what is pending: a table may have been filled by upserts that nothing has merged yet.
+        # Pending changes are included: the table may have been filled by upserts that are not yet compacted.
         present = max(upstream.rows, upstream.stored_rows or 0)
         if upstream.changed_rows > config.full_refresh_above * present:
             share = upstream.changed_rows / upstream.rows

@@ -1,9 +1,9 @@
-"""Refreshes an automatic model: its auxiliary view, then its own table. Plans and executions take turns.
+"""Refreshes an automatic model: its auxiliary view, then its own table. Plans and executions alternate.
 
-How the query over a state is refreshed depends on what the state's refresh commits. So that has two plans,
-each a value: that of the state is executed, then that of the query over it is made and executed. A plan that
-turns out to be of no use is replaced by another one in the same way. What executes a plan (``execute``,
-``execute_table``) makes none.
+How the query over an auxiliary view is refreshed depends on what the view's refresh commits. So the refresh
+has two plans, each a value: the plan of the view is executed, and then that of the query over it is created
+and executed. A plan of no use is replaced by another one in the same way. The modules that execute plans
+(``execute``, ``execute_table``) create none.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from dbt_arctic.store.context import Choice, Context, Outcome
 from dbt_arctic.store.state import find_keyed, total
 
 _OF_ROWS = frozenset(["small", "limit", "many-changes", "many-keys", "slower", "found-late"])
-"""Why a query over a state is asked for all its rows though nothing is wrong with any: the refresh is called
-as that of its state was, which has read the changes."""
+"""Reasons why all rows of a query over an auxiliary view are read although none of them is wrong. The refresh
+is then reported like that of the view, which has read the changes."""
 
 _LITTLE = 0.1
 
 WITHOUT_STATE = "the state cannot be kept or read"
 WITHOUT_HIDDEN = "hidden columns cannot be stored"
-"""Why another plan has followed, as users read it."""
+"""The fallback's reason, as it is displayed."""
 
 
 @dataclass(frozen=True)
 class _Refresh:
-    """One model's refresh: what is needed for its own table, and for that of its state."""
+    """The refresh of one model: what its own table and its auxiliary view have in common."""
 
     context: Context
     name: Name
@@ -73,13 +73,14 @@ def run_refresh(
     comment: str = "",
     column_comments: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Carry a plan out: a build, a full refresh, an incremental one, or nothing.
+    """Execute a plan: a build, a full refresh, an incremental one, or nothing.
 
-    :raises SchemaChanged: ``on_schema_change: fail``, and the model has other columns than its table.
-    :raises ConfigError: ``auto: strict``, and the plan is a full refresh of a table that is there.
+    :raises SchemaChanged: the model has ``on_schema_change: fail``, and other columns than its table.
+    :raises ConfigError: the model has ``auto: strict``, and the plan is a full refresh of an existing table.
     """
     _require_wanted(config, plan)
-    # The plan of a model over a state is the state's, and may read less than the query over it.
+    # The plan of a model over an auxiliary view is that of the view, which may read less than the query over
+    # it.
     reading = plan.state.reading if isinstance(plan, OverState) else plan.reading
     refresh = _Refresh(context, name, config, owner, comment, column_comments)
     with select_list_subqueries.over(context, (reading.tree, *reading.trees.values())):
@@ -109,7 +110,10 @@ def _drop_unused(context: Context, name: Name, plan: RefreshPlan, first: int) ->
 
 
 def _is_of_few(context: Context, state: StatePlan) -> bool:
-    """Whether a state has few rows beside what it spares reading. Where data tell, Spark is asked."""
+    """Whether an auxiliary view has few rows compared to what it replaces.
+
+    If metadata does not suffice, Spark counts.
+    """
     stage, size = size_stage(state), state.split.size
     if stage is None or size is None:
         return True
@@ -131,7 +135,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
             without = _without(refresh, state, outer.why, drops=outer.drops)
             return replace(without, stages=(*kept.stages, *without.stages))
         reads_all = state.is_inside and not _reads_little(outer, state.plan)
-        # How a model is refreshed over its state: strictness is about the state.
+        # ``auto: strict`` applies to the auxiliary view, not to the query over it.
         own = config if reads_all else replace(config, auto="")
         if isinstance(outer, OverState):
             outcome = _over_state(replace(refresh, config=own), outer)
@@ -142,7 +146,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
         raise
     except (StatementError, NullKey, DuplicateKey) as error:
         if isinstance(error, DuplicateKey) and kept is not None:
-            raise  # they are the model's own rows, with a state or without
+            raise  # They are the model's own rows, with an auxiliary view or without.
         return _without(refresh, state, _why(error), drops=not isinstance(error, StatementError))
     outcome = replace(
         outcome,
@@ -151,7 +155,7 @@ def _over_state(refresh: _Refresh, plan: OverState) -> Outcome:
     )
     if plan.action == "build":
         return outcome
-    # A run that ended between the two has left nothing to do but the second.
+    # An earlier run may have refreshed only the auxiliary view.
     done = kept.choice if kept.choice is not None and kept.choice.strategy != "skip" else None
     choice, own_choice = done or Choice("incremental", how="state"), outcome.choice
     if choice.strategy == "incremental" and own_choice is not None and own_choice.strategy == "full":
@@ -169,7 +173,7 @@ def _without(refresh: _Refresh, state: StatePlan, why: str, *, drops: bool) -> O
         drop_states(refresh.context, refresh.name, state.place)
     alone = plan_without_state(refresh.context.catalog, state, refresh.context.query_schema)
     if alone.reason is not None and alone.reason.code == "changed-sql":
-        # Not its SQL has changed, but what it reads by it.
+        # Its SQL has not changed, but the relations that it reads.
         what = (
             f"it is refreshed without its state, which could not be kept or read{f': {why}' if why else ''}"
         )
@@ -183,7 +187,7 @@ def _why(error: Exception) -> str:
 
 
 def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
-    """Whether all that a query over a state reads is little beside what the state is computed of."""
+    """Whether a query over an auxiliary view reads little compared to what the view is computed from."""
     if outer.reason is not None and outer.reason.code == "small":
         return True
     over = outer.state.reading if isinstance(outer, OverState) else outer.reading
@@ -194,7 +198,7 @@ def _reads_little(outer: RefreshPlan, state: RefreshPlan) -> bool:
 
 
 def _of_table(refresh: _Refresh, name: Name, config: KeyedConfig, plan: RefreshPlan) -> Outcome:
-    """Build or refresh one table, or without hidden columns where these cannot be stored."""
+    """Build or refresh one table, without hidden columns if these cannot be stored."""
     hidden, context = plan.hidden, refresh.context
     target = TableToRefresh(
         name,

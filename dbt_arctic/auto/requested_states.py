@@ -1,7 +1,7 @@
-"""Which states of its upstreams a refresh reads. Commits record it for later refreshes.
+"""The states of its upstreams that a refresh requests. Commits record them for later refreshes.
 
-A model mostly asks for the same every time. So what its commits say of it tells the first refresh of an
-invocation what the others will ask for.
+A model mostly requests the same states every time. So its commits tell the first refresh of an invocation
+what the other refreshes will request.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dbt_arctic.planner.reasons import CannotPlan
 from dbt_arctic.refresh.config import KeyedConfig
 
 PROPERTY_REQUESTED = "arctic.asked"
-"""On a refresh's commit, JSON: a list of ``table``, ``columns``, and ``met_by``, the columns with the keys
-that look up rows of it. Tables are schema and name, columns these and their own. Written only where it
-differs from what the newest commit before says."""
+"""Property of a refresh's commit, JSON: a list of ``table``, ``columns``, and ``met_by``, the key columns
+that look up its rows. A table is its schema and name, a column these and its own name. It is only written if
+it differs from the newest recorded value."""
 
 
 @dataclass
 class RequestedStates:
-    """What is read of one upstream.
+    """What is requested of one upstream.
 
     :param lookup_keys: key columns of other upstreams, whose changed rows look up rows of this one.
-    :param reads: whether something is needed that only a read of the table tells.
+    :param reads: whether something is needed that requires a read of the table.
     """
 
     columns: dict[str, None] = field(default_factory=dict)
@@ -41,12 +41,13 @@ class RequestedStates:
 
 @dataclass(frozen=True)
 class RecordedRequests:
-    """The same by the names of tables, as a commit says it: sorted, without repetitions."""
+    """The requested columns and lookup keys as a commit records them: by table names, sorted, unique."""
 
     columns: tuple[str, ...]
     lookup_keys: tuple[tuple[Name, str], ...] = ()
 
     def joined(self, other: RecordedRequests) -> RecordedRequests:
+        """The requests of both."""
         return RecordedRequests(
             tuple(sorted({*self.columns, *other.columns})),
             tuple(sorted({*self.lookup_keys, *other.lookup_keys})),
@@ -56,14 +57,14 @@ class RecordedRequests:
 def requested_by(
     nodes: Iterable[Node], keys: Mapping[str, tuple[str, ...]], meet: Collection[str]
 ) -> dict[str, RequestedStates]:
-    """What queries ask of upstreams.
+    """The states that queries request of upstreams.
 
-    :param keys: of these upstreams, by the names that scans give them; empty for one without a key.
-    :param meet: those of them that can be asked for the rows that keys meet.
+    :param keys: the keys of these upstreams, by the names that scans give them; empty for one without a key.
+    :param meet: the upstreams that can be read by lookup keys.
     """
     found: dict[str, RequestedStates] = {}
     for scan in (scan for node in nodes for scan in scans(node)):
-        if scan.source not in keys:  # touched values, for instance
+        if scan.source not in keys:  # For example affected values.
             continue
         lookup_keys = scan.lookup_keys if scan.source in meet else frozenset()
         reads = bool(lookup_keys) or scan.state in ("minus", "changed", "signed")
@@ -78,7 +79,7 @@ def requested_by(
 
 
 def recorded_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, RecordedRequests]:
-    """What a commit says of the queries that it was computed by."""
+    """The requests of queries as a commit records them."""
     upstreams = reading.upstreams
     asked = requested_by(nodes, {source: one.key for source, one in upstreams.items()}, upstreams)
     return {
@@ -92,9 +93,9 @@ def recorded_by(nodes: Iterable[Node], reading: Reading) -> dict[Name, RecordedR
 
 
 def will_request(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRequests]:
-    """What the refreshes of a model will ask for that is built, if all its upstreams change by a little.
-    Nothing where it cannot be read, or too much at once cannot be followed: what its refreshes ask for, these
-    will say.
+    """The requests that refreshes of a model will make after its build, if all upstreams change a little.
+
+    Empty if there is no plan for that. The commits of later refreshes record the actual requests.
     """
     if reading.tree is None:
         return {}
@@ -105,7 +106,7 @@ def will_request(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRe
         }
     )
     try:
-        # What it is told of the time decides nothing here.
+        # The recorded time does not matter here.
         query = understood(replace(reading, last=reading.now), None)
         sums = plan_sums(query, config.unique_key, facts, config.accept)
         if sums is not None:
@@ -117,9 +118,9 @@ def will_request(reading: Reading, config: KeyedConfig) -> dict[Name, RecordedRe
 
 
 def recorded_in(history: Iterable[SnapshotLike], catalog: str) -> dict[Name, RecordedRequests]:
-    """What the newest commit says that says anything.
+    """The newest recorded requests.
 
-    :param history: newest first.
+    :param history: the commits, newest first.
     """
     text = next(
         (one.summary[PROPERTY_REQUESTED] for one in history if PROPERTY_REQUESTED in one.summary), "[]"
@@ -136,9 +137,9 @@ def recorded_in(history: Iterable[SnapshotLike], catalog: str) -> dict[Name, Rec
 def record_requests(
     told: Mapping[Name, RecordedRequests], before: Mapping[Name, RecordedRequests] | None = None
 ) -> dict[str, str]:
-    """What a commit says: all that was ever asked for, unless that is said already.
+    """The property of a commit: all requests so far, unless they are already recorded.
 
-    :param before: what is said; ``None`` where that is of another query.
+    :param before: the recorded requests; ``None`` if they are of another query.
     """
     every = dict(told) if before is None else {**before}
     for name, one in told.items() if before is not None else ():

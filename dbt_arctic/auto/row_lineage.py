@@ -1,4 +1,4 @@
-"""Whether Iceberg's row ids can tell which rows a table has gained."""
+"""Whether Iceberg's row lineage shows which rows a table has gained."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from dbt_arctic.refresh.pull import only_appends
 _ROW_LINEAGE = 3
 """The format version from which Iceberg stores the commit that last wrote a row."""
 _WRITERS = ("spark.app.id", "flink.job-id", "trino_query_id", "kafka.connect.")
-"""What engines note on commits of rows that they have written: these get the number of their commit."""
+"""Properties of commits whose engines write rows that get the commit's sequence number."""
 
 
 def tells_rows(state: TableState, before: int, now: int) -> bool:
-    """Whether rows were only added since, and tell by their numbers which ones."""
+    """Whether rows were only added since a version, and their sequence numbers show which ones."""
     if int(state.properties.get("format-version", "0") or 0) < _ROW_LINEAGE:
         return False
     read_last = next(one for one in state.snapshots if one.snapshot_id == before)
     since = _since(state, before, now)
-    # The version is that of the next snapshot. Read at one of before the upgrade, no row has a number.
+    # The format version is that of the next snapshot. In a snapshot before the upgrade, no row has a number.
     if not (since and since[0].has_row_ids):
         return False
-    # Files of another table, which some tools add, may bring the numbers that their rows had there.
+    # Files of another table, which some tools add, may contain the numbers of that table.
     if not all(
         any(key.startswith(_WRITERS) for key in one.summary) for one in since if one.operation == "append"
     ):
         return False
-    # Those of version 1 have no numbers, and what is added to them keeps none.
+    # Snapshots of format version 1 have no numbers, and neither have rows that are added to them.
     if not all(one.sequence_number > read_last.sequence_number for one in since):
         return False
-    # Rewritten before the upgrade to version 3, old rows have the number of the rewrite.
+    # Old rows that were rewritten before the upgrade to version 3 have the number of the rewrite.
     rewritten = any(one.operation == "replace" for one in since)
     if read_last.is_number_guessed or (rewritten and not read_last.has_row_ids):
         return False

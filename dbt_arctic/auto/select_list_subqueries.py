@@ -1,7 +1,7 @@
-"""Subqueries in a select list over a UNION, on which Spark fails.
+"""Works around a bug of Spark: subqueries in a select list over a UNION fail.
 
-A keyed table is read as one, and so are both states of an upstream. Spark 4.1 moves the list below the
-UNION with names of one side only (SPARK-59042: ``key not found``). Without two of its rules it does not.
+A keyed table is read as a UNION, as are both states of an upstream. Spark 4.1 moves the select list below the
+UNION with the names of one side (SPARK-59042: ``key not found``). Without two of its rules it does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CONF = {EXCLUDED_RULES: f"{_OPTIMIZER}.PushProjectionThroughUnion,{_OPTIMIZER}.C
 
 
 def over(context: Context, queries: Iterable[exp.Query | None]) -> AbstractContextManager[None]:
-    """The settings of statements that these are a part of: a model's query, and those of the views below."""
+    """The settings of statements that contain a model's query, and those of the views that it reads."""
     return context.tuned(CONF) if any(map(_has_subquery, queries)) else nullcontext()
 
 

@@ -1,8 +1,8 @@
 """What several models of an invocation read of one upstream, and what is cached for them.
 
-Of a keyed table without before-images these are its changed rows, as they were and as they are, and the rows
-that do not change and that changed keys meet: the lines of a changed order. All of them are found by one read
-of the table as it was.
+For a keyed table without before-images, these are its changed rows in both states, and the unchanged rows
+that match changed keys, such as the lines of a changed order. One read of the table at its old state finds
+them all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dbt_arctic.store.key_ranges import hull
 from dbt_arctic.store.row_cache import Foreseen, SharedRows
 
 SIDE = quote("_arctic_side")
-"""-1: a row as it was; 1: a row as it is; 0: one that is as it was."""
+"""-1: a row of the old state; 1: a row of the new state; 0: an unchanged row."""
 
 _KEY = quote("_arctic_met")
 _OF_SIDE: Mapping[State, str] = {
@@ -37,13 +37,12 @@ _OF_SIDE: Mapping[State, str] = {
 }
 _COMPARED: tuple[State, ...] = ("minus", "plus")
 _NARROW, _SMALL = 32, 256
-"""Up to so many columns, and bytes of a row, all columns are kept: the next model that asks for another one
-finds it.
-"""
+"""The most columns, and bytes per row, for which all columns are cached, so that the next model finds its
+columns."""
 
 
 def with_shared_rows(context: Context, target: Name, plan: IncrementalPlan) -> IncrementalPlan:
-    """The plan with the rows that other models of this invocation read as well in a cache.
+    """The plan with the rows that other models of this invocation also read in a cache.
 
     :param target: the table that is refreshed.
     """
@@ -85,7 +84,7 @@ def _foreseen(context: Context, target: Name, plan: RefreshPlan, upstream: Upstr
 
 
 def _is_found_by_reading(upstream: Upstream) -> bool:
-    """Whether what changed rows were takes a read of the table as it was."""
+    """Whether the old rows of changed keys require a read of the table at its old state."""
     return "minus" in upstream.states and not upstream.images
 
 
@@ -123,14 +122,14 @@ def _of_keyed(
 
 
 def _queries(upstream: Upstream, keys: Sequence[tuple[Upstream, str]]) -> dict[str, ValueRange | None]:
-    """Queries of the keys that meet rows, with the range of each."""
-    # Its own keys always: what changed rows were is among the rows that are read.
+    """The queries of the keys that look up rows, with the range of each."""
+    # Its own keys are always included, because the old rows of changed keys are among the rows that are read.
     every = [(upstream, upstream.key[0]), *keys] if keys else []
     return {_keys(read, column): read.ranges.get(column) for read, column in every}
 
 
 def _rows(upstream: Upstream, columns: Sequence[str], lookup_keys: Mapping[str, ValueRange | None]) -> str:
-    """Changed rows of both states, and unchanged ones that keys meet. Columns: these, and ``SIDE``."""
+    """Changed rows of both states, and unchanged rows that match keys. Columns: these, and ``SIDE``."""
     shown = "".join(f"{quote(column)}, " for column in columns)
     if lookup_keys:
         old = f"SELECT {shown}{SIDE}\nFROM (\n{_as_it_was(upstream, lookup_keys)}\n)"
@@ -144,7 +143,7 @@ def _keys(upstream: Upstream, column: str) -> str:
 
 
 def _as_it_was(upstream: Upstream, lookup_keys: Mapping[str, ValueRange | None]) -> str:
-    """The rows, as they were, of changed keys and of the keys that these meet."""
+    """The old rows of changed keys and of the keys that look up rows."""
     assert upstream.was is not None
     first, keys = upstream.key[0], upstream.states["keys"]
     met = "\nUNION ALL\n".join(lookup_keys)
@@ -172,7 +171,7 @@ def _of_compared(
     asked: RequestedStates,
     foresee: Callable[[], Foreseen | None],
 ) -> dict[State, str]:
-    """Of a table without a key both states are compared to find what it has lost, and what it has gained."""
+    """For a table without a key, both states are compared to find the rows that it lost and gained."""
     columns = [*asked.columns] or [name for name, _ in upstream.columns]
     listed = quote_all(columns)
     found: dict[State, str] = {}

@@ -1,4 +1,4 @@
-"""What was executed of a plan: for dbt's log and ``run_results.json``."""
+"""Records which stages of a plan were executed, for dbt's log and ``run_results.json``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbt_arctic.store.context import Outcome, StageRun
 
 @dataclass
 class Trace:
-    """The stages of one table's refresh as they are run, and why another plan has followed."""
+    """The executed stages of one table's refresh, and why another plan has followed."""
 
     relation: str
     stages: list[StageRun] = field(default_factory=list)
@@ -21,7 +21,7 @@ class Trace:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Add a stage, or the seconds to one that was the last of its name."""
+        """Record a stage with its duration, or add the duration to the last stage of this name."""
         began = time.monotonic()
         try:
             yield
@@ -29,24 +29,24 @@ class Trace:
             self._note(stage, time.monotonic() - began)
 
     def found(self, stage: str, rows: int | None) -> None:
-        """Note how many rows a stage has found or written."""
+        """Record how many rows a stage has found or written."""
         place = self._last(stage)
         assert place is not None, stage
         self.stages[place] = replace(self.stages[place], rows=rows)
 
     def inside(self, stage: str, other: str) -> None:
-        """Add a stage that was run as a part of the statement of another one."""
+        """Record a stage that was part of the statement of another one."""
         place = self._last(other)
         assert place is not None, other
         self.stages.insert(place + 1, StageRun(self.relation, stage))
 
     def falls_back(self, when: str) -> None:
-        """Note why another plan follows. Stages of that are others, though they may have the same names."""
+        """Record why another plan follows. Its stages are recorded separately, even under the same names."""
         self.fell_back.append(when)
         self._done = len(self.stages)
 
     def of(self, outcome: Outcome) -> Outcome:
-        """An outcome with what led to it."""
+        """An outcome with the stages that led to it."""
         return replace(outcome, stages=tuple(self.stages), fell_back=tuple(self.fell_back))
 
     def _note(self, stage: str, seconds: float) -> None:

@@ -1,11 +1,10 @@
-"""The stages of a refresh: its queries in their order, what each is for, and where its result goes.
+"""The stages of a refresh: its queries in order, the purpose of each, and where its result goes.
 
-The executor, ``dbt-arctic plan`` and its ``--sql`` walk the same stages. A query is known from metadata, but
-for what earlier stages find: the temporary tables that hold their rows, and the least and greatest values in
-these. The executor fills in what was found, the command line named placeholders.
+The executor, ``dbt-arctic plan`` and its ``--sql`` walk the same stages. A query is known from metadata,
+except for the results of earlier stages: the temporary tables with their rows, and the MIN and MAX of these.
+The executor inserts the actual values, and the command line inserts placeholders.
 
-A statement that keeps keys or rows, or that writes, is a frame around the query of a stage, which is in it as
-it is.
+A statement that caches keys or rows, or that writes, wraps the query of a stage without changing it.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ KEYS, ROWS, CHANGES, LEFT, QUERY = "affected_keys", "rows", "changes", "left_gro
 
 @dataclass(frozen=True)
 class Staged:
-    """Keys or other values that a stage has found.
+    """The keys or other values that a stage has found.
 
-    :param relation: what stands for them in a FROM clause.
-    :param count: how many they are; ``None`` where nobody has counted.
-    :param ranges: of columns without NULLs.
+    :param relation: the relation of the values, for a FROM clause.
+    :param count: the number of values; ``None`` if they were not counted.
+    :param ranges: MIN and MAX of the columns without NULLs.
     """
 
     relation: str
@@ -74,14 +73,14 @@ class Staged:
 
     @property
     def known_count(self) -> int:
-        """How many they are, of a stage that counts."""
+        """The number of values of a stage that counts."""
         assert self.count is not None
         return self.count
 
     def between(self, types: Mapping[str, str]) -> tuple[str, ...]:
         """Conditions that hold for all of the keys.
 
-        :param types: the columns that these are compared with, by the same names, and their types.
+        :param types: the columns that the keys are compared with, by the same names, and their types.
         """
         return tuple(
             values.holds(quote(name))
@@ -92,17 +91,17 @@ class Staged:
 
 @dataclass(frozen=True)
 class Found:
-    """What the stages so far have found, by their names."""
+    """The results of the stages so far, by the names of stages."""
 
     staged: Mapping[str, Staged] = field(default_factory=dict)
 
     def also(self, stage: str, found: Staged) -> Found:
-        """With what one more stage has found."""
+        """The results with those of one more stage."""
         return Found({**self.staged, stage: found})
 
     @property
     def ranges(self) -> dict[str, ValueRange]:
-        """The least and greatest values of all columns of keys, as literals."""
+        """MIN and MAX of all key columns, as literals."""
         return {column: values for one in self.staged.values() for column, values in one.ranges.items()}
 
 
@@ -112,14 +111,16 @@ def _unknown(name: str, columns: Sequence[str]) -> Staged:
 
 
 Decide = Callable[[Staged, Callable[[], int | None]], Reason | None]
-"""Why what a stage has found asks for a full refresh, by how many rows the target has stored."""
+"""The reason for a full refresh that follows from a stage's result and the number of stored rows of the
+target."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What ends an incremental refresh before it has written anything; a full refresh follows.
+    """A condition that ends an incremental refresh before it writes. A full refresh follows.
 
-    :param when: for people. :param reason: ``None`` where it does not hold.
+    :param when: the condition, for display.
+    :param reason: returns ``None`` if it does not hold.
     """
 
     when: str
@@ -130,11 +131,11 @@ class Decision:
 class Stage:
     """One query of a refresh.
 
-    :param name: the relation that later stages know its rows by.
-    :param sql: its query, by what earlier stages have found.
-    :param columns: of its keys, each with a least and a greatest value that later stages use.
-    :param known: what it finds, where metadata tell that without running it.
-    :param reads: the stage without whose keys it is not run.
+    :param name: the relation by which later stages refer to its rows.
+    :param sql: its query, given the results of earlier stages.
+    :param columns: key columns whose MIN and MAX later stages use.
+    :param known: its result, if metadata contains it.
+    :param reads: the stage whose keys it needs. Without keys, it is not run.
     """
 
     name: str
@@ -149,12 +150,15 @@ class Stage:
 
     @property
     def placeholder(self) -> Staged:
-        """What stands for what it finds where that is not known."""
+        """A placeholder for its result, if that is unknown."""
         return self.known or _unknown(self.name, self.columns)
 
 
 def stages_of(plan: RefreshPlan) -> list[Stage]:
-    """The stages of a plan. Of a query over a state only the text is known before the state is refreshed."""
+    """The stages of a plan.
+
+    For a query over an auxiliary view, only the text is known before the view's refresh.
+    """
     match plan:
         case ByKeys():
             return _by_keys(plan)
@@ -172,7 +176,7 @@ def stages_of(plan: RefreshPlan) -> list[Stage]:
 
 
 def _over_state(plan: OverState) -> Iterator[Stage]:
-    """The query over a state. How many of its rows have changed decides whether it is run for all of them."""
+    """The query over an auxiliary view. It runs in full if too many of the view's rows have changed."""
     query = plan.state.query
     if plan.first is plan.state.plan and query is not None:
         yield Stage(
@@ -185,7 +189,7 @@ def _over_state(plan: OverState) -> Iterator[Stage]:
 
 
 def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
-    """The stages with their queries as they are known from metadata alone."""
+    """The stages with their queries, as far as they are known from metadata alone."""
     found = Found()
     for stage in stages:
         yield stage, stage.sql(found)
@@ -193,7 +197,7 @@ def printed(stages: Iterable[Stage]) -> Iterator[tuple[Stage, str]]:
 
 
 def size_stage(state: StatePlan) -> Stage | None:
-    """How many rows a state would have; ``None`` where metadata tell that there are few."""
+    """The query for the row count of an auxiliary view; ``None`` if metadata shows that it is small."""
     size = state.split.size
     if size is None:
         return None
@@ -252,7 +256,7 @@ def _too_many(full_above: float) -> Decide:
 
 
 def _in_the_log(plan: ByKeys, names: Sequence[str]) -> Staged | None:
-    """Neither a cache nor a query: how many they are, and between which bounds, is known before."""
+    """The affected keys if they are those of a change log: no cache and no query is needed."""
     if plan.incremental.logged is None:
         return None
     source, columns = plan.incremental.logged
@@ -319,7 +323,7 @@ def _by_sums(plan: BySums) -> list[Stage]:
 def _extremes(plan: BySums) -> Stage:
     sums = plan.sums
     nodes = [sums.of_left] if sums.of_left is not None else []
-    # Found while the changes are added, so that it is no stage of its own.
+    # It runs while the changes are added, so it is not a separate stage.
     columns = tuple(f"key_{place}" for place in range(len(sums.key)))
     unknown = _unknown(LEFT, columns)
 

@@ -1,8 +1,8 @@
 """Temporary views for queries that several statements of a refresh read, so that Spark analyses them once.
 
-A view keeps its text, and each statement that reads it analyses that anew, as often as it names the view, and
-with it the text of the views below. Of views over views over a dozen tables that takes longer than to run the
-statement. A view of these settings keeps what the text meant.
+By default a view keeps its text. Each statement that reads it analyses the text again for each reference, and
+the text of nested views as well. For views over views over a dozen tables, this takes longer than running the
+statement. With these settings, a view keeps its analysed plan.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ ANALYSED = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 
 
 def make_view(context: Context, step: str, sql: str, table: KeyedTable | None = None) -> int:
-    """Run a statement that makes a temporary view over pinned versions.
+    """Create a temporary view over pinned versions.
 
-    :param table: as of ``Context.run``.
+    :param table: see ``Context.run``.
     """
     with context.tuned(ANALYSED):
         return context.run(step, sql, table)

@@ -1,7 +1,7 @@
-"""How long refreshes of an automatic model took, as its commits record it, and what that means for the next.
+"""The durations of an automatic model's refreshes, as its commits record them, and what follows for the next.
 
-A commit says when its refresh began and how it went; when the commit was made, it knows itself. So nothing
-else is kept, and a clone or another machine has the same history.
+A commit records when its refresh began and of which kind it was. Its own timestamp says when it ended.
+Nothing else is stored, so a clone or another machine has the same history.
 """
 
 from __future__ import annotations
@@ -16,41 +16,44 @@ from dbt_arctic.keyed.log import SnapshotLike
 from dbt_arctic.planner.reasons import Reason
 
 PROPERTY_REFRESH = "arctic.refresh"
-"""On a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, rows of upstreams that
-had changed, -1 where nobody knew; ``reason``, the code of a full one that was no build, or why groups were
-asked for what is kept of them."""
+"""Property of a refresh's commit, JSON: ``strategy``; ``began``, in milliseconds; ``changed``, the number of
+changed rows of upstreams, -1 if unknown; ``reason``, the code of a full refresh that was no build, or why
+extremes were recomputed."""
 
 Strategy = Literal["incremental", "full"]
 
 _UNKNOWN = -1
-"""What the property has for a number that nobody knew."""
+"""The value of an unknown number in the property."""
 
 _WORTH_S = 5.0
-"""What takes less is refreshed as planned: there is not much to gain, and more noise than difference."""
+"""A faster refresh runs as planned: there is little to gain, and timings vary more than they differ."""
 _SLOWER = 1.3
 _ALIKE = 2
-"""Times as many changed rows, for which what a refresh took still tells."""
+"""The factor of changed rows up to which an earlier duration is still comparable."""
 _LITTLE = 0.1
-"""Of what full refreshes took: what a try may lose."""
+"""The share of the time of full refreshes that an attempt may lose."""
 _RECENT = 5
-"""Refreshes of each strategy that are looked at."""
+"""The number of refreshes of each strategy that are considered."""
 
 _LATE = ("guard", "many-keys", "extreme", "failed")
 """Codes of full refreshes that began as incremental ones, and may do so again for the same cause."""
 _OTHERWISE = ("", "changed-sql", "first-plan", "without-state")
-"""Codes of those that began something new: a build has none."""
+"""Codes of full refreshes that began something new. A build has none."""
 _TRIES = 16
-"""Of so many refreshes at least one tries to be incremental, or to go on from stored sums."""
+"""At least one of this many refreshes tries to be incremental, or to continue from stored sums."""
 
 ASKED = "extreme"
 """Of an incremental refresh: a group had lost its MIN or MAX value and had to be recomputed."""
 ASKED_AT_ONCE = "extreme-before"
 """Of an incremental refresh: this was expected, so the group was recomputed at once."""
 _SUFFICED = 4
-"""Refreshes in a row for which stored extremes have sufficed: the next one takes that for granted."""
+"""After this many refreshes in a row for which stored extremes sufficed, the next one assumes that they do.
+"""
 
 
 class Timed(SnapshotLike, Protocol):
+    """A commit with its timestamp."""
+
     @property
     def timestamp_ms(self) -> int: ...
 
@@ -59,8 +62,8 @@ class Timed(SnapshotLike, Protocol):
 class Took:
     """One refresh.
 
-    :param changed: rows of upstreams that had changed; ``None`` where nobody knew.
-    :param reason: the code of a full one, or one of ``ASKED``; empty where none was noted.
+    :param changed: the number of changed rows of upstreams; ``None`` if unknown.
+    :param reason: the code of a full refresh, or one of ``ASKED``; empty if none was recorded.
     """
 
     strategy: Strategy
@@ -70,7 +73,7 @@ class Took:
 
 
 def note(strategy: Strategy, began_ms: int, changed: int | None = None, reason: str = "") -> dict[str, str]:
-    """What a refresh's commit says of it."""
+    """The property of a refresh's commit."""
     said = {"strategy": strategy, "began": began_ms, "changed": _UNKNOWN if changed is None else changed}
     return {PROPERTY_REFRESH: json.dumps({**said, "reason": reason} if reason else said)}
 
@@ -93,14 +96,14 @@ def timings(history: Iterable[Timed]) -> list[Took]:
 
 
 def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> Reason | None:
-    """Why a refresh that is planned as an incremental one had better be a full one at once.
+    """The reason if a refresh that is planned as incremental should be full from the start.
 
-    The last ones began so and ended as full ones, which takes up to twice as long. Once may be chance; each
-    further time doubles after how many full refreshes the next tries again.
+    The last refreshes began as incremental ones and ended as full ones, which takes up to twice as long. One
+    of them may be chance. Each further one doubles the number of full refreshes before the next attempt.
 
     :param took: earlier refreshes, newest first.
-    :param changed: rows of upstreams that have changed since; ``None`` where nobody knows.
-    :param guarded: whether the plan compares something as a whole.
+    :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
+    :param guarded: whether the plan has guards.
     """
     late: list[Took] = []
     at_once: list[Took] = []
@@ -126,8 +129,10 @@ def found_late(took: Sequence[Took], changed: int | None, *, guarded: bool) -> R
 
 
 def looks_first(took: Sequence[Took]) -> bool:
-    """Whether it is looked first which groups have lost an extreme. That costs little, and to find out while
-    the others are written a whole statement: nothing but refreshes in which no group has speak against it.
+    """Whether a refresh first finds the groups that lost a MIN or MAX, before it writes the others.
+
+    This costs little, and finding them during the write costs a whole statement. So it is only skipped after
+    several refreshes in which no group lost one.
 
     :param took: earlier refreshes, newest first.
     """
@@ -136,8 +141,10 @@ def looks_first(took: Sequence[Took]) -> bool:
 
 
 def computes_at_once(took: Sequence[Took]) -> bool:
-    """Whether groups are computed anew at once, though their extremes are kept: that these suffice was
-    tried, and some group had lost its own. Each further time doubles when it is tried again.
+    """Whether groups are recomputed from the start although their extremes are stored.
+
+    Earlier refreshes tried the stored extremes, and some group had lost its own. Each further such refresh
+    doubles the time until the next attempt.
 
     :param took: earlier refreshes, newest first.
     """
@@ -153,7 +160,7 @@ def computes_at_once(took: Sequence[Took]) -> bool:
 
 
 def _may_be_late_again(last: Took, changed: int | None, guarded: bool) -> bool:
-    """Whether what was found then can be found now."""
+    """Whether the cause of the last late refresh may occur again."""
     if last.reason == "guard":
         return guarded
     if last.reason == "many-keys":
@@ -162,19 +169,20 @@ def _may_be_late_again(last: Took, changed: int | None, guarded: bool) -> bool:
 
 
 def slower(took: Sequence[Took], changed: int | None) -> Reason | None:
-    """Why the next refresh had better be a full one: an incremental one has become slower.
+    """The reason if the next refresh should be full, because incremental ones have become slower.
 
-    What one cost that had at least half as many changed rows is taken to grow with them. One that had fewer
-    tells no more than what it takes at least: most of its time may be the same for any number of rows. So
-    many more rows than ever are tried, which can be wrong once; not to try could never be put right. Of each
-    strategy the best of the last few counts: one that was slow because the machine was busy decides nothing.
-    It may have been the only one, or the table has grown since: so an incremental refresh is tried again
-    where what it may lose is little beside what the full ones have taken since.
+    The duration of an incremental refresh with at least half as many changed rows is scaled by the number of
+    rows. One with fewer rows is only a lower bound, as most of its time may be constant. So a larger number
+    of rows than ever is tried once: the attempt may be slow, but without it, the choice could never be
+    corrected. For each strategy, the best of the last few durations counts, so that one slow refresh on a
+    busy machine decides nothing. An incremental refresh is tried again when its possible loss is small
+    compared to the time of the full ones since: the slow one may have been the only one, or the table may
+    have grown.
 
     :param took: earlier refreshes, newest first.
-    :param changed: rows of upstreams that have changed since; ``None`` where nobody knows.
+    :param changed: the number of rows of upstreams that changed since; ``None`` if unknown.
     """
-    # Before a late one there was an attempt, which took its time, too.
+    # A late full refresh includes the time of the failed attempt.
     in_full = [one for one in took if one.strategy == "full" and one.reason not in _LATE]
     in_full = in_full or [one for one in took if one.strategy == "full"]
     incremental = [one for one in took if one.strategy == "incremental"]
@@ -202,7 +210,7 @@ def slower(took: Sequence[Took], changed: int | None) -> Reason | None:
 
 
 def _scaled(one: Took, changed: int | None) -> float:
-    """What a refresh like that one would take for so many rows."""
+    """The estimated duration of a refresh for this many changed rows."""
     if not one.changed or changed is None:
         return one.seconds
     return one.seconds * max(1.0, changed / one.changed)

@@ -1,4 +1,4 @@
-"""What stands for an upstream in the statements of a refresh."""
+"""The relations that stand for an upstream in the statements of a refresh."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dbt_arctic.auto.upstreams import Upstream
 from dbt_arctic.planner.algebra.operators import State
 
 _WHOLE: Mapping[State, State] = {"lookup_new": "new", "lookup_old": "old"}
-"""All rows are read, because no auxiliary state keeps the rows that join with changed keys."""
+"""Without a cache of the rows that join changed keys, all rows are read."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Upstreams at each state, as what may stand in a FROM clause."""
+    """The query of each upstream at each state, for a FROM clause."""
 
     upstreams: Mapping[str, Upstream]
 
@@ -23,7 +23,7 @@ class Sources:
         upstream = self.upstreams[source]
         if state in _WHOLE and state not in upstream.states:
             state = _WHOLE[state]
-        # What has not changed is the same in both states.
+        # An unchanged upstream is the same in both states.
         return f"(\n{upstream.states['new' if state == 'old' and not upstream.changed else state]}\n)"
 
 

@@ -1,7 +1,7 @@
 """The upstreams of an automatic model: each at the version last consumed, and at its current one.
 
-The states are queries over pinned snapshots, so that they can stand anywhere in a statement, more than
-once, and mean the same. Nothing is run to make them.
+The states are queries over pinned snapshots. So they can be used anywhere in a statement, more than once,
+with the same result. No statement is run to create them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SIGN = quote("_arctic_sign")
 
 @dataclass(frozen=True)
 class Was:
-    """A keyed table as it was at a version, of which rows can be read by a part of their key."""
+    """A keyed table at an earlier version, whose rows can be read by a part of their key."""
 
     table: KeyedTable
     version: Version
@@ -54,7 +54,10 @@ class Was:
     logged: read.Logged
 
     def rows(self, keys: str, by: Sequence[str]) -> str:
-        """SQL of the rows whose columns ``by`` are among ``keys``, which has these; columns: the table's."""
+        """The SQL of the rows whose columns ``by`` are among ``keys``, with the table's columns.
+
+        :param keys: a query with the columns ``by``.
+        """
         return read.merge_on_read(self.table, self.version, self.known, self.logged, keys, by)
 
 
@@ -62,21 +65,23 @@ class Was:
 class Upstream:
     """One relation that a model reads.
 
-    :param columns: name and type, in Spark's words.
-    :param key: the columns that identify a row; empty where none are known.
-    :param consumed: its version now, as the model's commit records it.
-    :param states: SQL of each state; ``old`` and what depends on it only where the model has read it before.
-    :param lost: why what changed since then cannot be told; empty where it can.
+    :param columns: names and types, as Spark writes them.
+    :param key: the columns that identify a row; empty if unknown.
+    :param consumed: its current version, as the model's commit will record it.
+    :param states: the SQL of each state. ``old``, and states that depend on it, exist only if the model has
+        read the upstream before.
+    :param lost: why the changes since then are unknown; empty if they are known.
     :param changed: whether it has a commit that the model has not consumed.
-    :param logged: whether a log tells what changed; else two states are compared to find it.
-    :param counted: whether ``changed_rows`` is how many keys have changed, to the last one.
-    :param images: whether the log has what changed rows were before.
-    :param ranges: between which values, as SQL literals, the keys of what changed lie.
-    :param was: where it has to be read to tell what changed rows were: as it was.
-    :param field_ids: Iceberg's numbers of the columns and of what is in them, as far as the catalog tells.
-    :param rows: of the whole, ``None`` where metadata do not say; ``changed_rows`` likewise.
-    :param row_bytes: what a row takes in its files, about; ``None`` likewise.
-    :param stored_rows: that a read of it may come by, changes included; ``None`` likewise.
+    :param changed_rows: the number of changed rows; ``None`` if metadata does not contain it.
+    :param rows: the number of rows; ``None`` if metadata does not contain it.
+    :param row_bytes: the approximate size of a row in its files; ``None`` if unknown.
+    :param stored_rows: the rows that a read may go through, including pending changes; ``None`` if unknown.
+    :param images: whether the change log contains before-images.
+    :param logged: whether a change log contains the changes. Otherwise two states are compared.
+    :param counted: whether ``changed_rows`` is the exact number of changed keys.
+    :param ranges: MIN and MAX of the key columns over the changes, as SQL literals.
+    :param was: the earlier version, if it must be read to find the old rows of changed keys.
+    :param field_ids: Iceberg's ids of the columns and their nested fields, if the catalog supplies them.
     """
 
     name: Name
@@ -101,10 +106,9 @@ class Upstream:
 
 @dataclass(frozen=True)
 class View:
-    """A view: its text stands for it.
+    """A view, which is replaced by its query.
 
-    :param home: with the catalog and schema that its text means where it names none; an empty schema where
-        nobody tells.
+    :param home: the catalog and schema of unqualified names in its text; an empty schema if unknown.
     """
 
     name: Name
@@ -116,10 +120,13 @@ class View:
 def look_at(
     catalog: CatalogReader, name: Name, last: Consumed | None, until: Consumed | None = None
 ) -> Upstream | View | None:
-    """What a relation is, was when the model consumed ``last``, and has become since; ``None``: not there.
+    """A relation at its current version and at the version that the model consumed last.
 
-    :param until: the version to read, where it is not the newest.
-    :raises VersionUnavailable: another table has that name by now.
+    ``None`` if the relation does not exist.
+
+    :param until: the version to read, if it is not the newest.
+
+    :raises VersionUnavailable: the name now refers to another table.
     """
     table = find_keyed(catalog, name)
     if table is not None:
@@ -179,7 +186,7 @@ def _keyed(
         states.update(_compared(old, states["new"], table.types, table.key))
         return made(True)
     log = log_range(change.history(now.change_snapshot), before.change_snapshot)
-    # What a log was carried on from may be gone, though the log is not.
+    # The commit before the first one in a log may be gone although the log is complete.
     if log is None or not (_has(base, before.base_snapshot) and _has(change, before.change_snapshot)):
         return made(True, f"the changes since version {before} are gone")
     if _is_erased(change, before.change_snapshot) or _is_erased(base, before.base_snapshot):
@@ -196,7 +203,7 @@ def _keyed(
         for snapshot in change.history(now.change_snapshot)
         if snapshot.summary.get(PROPERTY_TXN) in {str(txn) for txn in log.transactions}
     ]
-    # Of expired commits, only the properties that were carried on are known.
+    # For expired commits, only the properties that were carried forward are known.
     imaged = len(commits) == len(log.transactions) and all(
         PROPERTY_IMAGES in commit.summary or not int(commit.summary.get("added-records", "0"))
         for commit in commits
@@ -207,7 +214,7 @@ def _keyed(
         states["signed"] = read.signed_changes(table, log, SIGN_OF_ROW, known)
     rows = sum(int(commit.summary.get("added-records", "0")) for commit in commits)
     of_images = count_images(catalog, table, commits, now.change_snapshot)
-    # Rows of expired commits are still in the table, but nothing says how many.
+    # The rows of expired commits are still in the table, but their number is unknown.
     told = len(commits) == len(log.transactions)
     return replace(
         made(True, rows=rows - (of_images or 0) if told else None),
@@ -231,10 +238,11 @@ def _logged(
     single: bool,
     images: str,
 ) -> dict[State, str]:
-    """The states from a change log, between which only the keys in the log can differ.
+    """The states from a change log. Only keys in the log can differ between them.
 
-    :param before: the version of the state before, and :param then: what the change table had there.
-    :param images: SQL of what changed rows were there, where the log has it; empty else.
+    :param before: the version of the old state.
+    :param then: what the change table contained at that version.
+    :param images: the SQL of before-images; empty if the log does not contain them.
     """
     columns = quote_all(table.column_names)
     latest = read.latest_changes(table, log, now, known, single=single)
@@ -256,7 +264,7 @@ def _logged(
 
 
 def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]) -> dict[State, str]:
-    """The states where nothing but the two states themselves is known."""
+    """The states if only the two states themselves are known, and are compared."""
     minus, plus = _without(old, new, types), _without(new, old, types)
     changed = f"({minus})\nUNION ALL\n({plus})"
     told = signed(minus, plus, quote_all(types))
@@ -267,19 +275,19 @@ def _compared(old: str, new: str, types: Mapping[str, str], key: tuple[str, ...]
 
 
 def signed(minus: str, plus: str, columns: str) -> str:
-    """SQL of the rows of two states that differ, with their sign."""
+    """The SQL of the rows in which two states differ, with their weights."""
     sign = quote(SIGN_OF_ROW)
     lost = f"SELECT {columns}, -1 AS {sign}\nFROM (\n{minus}\n)"
     return f"{lost}\nUNION ALL\nSELECT {columns}, 1 AS {sign}\nFROM (\n{plus}\n)"
 
 
 def _without(rows: str, others: str, types: Mapping[str, str]) -> str:
-    """The rows that are not among others, each as often as it is there more often."""
+    """The rows of a multiset difference: rows minus others, with multiplicities."""
     listed = quote_all(types)
     compared = [distinguishable(quote(name), type_) for name, type_ in types.items()]
     if compared == [quote(name) for name in types]:
         return f"SELECT {listed} FROM (\n{rows}\n)\nEXCEPT ALL\nSELECT {listed} FROM (\n{others}\n)"
-    # Spark has no set operation for maps and variants.
+    # Spark has no set operations for maps and variants.
     kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in types)
     return (
         f"SELECT {listed}\nFROM (\n"
@@ -313,7 +321,7 @@ def _plain(
         now = int(until.version) or None
         if last is not None and last.table_id == table_id:
             before = int(last.version)
-            # Where it had no rows then, whatever was read since is further.
+            # If it had no rows then, whatever was read since is newer.
             if now is None or has_read_further(state.history(), before, now):
                 now = before or None
     consumed = Consumed(table_id, str(now or 0))
