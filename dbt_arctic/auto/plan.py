@@ -162,7 +162,6 @@ class Build(RefreshPlan):
 
     @property
     def action(self) -> Action:
-        """The kind of refresh."""
         return "build"
 
 
@@ -172,7 +171,6 @@ class Full(RefreshPlan):
 
     @property
     def action(self) -> Action:
-        """The kind of refresh."""
         return "full"
 
 
@@ -182,7 +180,6 @@ class Nothing(RefreshPlan):
 
     @property
     def action(self) -> Action:
-        """The kind of refresh."""
         return "nothing"
 
 
@@ -205,7 +202,6 @@ class IncrementalPlan(RefreshPlan):
 
     @property
     def action(self) -> Action:
-        """The kind of refresh."""
         return "incremental"
 
     @property
@@ -226,12 +222,10 @@ class ByKeys(IncrementalPlan):
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """The guards of the query."""
         return self.incremental.guards
 
     @property
     def nodes(self) -> list[Node]:
-        """All trees that the refresh reads."""
         return self._with_guards([self.incremental.affected, self.incremental.rows])
 
 
@@ -247,12 +241,10 @@ class BySums(IncrementalPlan):
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """The guards of the query."""
         return self.sums.guards
 
     @property
     def nodes(self) -> list[Node]:
-        """All trees that the refresh reads."""
         return self._with_guards(self.sums.nodes)
 
     def asking(self, extremes_asked: str) -> BySums:
@@ -290,7 +282,6 @@ class OverState(RefreshPlan):
 
     @property
     def action(self) -> Action:
-        """The kind of refresh."""
         return self.does
 
 

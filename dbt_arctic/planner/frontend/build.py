@@ -78,7 +78,6 @@ class Builder:
         return self.query(tree, {}, None)
 
     def query(self, tree: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Built:
-        """The operators of a query, which may be part of another one."""
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is not None:
             refuse_recursive(with_)
@@ -229,7 +228,6 @@ class Builder:
     # FROM
 
     def from_(self, tree: exp.Select, ctes: Mapping[str, Cte], scope: Scope) -> Node:
-        """The relations of a FROM clause, whose columns become visible in ``scope``."""
         if (first := from_of(tree)) is None:
             return Values("SELECT 1 AS `_one`", ("_one",))
         node = self._relation(first, ctes, scope)
@@ -372,7 +370,6 @@ class Builder:
         ctes: Mapping[str, Cte],
         subqueries: list[Subquery],
     ) -> exp.Expression:
-        """An expression with columns as identifiers. Its subqueries are appended to ``subqueries``."""
         if isinstance(tree, exp.Column):
             made_column = column(self._resolve(tree, scope))
             at_line(made_column, line_of(tree))
