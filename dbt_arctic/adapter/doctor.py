@@ -7,7 +7,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_arctic.adapter.credentials import ArcticCredentials
 from dbt_arctic.adapter.engines import choose_engine
 from dbt_arctic.engine.connect import ConnectEngine
-from dbt_arctic.engine.doctor import diagnose, diagnose_server
+from dbt_arctic.engine.doctor import Check, diagnose, diagnose_server
 from dbt_arctic.errors import ProfileError
 
 logger = AdapterLogger("Arctic")
@@ -18,12 +18,18 @@ def check(credentials: ArcticCredentials, project_root: str | None) -> None:
 
     :raises ProfileError: the first check that failed, with what to do about it.
     """
-    chosen = choose_engine(credentials, project_root)
-    if isinstance(chosen.engine, ConnectEngine):
-        results = diagnose_server(chosen.engine.settings, chosen.description)
-    else:
-        results = diagnose(credentials.spark_settings(project_root))
+    results = results_of(credentials, project_root)
     for result in results:
-        logger.info(f"  {result.name}: {'ok' if result.ok else 'FAILED'} ({result.detail})")
+        instead = f" {result.fix}" if result.state == "missing" else ""
+        logger.info(f"  {result.name}: {result.shown_state} ({result.detail}){instead}")
+    for result in results:
         if not result.ok:
             raise ProfileError(f"the check of {result.name} failed", why=result.detail, fix=result.fix)
+
+
+def results_of(credentials: ArcticCredentials, project_root: str | None) -> list[Check]:
+    """The results of all checks of a profile."""
+    chosen = choose_engine(credentials, project_root)
+    if isinstance(chosen.engine, ConnectEngine):
+        return diagnose_server(chosen.engine.settings, chosen.description)
+    return diagnose(credentials.spark_settings(project_root))

@@ -1,7 +1,7 @@
 """``dbt-arctic doctor``: checks whether this machine can run dbt-arctic, without a profile.
 
-It checks the installed packages and Java. It starts no Spark and opens no catalog, because these
-need a profile; ``dbt debug`` checks them.
+It checks the installed packages and Java. With ``--profile``, it also starts Spark and tries the profile's
+catalog, as ``dbt debug`` does.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 
 import click
 from packaging.requirements import Requirement
 
+from dbt_arctic.cli.options import FOLDER
 from dbt_arctic.engine import class_archive
 from dbt_arctic.engine.doctor import Check
 from dbt_arctic.engine.java import find_java
@@ -22,15 +24,33 @@ from dbt_arctic.planner.spark.dialect import verbatim
 
 
 @click.command()
-def doctor() -> None:
-    """Check this machine: packages and Java. `dbt debug` checks a profile."""
+@click.option("--profile", "with_profile", is_flag=True, help="Also try the profile: Spark and the catalog.")
+@click.option("--project-dir", type=FOLDER, help="With --profile: folder of dbt_project.yml.")
+@click.option("--profiles-dir", type=FOLDER, help="With --profile: folder of profiles.yml.")
+@click.option("--target", "-t", help="With --profile: target of the profile.")
+def doctor(
+    with_profile: bool, project_dir: Path | None, profiles_dir: Path | None, target: str | None
+) -> None:
+    """Check this machine: packages and Java; with --profile also Spark and the catalog."""
     checks = list(examine())
-    for part in checks:
-        click.echo(f"{'ok' if part.ok else '!!'}  {part.name:<14} {part.detail}")
-        if part.fix:
-            click.echo(f"    fix: {part.fix}")
+    _print(checks)
+    if with_profile and all(part.ok for part in checks):
+        from dbt_arctic.adapter.doctor import results_of  # imports dbt, which takes a second
+        from dbt_arctic.adapter.project import load_target
+
+        found = load_target(project_dir, profiles_dir, target)
+        checks = results_of(found.credentials, str(found.project_root))
+        _print(checks)
     if not all(part.ok for part in checks):
         sys.exit(1)
+
+
+def _print(checks: list[Check]) -> None:
+    for part in checks:
+        state = "ok" if part.ok and not part.state else "--" if part.ok else "!!"
+        click.echo(f"{state}  {part.name:<18} {part.detail}")
+        if part.fix:
+            click.echo(f"    {'instead' if part.ok else 'fix'}: {part.fix}")
 
 
 def examine() -> Iterator[Check]:

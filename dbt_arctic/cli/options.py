@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from dbt_arctic.adapter.operator import Operator
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION = re.compile(r"(\d+)\s*([smhdw])")
 
@@ -21,8 +21,8 @@ _DURATION = re.compile(r"(\d+)\s*([smhdw])")
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """dbt's options that choose the project and the target."""
 
-    @click.option("--project-dir", type=_FOLDER, help="Folder of dbt_project.yml.")
-    @click.option("--profiles-dir", type=_FOLDER, help="Folder of profiles.yml.")
+    @click.option("--project-dir", type=FOLDER, help="Folder of dbt_project.yml.")
+    @click.option("--profiles-dir", type=FOLDER, help="Folder of profiles.yml.")
     @click.option("--target", "-t", help="Target of the profile.")
     @functools.wraps(command)
     def with_target(

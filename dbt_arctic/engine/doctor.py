@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from dbt_arctic.engine.api import Connection
+from dbt_arctic.engine.capabilities import CONCURRENT_COMMITS, Capability, probe
 from dbt_arctic.engine.connect import ConnectEngine
 from dbt_arctic.engine.connect_settings import ConnectSettings
 from dbt_arctic.engine.java import find_java
@@ -18,16 +18,26 @@ from dbt_arctic.errors import ArcticError, DependencyError
 
 
 class Check(NamedTuple):
-    """One thing looked at. ``fix`` is empty where ``ok``."""
+    """One thing looked at. ``fix`` is empty where nothing is wrong.
+
+    :param ok: ``False`` if nothing can be run before it is corrected.
+    :param state: for what a run may do without: ``missing`` or ``not tried``.
+    """
 
     name: str
     ok: bool
     detail: str
     fix: str = ""
+    state: str = ""
+
+    @property
+    def shown_state(self) -> str:
+        return self.state or ("ok" if self.ok else "FAILED")
 
 
 def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Check]:
-    """The checks of an embedded Spark in the order of a run: java, jars, spark, catalog, write.
+    """The checks of an embedded Spark in the order of a run: java, jars, spark, catalog, write, and
+    what the catalog can do.
 
     The first one that fails is the last one in the list: the others need what it lacks.
     """
@@ -51,7 +61,7 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Chec
 
 
 def diagnose_server(settings: ConnectSettings, description: str) -> list[Check]:
-    """The checks of a Spark Connect server: spark, catalog, write; see ``diagnose``."""
+    """The checks of a Spark Connect server: spark, catalog, write and capabilities; see ``diagnose``."""
 
     def spark() -> list[Check]:
         return [Check("spark", True, f"Spark {_spark_version(connection)}, {description}")]
@@ -70,9 +80,9 @@ def _of_the_catalog(connection: Connection, catalog: str, kind: str, place: str)
         return [Check("catalog", True, f"{catalog} ({kind}), {len(schemas)} schemas")]
 
     def written() -> list[Check]:
-        with _scratch_schema(connection, catalog) as schema:
-            _write_and_read(connection, f"{schema}.written")
-        return [Check("write", True, f"a table can be made, read and dropped in {place}")]
+        found = probe(connection, catalog)
+        detail = f"a table can be created and read in {place}, Iceberg {found.iceberg}"
+        return [Check("write", True, detail), *map(_of, found.tried)]
 
     return [("catalog", listed), ("write", written)]
 
@@ -94,22 +104,13 @@ def _spark_version(connection: Connection) -> str:
     return str(_rows(connection, "SELECT split(version(), ' ')[0]")[0][0])
 
 
-@contextlib.contextmanager
-def _scratch_schema(connection: Connection, catalog: str) -> Iterator[str]:
-    name = f"`{catalog}`.`dbt_arctic_debug_{uuid.uuid4().hex[:12]}`"
-    _rows(connection, f"CREATE SCHEMA {name}")
-    try:
-        yield name
-    finally:
-        _rows(connection, f"DROP TABLE IF EXISTS {name}.written PURGE")
-        _rows(connection, f"DROP SCHEMA {name}")
-
-
-def _write_and_read(connection: Connection, table: str) -> None:
-    _rows(connection, f"CREATE TABLE {table} USING iceberg AS SELECT 42 AS answer")
-    read = _rows(connection, f"SELECT answer FROM {table}")
-    if read != [(42,)]:
-        raise ArcticError("The values read differ from the values written.", where=table, why=f"Read: {read}")
+def _of(capability: Capability) -> Check:
+    """The check of a capability. Only one whose absence loses rows stops a run."""
+    name, works, detail, instead = dataclasses.astuple(capability)
+    if works is not False:
+        return Check(name, True, detail, state="not tried" if works is None else "")
+    loses_rows = name == CONCURRENT_COMMITS
+    return Check(name, not loses_rows, detail, instead, state="" if loses_rows else "missing")
 
 
 def _rows(connection: Connection, sql: str) -> list[tuple[object, ...]]:

@@ -32,6 +32,15 @@ from dbt_arctic.errors import (
 Sql = Callable[..., list[tuple[Any, ...]]]
 
 # One task, so that it leaves one of the two slots to whatever runs beside it.
+CAPABILITIES = (
+    "format v3",
+    "row lineage",
+    "branches",
+    "concurrent commits",
+    "views",
+    "rename",
+    "drop",
+)
 ENDLESS = "SELECT sum(hash(id)) FROM range(0, 1000000000000, 1, 1)"
 
 
@@ -193,8 +202,9 @@ def test_the_doctor_finds_nothing_wrong_and_leaves_nothing_behind(
     before = sql("SHOW SCHEMAS IN lake")
     checks = diagnose(spark_settings)
     assert [(check.name, check.ok) for check in checks] == [
-        (name, True) for name in ("java", "jars", "spark", "catalog", "write")
+        (name, True) for name in ("java", "jars", "spark", "catalog", "write", *CAPABILITIES)
     ]
+    assert {check.state for check in checks} == {""}
     assert sql("SHOW SCHEMAS IN lake") == before
 
 
