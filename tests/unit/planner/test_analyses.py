@@ -20,6 +20,7 @@ from dbt_arctic.planner.algebra.analysis import OPERATORS
 
 ANALYSES = {
     "affected_keys:affected_keys_rule": "the rows that a change can touch",
+    "canonical:_Renaming.node": "the same operator with other identifiers",
     "coercion:_Types.of_columns": "the types of columns",
     "columns:computed": "the columns that it computes",
     "columns:expressions": "its expressions",
@@ -85,6 +86,7 @@ SHAPES = {
     "rows_from_log:with_logged_rows.change": "a restricted scan; anything else is read as it is",
     "semi_join_reduction:_parts": "a filtered inner join; anything else is one relation",
     "shared_lookups:_looked_up": "a restricted scan; anything else is read as it is",
+    "shared_view:_possible": "aggregates and windows; anything else is not stored",
     "stored_types:short_columns": "the two set operations, and what has no columns of known types",
     "unique_keys:_of_both_sides": "a full join below filters, windows and limits; else there is no such key",
     "union_types:refuse_mixed": "the two set operations",
