@@ -1,1 +1,2 @@
-"""A Spark to run SQL on. Knows nothing of dbt, of catalogs' contents or of keyed tables."""
+"""Provides a Spark to run SQL on. Depends neither on dbt, nor on the contents of catalogs, nor on keyed
+tables."""

@@ -1,4 +1,4 @@
-"""What the rest of dbt-arctic may expect of a Spark, whichever way it is reached."""
+"""The interface of a Spark connection for the rest of dbt-arctic, independent of the connection method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ColumnInfo(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Bytes of the files that statements opened and of those that they added, and how many jobs they ran."""
+    """Bytes of the files that statements read and wrote, and the number of their jobs."""
 
     read: int
     written: int
@@ -26,21 +26,21 @@ class Traffic(NamedTuple):
 
 
 class Cursor(Protocol):
-    """A DB-API-like cursor. One statement at a time; errors always surface."""
+    """A DB-API-like cursor. It runs one statement at a time, and raises every error."""
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
-        """DB-API description (7-tuples; name first, Spark type second), ``None`` for a write or DDL."""
+        """DB-API description (7-tuples; name first, Spark type second); ``None`` for a write or DDL."""
         ...
 
     @property
     def rowcount(self) -> int:
-        """Rows returned by a query or written by a write; -1 where that has no meaning."""
+        """Rows returned by a query or written by a write; -1 if not applicable."""
         ...
 
     @property
     def job_count(self) -> int | None:
-        """How many Spark jobs the last statement ran; ``None`` where Spark does not tell (Connect)."""
+        """The number of Spark jobs of the last statement; ``None`` if Spark does not report it (Connect)."""
         ...
 
     @property
@@ -49,69 +49,77 @@ class Cursor(Protocol):
         ...
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run one statement to its end. Raises an ``ArcticError``."""
+        """Run one statement to completion. Raises an ``ArcticError``."""
         ...
 
-    def fetchall(self) -> list[tuple[Any, ...]]: ...
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All remaining rows."""
 
-    def fetchone(self) -> tuple[Any, ...] | None: ...
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; ``None`` if there is none."""
 
-    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]: ...
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """The next rows."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the rows."""
 
 
 class Connection(Protocol):
-    """One Spark session of its own: conf and temporary views are not shared with others."""
+    """One separate Spark session: conf and temporary views are not shared with other connections."""
 
     @property
     def session(self) -> Any:
-        """The pyspark session, for the code of Python models; the first use starts or opens it."""
+        """The pyspark session, for the code of Python models. The first access starts or opens it."""
         ...
 
     @property
     def is_open(self) -> bool:
-        """Whether a session exists already that statements may be sent to."""
+        """Whether a session exists to which statements can be sent."""
         ...
 
     def remember_state(self) -> None:
-        """Told by who makes something in ``session`` that a new session would lack."""
+        """Record that ``session`` holds state that a new session would lack."""
         ...
 
-    def cursor(self) -> Cursor: ...
+    def cursor(self) -> Cursor:
+        """Create a cursor."""
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
-        """The columns a query would return: analysis only, no Spark job."""
+        """The columns that a query would return, by analysis only and without a Spark job."""
         ...
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A temporary view over literal rows, every column a string (or NULL)."""
+        """Create a temporary view over literal rows with string columns (or NULL)."""
         ...
 
     def noting(self) -> AbstractContextManager[list[str]]:
-        """The ids of the statements that are begun while the context lasts."""
+        """Collect the ids of the statements that are started while the context lasts."""
         ...
 
     def traffic(self, statements: Sequence[str]) -> Traffic | None:
-        """What statements of this connection, named by their ids, read and wrote just now.
+        """The bytes that recent statements of this connection read and wrote, by statement id.
 
-        ``None`` where Spark does not tell (Connect).
+        ``None`` if Spark does not report it (Connect).
         """
         ...
 
     def cancel(self) -> None:
-        """Stop the statement that runs now, and send none any more; each fails with ``StatementCancelled``.
+        """Stop the running statement and refuse new ones. Each fails with ``StatementCancelled``.
 
-        What Spark has committed when it is called is reported as done.
+        Commits that Spark has completed before the call are reported as successful.
         """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the session."""
 
 
 class Engine(Protocol):
-    """Where connections come from. Making one starts nothing; its first statement does."""
+    """Creates connections. Only the first statement of a connection starts Spark."""
 
-    def connect(self) -> Connection: ...
+    def connect(self) -> Connection:
+        """Create a connection."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the engine."""

@@ -1,7 +1,7 @@
-"""A catalog described in plain words in the profile, as the properties that Iceberg's clients read.
+"""Converts the catalog section of a profile to the properties that Iceberg's clients use.
 
-Spark and pyiceberg are both given what is made here (``catalog/translate.py`` renames for pyiceberg), so
-they open the same catalog. Pure functions; only files that hold a secret are read.
+Both Spark and pyiceberg get these properties (``catalog/translate.py`` renames them for pyiceberg), so they
+open the same catalog. Pure functions; only files that contain a secret are read.
 
 Source of the names: https://iceberg.apache.org/docs/latest/configuration and the pages of each catalog.
 """
@@ -36,11 +36,11 @@ _AUTH = ("oauth2", "basic", "sigv4", "none")
 
 @dataclass(frozen=True)
 class CatalogDefinition:
-    """What ``catalog:`` of a profile says.
+    """The section ``catalog:`` of a profile.
 
     :param name: Spark's name of the catalog, which dbt calls the database.
-    :param warehouse: where tables live: a folder or a URI, or the server's name of a warehouse; ``None`` for
-        the default.
+    :param warehouse: the location of tables: a folder, a URI, or the server's name of a warehouse; ``None``
+        for the default.
     :param properties: Iceberg's catalog properties, without the prefix. Empty for the embedded catalog.
     """
 
@@ -50,10 +50,10 @@ class CatalogDefinition:
 
 
 def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> CatalogDefinition:
-    """The definition that the mapping ``catalog:`` of a profile holds.
+    """Parse the section ``catalog:`` of a profile.
 
-    :param environ: where PostgreSQL's own variables (``PGUSER``, ``PGPASSWORD``) are looked up.
-    :raises ProfileError: an unknown type or key, a missing key, or a file of a secret that cannot be read.
+    :param environ: the environment with PostgreSQL's variables (``PGUSER``, ``PGPASSWORD``).
+    :raises ProfileError: an unknown type or key, a missing key, or a secret file that cannot be read.
     """
     kind = given.get("type")
     read = _TYPES.get(str(kind))
@@ -76,14 +76,14 @@ def read_definition(given: Mapping[str, Any], environ: Mapping[str, str] = os.en
 
 @dataclass(frozen=True)
 class _Options:
-    """The keys of a definition, each read by its name."""
+    """The keys of a definition."""
 
     given: Mapping[str, Any]
     kind: str
     environ: Mapping[str, str]
 
     def only(self, *known: str) -> None:
-        """Raise for a key that has no meaning for this type."""
+        """Refuse keys that are not supported for this type."""
         for key in self.given:
             if key not in (*_COMMON, *known):
                 raise self.wrong(key, f"type: {self.kind} has no setting of this name.", (*_COMMON, *known))
@@ -108,7 +108,7 @@ class _Options:
         return value
 
     def secret(self, key: str) -> str | None:
-        """The value itself, or the content of the file that ``<key>_file`` names."""
+        """The value of a key, or the content of the file in ``<key>_file``."""
         named = self.text(f"{key}_file")
         if named is None:
             return self.text(key)
@@ -150,7 +150,7 @@ def _sqlite(options: _Options) -> dict[str, str]:
     if file == uri:
         raise options.wrong("uri", "type: sqlite takes the file as sqlite:////folder/catalog.db.")
     file = file.removeprefix("///")
-    # Without a type: the embedded catalog, with its file in another place.
+    # Without a type: the embedded catalog, with its file at a different path.
     return {"uri": f"jdbc:sqlite:{file}"}
 
 
@@ -167,7 +167,7 @@ def _postgres(options: _Options) -> dict[str, str]:
         options.secret("password") or unquote(parts.password or "") or options.environ.get("PGPASSWORD")
     )
     address = parts.netloc.rpartition("@")[2]
-    # Without a password both drivers look into ~/.pgpass.
+    # Without a password, both drivers read ~/.pgpass.
     given = {
         "jdbc.user": user,
         "jdbc.password": password,
@@ -177,7 +177,7 @@ def _postgres(options: _Options) -> dict[str, str]:
     return {
         "catalog-impl": JDBC_CATALOG,
         "uri": f"jdbc:postgresql://{address}{parts.path}",
-        "jdbc.schema-version": "V1",  # V0 has no views
+        "jdbc.schema-version": "V1",  # V0 does not support views
         **{key: value for key, value in given.items() if value},
     }
 
@@ -232,7 +232,7 @@ def _glue(options: _Options) -> dict[str, str]:
 
 
 def _store(options: _Options, warehouse: str | None) -> dict[str, str]:
-    """The properties of the object store. Credentials that are not given come from AWS's default chain."""
+    """The properties of the object store. Missing credentials come from AWS's default chain."""
     given = options.mapping("s3")
     store = _Options(given, f"{options.kind}, s3", options.environ)
     known = (*_S3, "secret_access_key_file")
@@ -244,7 +244,7 @@ def _store(options: _Options, warehouse: str | None) -> dict[str, str]:
         for key, name in _S3.items()
     }
     on_s3 = bool(given) or options.kind == "glue" or (warehouse or "").startswith(("s3://", "s3a://"))
-    # A REST catalog's own default reads the scheme of each file.
+    # The default of a REST catalog chooses the client by the scheme of each file.
     io = {"io-impl": S3_FILE_IO} if on_s3 and options.kind != "rest" else {}
     return io | {name: value for name, value in read.items() if value}
 

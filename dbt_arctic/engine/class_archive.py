@@ -1,8 +1,8 @@
-"""Where the class-data archive of a Java and of Spark's jars is kept, and when it is used.
+"""The location of the class-data archive for a Java and Spark's jars, and when it is used.
 
-Java maps an archive instead of reading and verifying 25,000 classes. It checks by itself that the archive
-fits (its own build, and the class path with sizes and times of all jars), and goes on without one that does
-not. This module looks at files only; ``class_archive_build.py`` makes an archive.
+Java maps an archive instead of reading and verifying 25,000 classes. It checks that the archive matches (its
+own build, and the class path with sizes and times of all jars), and continues without one that does not. This
+module only inspects files; ``class_archive_build.py`` creates an archive.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def path(java: Java, jars: Sequence[Path], environ: Mapping[str, str] | None = None) -> Path:
-    """The archive of a Java, the installed pyspark and some jars, whether it exists or not."""
+    """The path of the archive for a Java, the installed pyspark and some jars, whether it exists or not."""
     parts = [java.home, java.version, importlib.metadata.version("pyspark")]
     for jar in jars:
         found = jar.stat()
@@ -44,11 +44,11 @@ def path(java: Java, jars: Sequence[Path], environ: Mapping[str, str] | None = N
 
 
 def existing(environ: Mapping[str, str] | None = None) -> list[Path]:
-    """Every archive of the folder, of whatever Java and jars."""
+    """All archives in the folder."""
     return sorted(folder(environ).glob(f"classes-*{_SUFFIX}"))
 
 
 def is_chosen(options: str, environ: Mapping[str, str]) -> bool:
-    """Whether these options of Java, or those of the environment, already say something of archives."""
+    """Whether options of Java, or those of the environment, already configure archives."""
     given = [options, *(environ.get(name, "") for name in _OPTIONS_OF_JAVA)]
     return any(_CHOICE.search(text) for text in given)

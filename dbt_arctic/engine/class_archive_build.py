@@ -1,4 +1,5 @@
-"""Makes a class-data archive: a Spark runs what models run, and writes the classes that it has loaded."""
+"""Creates a class-data archive: runs typical statements on a Spark, which writes the classes that it has
+loaded."""
 
 from __future__ import annotations
 
@@ -64,17 +65,17 @@ STATEMENTS = (
     "DROP TABLE lake.warm.base PURGE",
     "DROP SCHEMA lake.warm",
 )
-"""What loads the classes that models need: each kind of statement that dbt-arctic sends."""
+"""Statements that load the classes that models need: one of each kind that dbt-arctic sends."""
 
 
 def create(java_home: str | None = None) -> Path:
-    """Make the archive of a Java and the installed pyspark, or make it anew.
+    """Create or replace the archive for a Java and the installed pyspark.
 
-    Runs a Spark of this process, over a temporary warehouse, and waits until it has ended.
+    Runs a Spark in a subprocess, with a temporary warehouse, and waits until it has ended.
 
-    :param java_home: the Java to run; ``None`` to look for one, as a profile without ``java_home`` does.
+    :param java_home: the Java to use; ``None`` to search for one, as for a profile without ``java_home``.
     :returns: the archive, of about 180 MB.
-    :raises ClassArchiveError: Java wrote none; and the errors of starting a Spark.
+    :raises ClassArchiveError: Java wrote no archive. Errors of starting a Spark are raised, too.
     """
     java = find_java(java_home)
     with tempfile.TemporaryDirectory(prefix="dbt-arctic-") as warehouse:
@@ -84,7 +85,7 @@ def create(java_home: str | None = None) -> Path:
         if missing_jars(session_conf(settings)):
             _run(
                 settings, ()
-            )  # fetches them: the archive holds the classes of jars that are there at the start
+            )  # downloads them: the archive only contains classes of jars that exist at the start
         jars = cached_jars(session_conf(settings))
         if jars is None:
             raise ClassArchiveError(
@@ -111,7 +112,7 @@ def create(java_home: str | None = None) -> Path:
 
 
 def remove() -> list[Path]:
-    """Remove every archive of the cache folder; returns what was removed."""
+    """Remove all archives of the cache folder, and return their paths."""
     found = class_archive.existing()
     for archive in found:
         archive.unlink()
@@ -121,7 +122,7 @@ def remove() -> list[Path]:
 def _run(settings: SparkSettings, statements: tuple[str, ...]) -> str:
     """Start a Spark, run statements, and wait until its process has ended. Returns the end of its log.
 
-    A JVM that is killed writes no archive, so it is stopped in good order.
+    The JVM must exit normally: a killed one writes no archive.
     """
     process = jvm.running(settings)
     try:

@@ -1,7 +1,8 @@
-"""``method: connect``: sessions on a Spark Connect server, which may be our own (``server.py``) or anybody's.
+"""``method: connect``: sessions on a Spark Connect server, either the project's own (``server.py``) or any
+other.
 
-A session's conf, temporary views and SET live on the server. A connection that was lost is opened again
-for the next statement, and a query that depends on nothing of the lost session runs again by itself.
+Conf, temporary views and SET of a session are stored on the server. A lost connection is opened again for the
+next statement, and a query that does not depend on state of the lost session is repeated automatically.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from dbt_arctic.engine.type_text import type_text
 from dbt_arctic.errors import ServerUnreachable
 
 IDLE_S = 300
-"""Servers close sessions that are idle for long; after this many seconds one is asked before it is used."""
+"""Servers close idle sessions. After this many seconds, the session is checked before it is used."""
 
-# Strong references: a session that the garbage collector ends may be ended in one of pyspark's own threads,
-# which then waits for itself.
+# Strong references: a session that the garbage collector closes may be closed in one of pyspark's own
+# threads, which then waits for itself.
 _open_sessions: set[Any] = set()
 
 _FIRST_WAIT_S = 0.05
@@ -40,20 +41,22 @@ _LONGEST_WAIT_S = 5.0
 
 
 class ConnectEngine:
-    """Connections to one Spark Connect server. Making an engine or a connection opens nothing."""
+    """Connections to one Spark Connect server. Creating an engine or a connection opens nothing."""
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.settings = settings
 
     def connect(self) -> ConnectConnection:
+        """Create a connection."""
         return ConnectConnection(self.settings)
 
     def close(self) -> None:
-        """Let go of the engine; its connections are closed by those who opened them."""
+        """Release the engine. Its connections must be closed separately."""
 
 
 class ConnectConnection:
-    """One Spark session on the server. One statement at a time; ``cancel`` from any thread."""
+    """One Spark session on the server. It runs one statement at a time; ``cancel`` may be called from any
+    thread."""
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.settings = settings
@@ -65,9 +68,9 @@ class ConnectConnection:
 
     @property
     def session(self) -> Any:
-        """The pyspark session; the first use opens it, and one use after it was lost opens another.
+        """The pyspark session. The first access opens it, and one after it was lost opens a new one.
 
-        Raises ``StatementCancelled`` where the connection was cancelled, also while a server was waited for.
+        Raises ``StatementCancelled`` if the connection was cancelled, even while waiting for a server.
         """
         opening = f"open a session on {self.settings.endpoint}"
         with self._opening:
@@ -86,18 +89,19 @@ class ConnectConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a session exists already that statements may be sent to."""
+        """Whether a session exists to which statements can be sent."""
         return self._session is not None and not self.running.is_cancelled
 
     def cursor(self) -> ConnectCursor:
+        """Create a cursor."""
         return ConnectCursor(self)
 
     def remember_state(self) -> None:
-        """From now on the session holds something (a setting, a temporary view) that a new one would lack."""
+        """Record that the session holds state (a setting, a temporary view) that a new one would lack."""
         self._has_state = True
 
     def fault(self, error: Exception, statement: Statement) -> Fault | None:
-        """What went wrong; a session that is lost is let go."""
+        """Classify an error, and discard the session if it is lost."""
         fault = connect_fault(error, statement, self.settings.endpoint, repeatable=not self._has_state)
         if is_lost(error) and self._session is not None:
             _let_go(self._session)
@@ -105,21 +109,21 @@ class ConnectConnection:
         return fault
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
-        """The columns a query would return: analysed by the server, never run."""
-        # In a subquery a command is a syntax error; on its own it would be run.
+        """The columns that a query would return, analysed by the server without running it."""
+        # In a subquery, a command is a syntax error; by itself, it would be executed.
         with self._translated(sql):
             schema = self.session.sql(f"SELECT * FROM (\n{without_inner_ends(sql)}\n)").schema
         return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A temporary view over literal rows, every column a string (or NULL)."""
+        """Create a temporary view over literal rows with string columns (or NULL)."""
         with self._translated(f"temporary view {name}"):
             create_temp_view(self.session, name, columns, rows)
         self.remember_state()
 
     @contextmanager
     def _translated(self, sql: str) -> Iterator[None]:
-        """Raise what Spark raises inside the block as an ``ArcticError``, the cause kept."""
+        """Raise errors of Spark inside the block as an ``ArcticError`` with its cause."""
         try:
             yield
         except Exception as error:
@@ -135,11 +139,11 @@ class ConnectConnection:
         return None
 
     def cancel(self) -> None:
-        """Stop the statement that runs now, and send none any more: ``StatementCancelled``."""
+        """Stop the running statement and refuse new ones with ``StatementCancelled``."""
         self.running.cancel()
 
     def close(self) -> None:
-        """Release the session on the server. Nothing is raised where the server is gone already."""
+        """Release the session on the server. No error is raised if the server is gone."""
         session, self._session = self._session, None
         if session is not None:
             _release(session)
@@ -173,7 +177,7 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
     from dbt_arctic.engine.connect_channel import channel_builder
 
     class UntilCancelled(DefaultPolicy):
-        """Whoever has cancelled does not wait for a server that may come back."""
+        """Stops waiting for a server when the connection is cancelled."""
 
         def can_retry(self, exception: BaseException) -> bool:
             return not running.is_cancelled and super().can_retry(exception)
@@ -191,8 +195,8 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
     _open_sessions.add(session)
     statement = Statement(f"open a session on {settings.endpoint}", lambda statement: None)
     try:
-        # The first answer also tells the client which server it talks to: from here on Spark refuses to
-        # repeat a statement on a server that was restarted in between.
+        # The first response also tells the client which server it communicates with. From here on, Spark
+        # refuses to repeat a statement on a server that was restarted in between.
         extensions = session.conf.get("spark.sql.extensions", "") or ""
         server_id = session.conf.get(SERVER_ID_KEY, "") if settings.server_id else ""
         if settings.conf:
@@ -223,7 +227,8 @@ def _opened(settings: ConnectSettings, running: RunningStatement) -> Any:
 
 
 def _release(session: Any) -> None:
-    """End a session on the server and close its channel. One short try: the server may be gone."""
+    """End a session on the server and close its channel, with one short attempt, because the server may
+    be gone."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=1)])
@@ -232,13 +237,13 @@ def _release(session: Any) -> None:
 
 
 def _let_go(session: Any) -> None:
-    """Close the channel of a session that is lost."""
+    """Close the channel of a lost session."""
     session.client.close()
     _forget(session)
 
 
 def _forget(session: Any) -> None:
-    # It would be closed once more when it is collected, in whatever thread that happens.
+    # Otherwise it would be closed again when it is garbage-collected, in any thread.
     session.client.close = _nothing
     _open_sessions.discard(session)
 
@@ -249,7 +254,7 @@ def _nothing() -> None:
 
 @functools.cache
 def _close_at_exit() -> None:
-    # A channel that is still open when the interpreter has ended its threads blocks the exit for good.
+    # A channel that is open after the interpreter has ended its threads blocks the exit forever.
     atexit.register(_release_all)
 
 
@@ -259,7 +264,7 @@ def _release_all() -> None:
 
 
 def _retries(timeout_s: float) -> int:
-    """How often a server is asked again so that all waits together take about a time; at least once."""
+    """The number of retries whose total wait is about the given time; at least one."""
     wait, waited, retries = _FIRST_WAIT_S, 0.0, 0
     while waited < timeout_s:
         waited += wait

@@ -1,4 +1,4 @@
-"""The gRPC channel to a Spark Connect server. The only module that knows of certificates."""
+"""The gRPC channel to a Spark Connect server, with its certificates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbt_arctic.errors import ProfileError
 
 
 class _TrustingChannelBuilder(DefaultChannelBuilder):
-    """Spark's own builder, but for the certificate authorities that it trusts."""
+    """Spark's channel builder with configurable certificate authorities."""
 
     def __init__(self, url: str, roots: bytes, token: str | None) -> None:
         super().__init__(url)
@@ -29,9 +29,9 @@ class _TrustingChannelBuilder(DefaultChannelBuilder):
 
 
 def channel_builder(settings: ConnectSettings) -> DefaultChannelBuilder:
-    """Raises ``ProfileError`` where the file of certificate authorities cannot be read."""
+    """Create the channel builder. Raises ``ProfileError`` if the certificate file cannot be read."""
     if settings.tls_ca is None:
-        # The project's own server is on this machine: a proxy of the environment has nothing to do with it.
+        # The project's own server runs on this machine, so no proxy is used.
         direct = [("grpc.enable_http_proxy", 0)] if settings.server_id else None
         return DefaultChannelBuilder(settings.url, channelOptions=direct)
     try:

@@ -1,7 +1,7 @@
 """The cursor of a Spark Connect session: one call for a command, two for a query.
 
-What a command returned comes with its first answer; pyspark's own ``collect`` and ``schema`` would ask the
-server for it again, a call each. Row counts of writes and Spark's job numbers do not travel over Connect.
+The result of a command is in its first response; pyspark's ``collect`` and ``schema`` would request it again
+with one call each. Row counts of writes and Spark's job numbers are not available over Connect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dbt_arctic.engine.unsupported_types import OUT_OF_RANGE, cast_unsupported, 
 
 
 class _Connection(Protocol):
-    """What the cursor needs of its connection."""
+    """The part of the connection that the cursor needs."""
 
     @property
     def running(self) -> RunningStatement: ...
@@ -35,7 +35,7 @@ class _Connection(Protocol):
 CANCEL_TRIES = 40
 CANCEL_PAUSE_S = 0.05
 
-# Statements that leave something in the session which later statements may rely on.
+# Statements that leave state in the session on which later statements may depend.
 _TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?(GLOBAL\s+)?TEMP", re.IGNORECASE)
 _STATEFUL = {"SET", "RESET", "USE", "DECLARE", "CACHE", "UNCACHE", "CLEAR", "ADD"}
 
@@ -55,13 +55,13 @@ class ConnectCursor(SparkCursor):
         session = self._connection.session
 
         def stop(statement: Statement) -> None:
-            # Between two calls of one statement the server knows of nothing to interrupt.
+            # Between two calls of one statement, the server knows of nothing to interrupt.
             for _ in range(CANCEL_TRIES):
                 try:
                     if session.interruptTag(statement.id) or statement.ended.wait(CANCEL_PAUSE_S):
                         return
                 except Exception as error:
-                    if is_lost(error):  # so is the statement, and it says so itself
+                    if is_lost(error):  # the statement is lost as well and raises its own error
                         return
                     raise
 
@@ -106,7 +106,7 @@ class ConnectCursor(SparkCursor):
 
 
 def _read(session: Any, table: Any, schema: Any) -> tuple[Any, list[tuple[Any, ...]]] | None:
-    """The schema and the rows of an Arrow table; ``None`` of one without columns."""
+    """The schema and rows of an Arrow table; ``None`` if it has no columns."""
     from pyspark.sql.conversion import ArrowTableToRowsConversion
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -121,7 +121,7 @@ def _read(session: Any, table: Any, schema: Any) -> tuple[Any, list[tuple[Any, .
 
 
 def _returned(session: Any, frame: Any) -> Any:
-    """The Arrow table that came with a command's answer; ``None`` of a query, which has yet to run."""
+    """The Arrow table in the response to a command; ``None`` for a query, which has not run yet."""
     import pyarrow as pa
 
     relation = frame._plan.to_proto(session.client).root

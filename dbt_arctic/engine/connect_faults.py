@@ -1,4 +1,5 @@
-"""From an exception of the Connect client to one of our errors; tells a lost connection from a refusal."""
+"""Converts exceptions of the Connect client to ``ArcticError``s, and distinguishes lost connections from
+failures."""
 
 from __future__ import annotations
 
@@ -14,17 +15,18 @@ _QUERIES = {"SELECT", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN"}
 _LOST_CONDITIONS = ("INVALID_HANDLE", "RESPONSE_ALREADY_RECEIVED", "INVALID_CURSOR")
 _LOST_CODES = {"UNAVAILABLE", "DEADLINE_EXCEEDED"}
 _BROKEN_OFF_CODES = {"INTERNAL", "UNKNOWN", "CANCELLED", "ABORTED"}
-"""A stream that was cut, as a proxy or the transport tells it. Spark's own failures say more than a code."""
+"""Codes of an interrupted stream, as proxies and the transport report it. Failures of Spark have more
+details."""
 _REFUSED_CODES = {"UNAUTHENTICATED", "PERMISSION_DENIED"}
 _CAUSED_BY = re.compile(r"^Caused by: ", re.MULTILINE)
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the session is gone: no answer from the server, or a server that does not know it any more."""
+    """Whether the session is lost: the server does not respond, or no longer knows the session."""
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException):
-        # A stream that breaks off reaches us as gRPC's own error.
+        # An interrupted stream raises an error of gRPC itself.
         return _grpc_code(error) in _LOST_CODES
     condition = error.getCondition() or ""
     return condition.startswith(_LOST_CONDITIONS) or _grpc_code(error) in _LOST_CODES
@@ -36,16 +38,16 @@ def _is_broken_off(error: Exception) -> bool:
 
     if _grpc_code(error) not in _BROKEN_OFF_CODES:
         return False
-    # The class of what came with nothing but a code and a text.
+    # The class of errors that consist only of a code and a text.
     return type(error) is SparkConnectGrpcException or not isinstance(error, PySparkException)
 
 
 def connect_fault(
     error: Exception, statement: Statement, endpoint: str, *, repeatable: bool, is_opening: bool = False
 ) -> Fault | None:
-    """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours.
+    """The error for an exception; ``None`` if it does not come from Spark and indicates a bug.
 
-    :param repeatable: whether the lost session held nothing that the statement may rely on.
+    :param repeatable: whether the lost session held no state that the statement may depend on.
     :param is_opening: whether it was the first call of a session.
     """
     from pyspark.errors import PySparkException
@@ -53,7 +55,7 @@ def connect_fault(
     if isinstance(error, ArcticError):
         return Fault(error)
     is_write = not is_opening and statement.verb not in _QUERIES
-    # A token may have run out while the statement ran: on the server it goes on.
+    # A token may have expired while the statement was running. The statement continues on the server.
     if is_write and (_grpc_code(error) == "UNAUTHENTICATED" or _is_broken_off(error)):
         return _lost(error, statement, endpoint, repeatable)
     if _grpc_code(error) in _REFUSED_CODES:
@@ -105,7 +107,7 @@ def _lost(error: Exception, statement: Statement, endpoint: str, repeatable: boo
 
 
 def _causes(error: Exception) -> Iterator[Cause]:
-    """The chain of Java causes as the server's stack trace tells it, the outermost first."""
+    """The chain of Java causes in the server's stack trace, the outermost first."""
     message = getattr(error, "_message", None) or str(error)
     first, *others = _CAUSED_BY.split(getattr(error, "_stacktrace", None) or type(error).__name__)
     yield Cause(first.split("\n", 1)[0].strip(), message)

@@ -1,4 +1,4 @@
-"""From a profile's values to a Spark Connect client's: pure functions, nothing is opened here.
+"""Converts the values of a profile to settings of a Spark Connect client. Pure functions; nothing is opened.
 
 This module must not import pyspark or grpc.
 """
@@ -27,14 +27,14 @@ _SECRET = {"token"}
 
 @dataclass(frozen=True)
 class ConnectSettings:
-    """Where a Spark Connect server is, how to be let in, and what a session there is set to.
+    """The address of a Spark Connect server, the credentials, and the conf of its sessions.
 
-    :param parameters: the parameters of the connection string besides ``use_ssl``, ``token`` and
-        ``user_id``; Spark's client sends them as gRPC metadata.
-    :param tls_ca: a PEM file of certificate authorities to trust instead of the machine's.
+    :param parameters: the parameters of the connection string other than ``use_ssl``, ``token`` and
+        ``user_id``. Spark's client sends them as gRPC metadata.
+    :param tls_ca: a PEM file of certificate authorities to trust instead of those of the machine.
     :param conf: Spark SQL conf of each session.
-    :param server_id: the value of ``SERVER_ID_KEY`` that the server has to have; empty for any server.
-    :param timeout_s: seconds for which a server that does not answer is asked again.
+    :param server_id: the required value of ``SERVER_ID_KEY``; empty for any server.
+    :param timeout_s: seconds during which requests to an unresponsive server are repeated.
     """
 
     host: str
@@ -58,13 +58,13 @@ class ConnectSettings:
 
     @property
     def endpoint(self) -> str:
-        """Host and port, for people: no secret is in it."""
+        """Host and port for messages, without secrets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"sc://{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The connection string of Spark's client, secrets included: never shown."""
+        """The connection string of Spark's client, including secrets. It must not be printed."""
         given = {
             **self.parameters,
             "use_ssl": "true" if self.use_ssl or self.tls_ca else None,
@@ -79,7 +79,7 @@ SERVER_ID_KEY = "spark.dbt_arctic.server"
 
 
 def parsed_host(host: str) -> tuple[str, int | None, dict[str, str]]:
-    """Host, port and parameters of a ``host`` of a profile: a connection string or a bare name.
+    """Host, port and parameters of the ``host`` in a profile: a connection string or a plain name.
 
     >>> parsed_host("sc://spark.example.com:443/;use_ssl=true;token=a%3D")
     ('spark.example.com', 443, {'use_ssl': 'true', 'token': 'a='})
@@ -108,10 +108,10 @@ def connect_conf(
     catalog_properties: Mapping[str, str],
     spark_conf: Mapping[str, str],
 ) -> dict[str, str]:
-    """The conf of a session on a server that is not ours: ours, then the catalog's, then the user's.
+    """The conf of a session on an external server: defaults, then the catalog, then the user's conf.
 
-    Without properties in the profile the catalog is the server's own: only the cache is turned off,
-    because a cached table is an old version of it.
+    Without properties in the profile, the server defines the catalog, and only its cache is disabled, because
+    a cached table may be out of date.
     """
     prefix = catalog_prefix(catalog)
     conf = {
@@ -128,7 +128,7 @@ def connect_conf(
 
 
 def _wrong_host(host: str, why: str) -> ProfileError:
-    # Whatever follows the first semicolon may hold a token.
+    # The text after the first semicolon may contain a token.
     return ProfileError(
         "host is not the address of a Spark Connect server",
         where=f"profiles.yml, host: {host.partition(';')[0]}",

@@ -1,6 +1,6 @@
-"""What every cursor of ours does: errors surface, a lost race for a commit is run again, results are kept.
+"""The base of all cursors: errors are raised, commit conflicts are retried, results are stored.
 
-How a statement reaches Spark is left to the two kinds: ``session_cursor`` and ``connect_cursor``.
+How a statement reaches Spark is implemented in ``session_cursor`` and ``connect_cursor``.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ class SparkCursor(ABC):
 
     @property
     def rowcount(self) -> int:
-        """Rows returned by a query, or written by a write as ``rowcount.py`` lists them; else -1."""
+        """Rows returned by a query, or written by a write as listed in ``rowcount.py``; otherwise -1."""
         return self._rowcount
 
     @property
     @abstractmethod
     def job_count(self) -> int | None:
-        """Spark jobs of the last statement, all its attempts together; ``None`` where Spark does not tell."""
+        """Spark jobs of all attempts of the last statement; ``None`` if Spark does not report it."""
 
     @property
     def statement_id(self) -> str:
         return self._statement.id if self._statement else ""
 
     def execute(self, sql: str, bindings: Sequence[Any] | None = None) -> None:
-        """Run one statement to its end.
+        """Run one statement to completion.
 
-        A commit that another writer won is tried again, a locked catalog file briefly, a query whose
-        connection was lost once on a new one (``statement.py`` has the numbers). Raises an ``ArcticError``;
-        once the connection is cancelled, always ``StatementCancelled``, and nothing is sent.
+        A commit conflict is retried, a locked catalog file briefly, and a query whose connection was lost
+        once on a new one (``statement.py`` has the numbers). Raises an ``ArcticError``. Once the connection
+        is cancelled, always raises ``StatementCancelled`` and sends nothing.
         """
         self._reset()
         text = bind(sql, bindings)
@@ -82,21 +82,21 @@ class SparkCursor(ABC):
             while (fault := self._attempt(statement)) is not None:
                 if attempt >= statement.attempts(fault.reaction):
                     raise fault.error
-                # Full jitter: writers that collided once should not meet again.
+                # Full jitter, so that writers that collided once do not collide again.
                 longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt)
                 if statement.cancelled.wait(random.uniform(FIRST_PAUSE_S / 2, longest)):
                     raise cancelled_error(text) from fault.error
                 attempt += 1
         except (KeyboardInterrupt, SystemExit):
-            # Nobody waits for it any more, but a server would run it to its end.
-            with suppress(Exception):  # the interruption is what matters, also of a Spark that is gone
+            # No caller waits for it any more, but a server would run it to completion.
+            with suppress(Exception):  # the interruption must be raised, even if Spark is gone
                 statement.cancel()
             raise
         finally:
             self._running.end()
 
     def _attempt(self, statement: Statement) -> Fault | None:
-        """Run the statement once; keep its result, or return why it failed."""
+        """Run the statement once. Stores its result, or returns why it failed."""
         if statement.cancelled.is_set():
             raise cancelled_error(statement.sql)
         try:
@@ -113,15 +113,15 @@ class SparkCursor(ABC):
 
     @abstractmethod
     def _prepared(self, sql: str) -> Statement:
-        """The statement, ready to be cancelled; whatever it runs on is started."""
+        """The statement, ready to be cancelled. Starts the session if necessary."""
 
     @abstractmethod
     def _run(self, statement: Statement) -> None:
-        """Send the statement, wait for its end, keep its result."""
+        """Send the statement, wait for its completion, and store its result."""
 
     @abstractmethod
     def _fault(self, error: Exception, statement: Statement) -> Fault | None:
-        """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours."""
+        """The error for an exception; ``None`` if it does not come from Spark and indicates a bug."""
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return self.fetchmany(len(self._rows) - self._next)
@@ -140,7 +140,7 @@ class SparkCursor(ABC):
 
 
 def described(schema: Any) -> list[tuple[Any, ...]]:
-    """A DB-API description of a schema of pyspark."""
+    """The DB-API description of a pyspark schema."""
     return [
         (field.name, type_text(field.dataType), None, None, None, None, field.nullable)
         for field in schema.fields

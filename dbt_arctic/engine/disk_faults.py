@@ -1,6 +1,6 @@
-"""What a disk said when it did not take a file, or give one, in words that say what to do: pure functions.
+"""Explains disk errors and their remedies. Pure functions.
 
-Knows the words of the operating system, and those in which Java, Hadoop and SQLite pass them on.
+Recognises messages of the operating system, and those of Java, Hadoop and SQLite that contain them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dbt_arctic.errors import ArcticError, CatalogUnavailable, DiskError
 class _Trouble(NamedTuple):
     """A kind of disk failure.
 
-    :param why: what is the matter with a disk, and :param fix: what helps.
+    :param why: the cause.
+    :param fix: the remedy.
     """
 
     words: re.Pattern[str]
@@ -54,11 +55,11 @@ _TROUBLES = (
         "check its free space and the system log",
     ),
 )
-# Others quote a statement in their messages, which may hold any of these words.
+# Other exceptions quote the statement in their messages, which may contain any of these words.
 _CLASSES = (
     "java.io.",
     "java.nio.",
-    "java.lang.ExceptionInInitializerError",  # a library could not be unpacked
+    "java.lang.ExceptionInInitializerError",  # a library could not be extracted
     "org.apache.hadoop.",
     "org.apache.iceberg.exceptions.RuntimeIOException",
 )
@@ -66,7 +67,7 @@ _SQLITE = "org.sqlite."
 
 
 def disk_error(causes: Sequence[Cause], where: str) -> ArcticError | None:
-    """The error where a disk is the reason, and ``None`` where another thing is."""
+    """The error if a disk is the cause; otherwise ``None``."""
     for cause in reversed(causes):
         of_catalog = cause.java_class.startswith(_SQLITE)
         if not of_catalog and not cause.java_class.startswith(_CLASSES):

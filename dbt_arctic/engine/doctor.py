@@ -1,4 +1,4 @@
-"""What ``dbt debug`` asks: does each thing work that a run needs, and if not, what to type next."""
+"""The checks of ``dbt debug``: whether everything that a run needs works, and how to fix it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def diagnose(settings: SparkSettings, java_home: str | None = None) -> list[Chec
     """The checks of an embedded Spark in the order of a run: java, jars, spark, catalog, write, and
     what the catalog can do.
 
-    The first one that fails is the last one in the list: the others need what it lacks.
+    The list ends with the first failed check, because the others depend on it.
     """
     if java_home is not None:
         settings = dataclasses.replace(settings, java_home=java_home)

@@ -1,6 +1,6 @@
-"""From what Java says about a failure to one of our errors: pure functions over class names and messages.
+"""Converts Java errors to ``ArcticError``s: pure functions over class names and messages.
 
-Knows the words of Spark, Iceberg and SQLite; holds no reference to a JVM.
+Recognises messages of Spark, Iceberg and SQLite; holds no reference to a JVM.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from dbt_arctic.errors import (
 
 
 class Reaction(Enum):
-    """What may be done about a failure."""
+    """The possible reactions to a failure."""
 
     RAISE = "raise"
     RETRY = "retry"
-    """Another writer won: the statement left nothing behind and may win the next time."""
+    """A commit conflict: the statement had no effect and may succeed on the next attempt."""
     RETRY_BRIEFLY = "retry briefly"
-    """The catalog's file was locked for as long as a call waits: another wait or two, no more."""
+    """The catalog file was locked for the full timeout of a call: one or two more attempts are allowed."""
     RETRY_ANEW = "retry anew"
-    """The connection was lost, and with it nothing but a query: it may run again on a new one."""
+    """The connection was lost during a query, which may be repeated on a new one."""
 
 
 class Fault(NamedTuple):
-    """A failure, understood."""
+    """A classified failure."""
 
     error: ArcticError
     reaction: Reaction = Reaction.RAISE
@@ -50,7 +50,7 @@ _CONFLICT_CLASSES = {"CommitFailedException"}
 _CONFLICT_TEXT = re.compile(r"Found (new )?(conflicting|concurrently)|Cannot commit, (missing|found)")
 _BUSY = re.compile(r"\[SQLITE_(BUSY|LOCKED)\w*\]|database (table )?is locked")
 _DAMAGED = re.compile(r"\[SQLITE_(NOTADB|CORRUPT|CANTOPEN)\w*\]")
-# The commit was made, and the folder may or may not have it on the disk.
+# The commit was made, but it is unknown whether the folder entry is on disk.
 _MAYBE_LANDED = re.compile(r"\[SQLITE_IOERR_DIR_FSYNC")
 _CATALOG_CLASSES = {
     "ServiceUnavailableException",
@@ -61,7 +61,7 @@ _CATALOG_CLASSES = {
 _CATALOG_CONNECTION = re.compile(
     r"(Failed to connect|Cannot initialize JDBC catalog|Database Connection timeout)"
 )
-# Iceberg's clients say so of a commit that they sent and were not answered, among other things.
+# Iceberg's clients use this message, among others, for a commit without a response.
 _NO_ANSWER = re.compile(
     r"Error occurred while processing POST request|^Unknown failure$|^Database Connection failed$"
 )
@@ -78,7 +78,7 @@ _ERRORS_BY_CODE = {
 
 
 def classify(causes: Sequence[Cause], sql: str) -> Fault:
-    """The error for a failed statement, and what may be done about it.
+    """The error for a failed statement, and the possible reaction.
 
     :param causes: the chain of Java causes, outermost first; at least one.
     :param sql: the statement, for the error's ``where``.
@@ -157,10 +157,10 @@ def classify(causes: Sequence[Cause], sql: str) -> Fault:
 
 
 def statement_message(causes: Sequence[Cause]) -> str:
-    """What Spark said, with the position in the SQL, without Java's stack and the dump of the plan.
+    """Spark's message with the position in the SQL, without Java's stack trace and the plan.
 
-    Spark wraps a task's failure in words of its own: the innermost message that the outer ones do not
-    hold already is added, since it is the reason.
+    Spark wraps the failure of a task. The innermost message is the reason, so it is added unless the outer
+    ones contain it.
     """
     cleaned = [(cause, clean_message(cause.message)) for cause in causes]
     spoken = [(cause, text) for cause, text in cleaned if text]
@@ -175,7 +175,7 @@ def statement_message(causes: Sequence[Cause]) -> str:
 
 
 def clean_message(message: str) -> str:
-    """A Java message without stack lines, without Spark's plan dump, without blank ends."""
+    """A Java message without stack trace, plan and surrounding whitespace."""
     message = message.split("\nJVM stacktrace:")[0].split("\nDriver stacktrace:")[0]
     message = _PLAN_TAIL.sub(r"\1", message)
     lines = [line.rstrip() for line in message.splitlines() if not _STACK_LINE.match(line)]
@@ -183,13 +183,13 @@ def clean_message(message: str) -> str:
 
 
 def shortened(sql: str, length: int = 300) -> str:
-    """The statement on one line, cut to a length, for an error's ``where``."""
+    """The statement on one line, truncated, for an error's ``where``."""
     line = " ".join(sql.split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
 def _raised_in_sql(causes: Sequence[Cause]) -> ArcticError | None:
-    # Only the message that raise_error made is looked at: an error may quote the statement, marker and all.
+    # Only the message of raise_error is searched: other errors may quote the statement with the marker.
     for cause in causes:
         found = _MARKER.search(cause.message)
         if found is not None and found.group(1) in _ERRORS_BY_CODE:

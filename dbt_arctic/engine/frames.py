@@ -1,6 +1,6 @@
-"""Whatever a Python model may return, as a temporary view of a session.
+"""Registers the result of a Python model as a temporary view of a session.
 
-Uses only what pyspark's two kinds of session have in common: the one of this process, and Spark Connect's.
+Uses only features that pyspark's two kinds of session have in common: classic and Spark Connect.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ _KINDS = "a DataFrame of PySpark, pandas-on-Spark, pandas or Polars, or an Arrow
 
 
 def register_frame(session: Any, name: str, frame: Any, model: str) -> None:
-    """Make a DataFrame a temporary view. One of Spark stays as lazy as it is.
+    """Register a DataFrame as a temporary view. A Spark DataFrame is not evaluated.
 
-    :raises PythonModelFailed: it is no DataFrame, or one of another Spark session.
+    :raises PythonModelFailed: it is not a DataFrame, or belongs to another Spark session.
     """
     spark_frame = _to_spark(session, frame, model)
     quoted = "`" + name.replace("`", "``") + "`"
     session.catalog.dropTempView(name)
     spark_frame.createOrReplaceTempView(quoted)
-    # A DataFrame's view is made in its own session. Dropping is the cheapest way to learn if that is ours.
+    # A DataFrame creates its view in its own session. Dropping the view is the cheapest test for the right
+    # one.
     if not session.catalog.dropTempView(name):
         raise PythonModelFailed(
             "the model's DataFrame belongs to another Spark session",
@@ -37,7 +38,7 @@ def register_frame(session: Any, name: str, frame: Any, model: str) -> None:
 
 
 class _RemoteFunctions:
-    """How many blocks of code run now whose columns are for a Spark Connect session."""
+    """The number of running code blocks whose columns are for a Spark Connect session."""
 
     _SWITCH = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -71,23 +72,24 @@ _remote_functions = _RemoteFunctions()
 
 
 def functions_of(session: Any) -> AbstractContextManager[None]:
-    """Inside, `pyspark.sql.functions` makes columns for this kind of session: it asks the environment."""
+    """Make `pyspark.sql.functions` create columns for this kind of session, which it reads from the
+    environment."""
     return _remote_functions.of(session)
 
 
 def is_remote_session(session: Any) -> bool:
-    """Whether a session is one of Spark Connect."""
+    """Whether a session is a Spark Connect session."""
     return ".connect." in type(session).__module__
 
 
 def take_up(session: Any, model: str) -> None:
-    """Make the session the active one: pandas-on-Spark is not handed a session, it looks for that one.
+    """Make the session the active one, because pandas-on-Spark takes that one.
 
-    :raises PythonModelFailed: it would find another.
+    :raises PythonModelFailed: it would use a different session.
     """
     from pyspark.sql.utils import is_remote
 
-    session.createDataFrame([], "x INT")  # with pyspark of this process: this is what sets it
+    session.createDataFrame([], "x INT")  # in classic pyspark, this sets the active session
     if is_remote_session(session) is not is_remote() or type(session).getActiveSession() is not session:
         raise PythonModelFailed(
             "pandas-on-Spark cannot find the model's Spark session",
@@ -103,11 +105,12 @@ def _to_spark(session: Any, frame: Any, model: str) -> Any:
     if hasattr(frame, "createOrReplaceTempView"):
         return frame
     if hasattr(frame, "to_spark"):
-        return frame.spark.frame()  # to_spark() warns that the index is left out, as pandas' is too
+        return frame.spark.frame()  # to_spark() warns that the index is lost, as for pandas
     try:
         if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
             plain = frame.rename(columns=str)
-            plain.attrs = {}  # what Connect's toPandas() leaves there cannot be stored, and Arrow warns
+            # Connect's toPandas() leaves attributes that cannot be stored, and Arrow warns about them
+            plain.attrs = {}
             table = pa.Table.from_pandas(plain, preserve_index=False)
         elif hasattr(frame, "__arrow_c_stream__"):
             table = pa.table(frame)
@@ -128,7 +131,7 @@ def _to_spark(session: Any, frame: Any, model: str) -> Any:
 
 
 def _storable(table: Any) -> Any:
-    """An Arrow table without the types that Spark does not know: unsigned integers and dictionaries."""
+    """An Arrow table without types that Spark does not support: unsigned integers and dictionaries."""
     import pyarrow as pa
 
     signed = {

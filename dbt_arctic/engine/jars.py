@@ -1,4 +1,5 @@
-"""One process at a time fetches jars: Ivy damages its cache when two fill it at once. Knows only files."""
+"""Serializes downloads of jars between processes: Ivy damages its cache if two processes fill it
+concurrently."""
 
 from __future__ import annotations
 
@@ -16,23 +17,23 @@ _DEFAULT_CACHE = ".ivy2.5.2"
 
 
 def cache_folder(conf: Mapping[str, str]) -> Path:
-    """Where Spark's launcher keeps what it fetches."""
+    """The folder in which Spark's launcher stores downloaded jars."""
     chosen = conf.get("spark.jars.ivy")
     return Path(chosen).expanduser() if chosen else _user_home() / _DEFAULT_CACHE
 
 
 def _user_home() -> Path:
-    """The folder that Java calls ``user.home``: that of the user's account, whatever HOME says."""
+    """Java's ``user.home``: the home of the user's account, regardless of HOME."""
     if sys.platform == "win32":
         return Path.home()
     try:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:  # a user without an account, as some containers have
+    except KeyError:  # a user without an account, as in some containers
         return Path.home()
 
 
 def missing_jars(conf: Mapping[str, str]) -> list[str]:
-    """The coordinates of ``spark.jars.packages`` that the cache does not hold yet."""
+    """The coordinates of ``spark.jars.packages`` that are not in the cache yet."""
     jars = cache_folder(conf) / "jars"
     return [
         coordinates for coordinates in _coordinates(conf) if not (jars / _file_name(coordinates)).exists()
@@ -40,9 +41,9 @@ def missing_jars(conf: Mapping[str, str]) -> list[str]:
 
 
 def cached_jars(conf: Mapping[str, str]) -> list[Path] | None:
-    """The jars of ``spark.jars.packages`` themselves; ``None`` where one is not in the cache, or damaged.
+    """The jars of ``spark.jars.packages``; ``None`` if one is missing in the cache or damaged.
 
-    Not the jars that these depend on, of which only Ivy knows.
+    Does not include their dependencies, which only Ivy knows.
     """
     jars = [cache_folder(conf) / "jars" / _file_name(coordinates) for coordinates in _coordinates(conf)]
     return jars if all(zipfile.is_zipfile(jar) for jar in jars) else None
@@ -50,9 +51,10 @@ def cached_jars(conf: Mapping[str, str]) -> list[Path] | None:
 
 @contextlib.contextmanager
 def fetching(conf: Mapping[str, str]) -> Iterator[None]:
-    """Hold the cache for the block, if something has to be fetched; others wait, and find it fetched."""
+    """Lock the cache during the block if something has to be downloaded. Others wait and then find it in
+    the cache."""
     if not missing_jars(conf) or sys.platform == "win32":
-        # Windows has no flock; two first runs at once are left to Ivy there.
+        # Windows has no flock. Two concurrent first runs are left to Ivy there.
         yield
         return
     import fcntl

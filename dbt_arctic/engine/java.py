@@ -1,4 +1,4 @@
-"""Find a Java that can run Spark. Knows where platforms put Java; starts nothing but ``java -version``."""
+"""Finds a Java that can run Spark, in the usual locations of each platform. Runs only ``java -version``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r'version "([^"]+)"')
 
 @dataclass(frozen=True)
 class Java:
-    """A Java installation: its home, its full version (``17.0.15``) and its vendor's own words."""
+    """A Java installation: its home, its full version (``17.0.15``) and the text of its vendor."""
 
     home: str
     version: str
@@ -29,6 +29,7 @@ class Java:
 
     @property
     def major(self) -> int:
+        """The major version."""
         return major_version(self.version)
 
 
@@ -51,7 +52,7 @@ def major_version(version: str) -> int:
 
 
 def parse_version(output: str) -> tuple[str, str] | None:
-    """Version and vendor from what ``java -version`` prints; ``None`` if it is not Java's."""
+    """Version and vendor from the output of ``java -version``; ``None`` for any other output."""
     matched = _VERSION.search(output)
     if matched is None:
         return None
@@ -60,7 +61,7 @@ def parse_version(output: str) -> tuple[str, str] | None:
 
 
 def how_to_install(platform: str) -> str:
-    """The command that installs a fitting Java on a platform (``sys.platform``'s names)."""
+    """The command that installs a suitable Java on a platform (a value of ``sys.platform``)."""
     if platform == "darwin":
         return "brew install openjdk@17"
     if platform == "win32":
@@ -72,9 +73,9 @@ def how_to_install(platform: str) -> str:
 
 
 def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = None) -> Java:
-    """The first Java that fits. A home named by the profile is the only one looked at.
+    """The first suitable Java. If the profile names a home, only that is checked.
 
-    Raises ``JavaError``, which lists every Java that was found and why it does not fit.
+    Raises ``JavaError``, which lists every Java that was found and why it is unsuitable.
     """
     environment = os.environ if environ is None else environ
     candidates = (
@@ -103,7 +104,7 @@ def find_java(java_home: str | None = None, environ: Mapping[str, str] | None = 
 
 
 def inspect(home: Path) -> tuple[Java | None, str]:
-    """The Java at a home, and what keeps it from running Spark (empty if nothing does)."""
+    """The Java at a home, and the reason why it cannot run Spark (empty if it can)."""
     program = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
     if not program.is_file():
         return None, "there is no bin/java"
@@ -123,7 +124,7 @@ def inspect(home: Path) -> tuple[Java | None, str]:
 
 
 def has_vector_module(home: Path) -> bool:
-    """Whether ``jdk.incubator.vector`` is there, by the ``release`` file where that lists modules."""
+    """Whether ``jdk.incubator.vector`` exists, according to the ``release`` file if it lists modules."""
     release = home / "release"
     if not release.is_file():
         return True
@@ -136,7 +137,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[_Candidate]:
     if named:
         yield _Candidate(Path(named), "JAVA_HOME")
     program = shutil.which("java", path=environment.get("PATH"))
-    # macOS has a /usr/bin/java that only offers to install one.
+    # macOS has a /usr/bin/java that only offers to install Java.
     if program and not (sys.platform == "darwin" and program == "/usr/bin/java"):
         yield _Candidate(Path(program).resolve().parent.parent, "PATH")
     for home in _usual_homes(environment):

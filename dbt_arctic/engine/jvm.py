@@ -1,6 +1,6 @@
-"""The one Spark of this process: started when first asked for, shared by every engine, replaced when it dies.
+"""The Spark of this process: started on first use, shared by every engine, replaced if it dies.
 
-Its output goes to a file of its own, so that the user's terminal stays clean and a failure can be explained.
+Its output goes to a separate file, which keeps the user's terminal clean and helps to explain failures.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _running: SparkProcess | None = None
 
 
 class SparkProcess:
-    """A running Spark. ``conf`` is what it was started with; ``log_path`` is where the JVM writes."""
+    """A running Spark. ``conf`` is the conf at its start; ``log_path`` is its log."""
 
     def __init__(self, root: Any, conf: dict[str, str], folder: Path | None) -> None:
         self.root = root
@@ -53,9 +53,10 @@ class SparkProcess:
 
     @property
     def context(self) -> Any:
+        """The Java SparkContext."""
         return self.root.sparkContext
 
-    # py4j looks a class up by trying each part of its name as a class of each imported package, in each jar.
+    # py4j resolves a class by trying each part of its name as a class of each imported package, in each jar.
 
     @cached_property
     def session_class(self) -> Any:
@@ -64,7 +65,7 @@ class SparkProcess:
 
     @cached_property
     def skip_commands(self) -> Any:
-        """The mode in which a plan is analysed and a command in it is not run."""
+        """The mode in which a plan is analysed without running its commands."""
         return self.context._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
 
     @cached_property
@@ -73,11 +74,11 @@ class SparkProcess:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this module started it; a notebook's own Spark may have been there before."""
+        """Whether this module started it. A notebook may have started its own Spark before."""
         return self.folder is not None
 
     def is_alive(self) -> bool:
-        """Whether the JVM still runs and its context has not been stopped."""
+        """Whether the JVM is running and its context has not been stopped."""
         context = self.context
         gateway_process = getattr(context._gateway, "proc", None) if context._gateway else None
         if gateway_process is not None and gateway_process.poll() is not None:
@@ -85,11 +86,11 @@ class SparkProcess:
         return context._jsc is not None and not _is_stopped(context)
 
     def cancel_jobs(self, group: str) -> None:
-        """Stop a job group's jobs, those included that its statement has yet to start."""
+        """Stop the jobs of a job group, including those that its statement has not started yet."""
         self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
 
     def job_count(self, group: str) -> int | None:
-        """How many jobs a group has run; ``None`` where Spark is too busy to tell."""
+        """The number of jobs of a group; ``None`` if Spark is too busy to answer."""
         if not self.is_alive():
             return 0
         if not self._has_counted():
@@ -97,7 +98,7 @@ class SparkProcess:
         return len(self.context.statusTracker().getJobIdsForGroup(group))
 
     def _has_counted(self) -> bool:
-        """Waits for Spark's listeners, which keep the counts. What has run has run, whatever they do."""
+        """Wait for Spark's listeners, which count jobs. The results of statements do not depend on them."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -109,7 +110,7 @@ class SparkProcess:
         return True
 
     def traffic(self, groups: Sequence[str]) -> Traffic | None:
-        """Bytes that the statements of some groups read and wrote; see ``traffic.py``."""
+        """The bytes that the statements of some groups read and wrote; see ``traffic.py``."""
         if not self.is_alive() or not self._has_counted():
             return None
         tracker = self.context.statusTracker()
@@ -117,7 +118,7 @@ class SparkProcess:
         return traffic_of(self.root._jsparkSession.sharedState().statusStore(), jobs)
 
     def close_catalog(self, session: Any, name: str) -> None:
-        """Close what a session's catalog holds open (database connections), if it was ever used."""
+        """Close open resources of a session's catalog (database connections), if it was used."""
         from py4j.java_gateway import is_instance_of
 
         gateway = self.context._gateway
@@ -131,12 +132,13 @@ class SparkProcess:
                 held.close()
 
     def log_tail(self) -> str:
+        """The end of the log."""
         return log_tail(_read(self.folder / "spark.log")) if self.folder else ""
 
     def new_session(self, settings: SparkSettings) -> Any:
-        """A session of its own with exactly these settings, whichever the process was started with.
+        """A new session with exactly these settings, regardless of those at the start of the process.
 
-        Raises ``SparkStartError`` where a setting differs that only a new process could change.
+        Raises ``SparkStartError`` if a setting differs that only a new process can change.
         """
         wanted = session_conf(settings)
         fixed: list[str] = []
@@ -164,7 +166,7 @@ class SparkProcess:
 
 
 def running(settings: SparkSettings) -> SparkProcess:
-    """The Spark of this process, started with these settings if there is none yet."""
+    """The Spark of this process. It is started with these settings if there is none yet."""
     global _running
     with _lock:
         if _running is not None and not _running.is_alive():
@@ -176,9 +178,9 @@ def running(settings: SparkSettings) -> SparkProcess:
 
 
 def stop(wait_s: float = 0) -> None:
-    """Stop the Spark of this process if this module started it. Open connections fail afterwards.
+    """Stop the Spark of this process if this module started it. Open connections then fail.
 
-    :param wait_s: how long to wait for the end of the JVM, in seconds.
+    :param wait_s: seconds to wait for the end of the JVM.
     """
     global _running
     with _lock:
@@ -205,7 +207,7 @@ def _started(settings: SparkSettings) -> SparkProcess:
     folder = Path(tempfile.mkdtemp(prefix="dbt-arctic-"))
     log_path = folder / "spark.log"
     full = {"spark.sql.warehouse.dir": str(folder / "spark-warehouse")} | wanted
-    # Only what the launcher itself needs is written, the rest is handed over inside the JVM.
+    # Only the settings that the launcher needs are written; the rest is passed inside the JVM.
     at_launch = {
         key: value
         for key, value in launch_conf(full, settings, java).items()
@@ -243,13 +245,13 @@ def _started(settings: SparkSettings) -> SparkProcess:
     finally:
         launch_file.unlink()
     assert root.sparkContext is context
-    # Kept where Spark did not start, because the error names it.
+    # Kept if Spark did not start, because the error refers to it.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return SparkProcess(root, wanted, folder)
 
 
 def _adopted() -> SparkProcess | None:
-    """A Spark that someone else started in this process, if it can hold Iceberg tables."""
+    """A Spark that other code started in this process, if it supports Iceberg tables."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -262,7 +264,7 @@ def _adopted() -> SparkProcess | None:
         lacking.append(f"spark.sql.extensions={ICEBERG_EXTENSIONS}")
     try:
         SparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(ICEBERG_CATALOG)
-    except Exception:  # py4j wraps ClassNotFoundException; whatever the reason, the class cannot be had
+    except Exception:  # py4j wraps ClassNotFoundException; for any error, the class is unavailable
         lacking.append("Iceberg's runtime jar")
     if lacking:
         raise SparkStartError(
@@ -275,7 +277,7 @@ def _adopted() -> SparkProcess | None:
 
 
 def _forget() -> None:
-    """Clear what pyspark keeps of a Spark that is gone, so that another can start in this process."""
+    """Clear pyspark's references to a stopped Spark, so that a new one can start in this process."""
     global _running
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -289,17 +291,17 @@ def _forget() -> None:
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
     if gateway is not None:
-        with contextlib.suppress(Exception):  # nothing to close where the JVM is dead already
+        with contextlib.suppress(Exception):  # nothing to close if the JVM is dead
             gateway.shutdown()
         process = getattr(gateway, "proc", None)
         if process is not None:
-            process.stdin.close()  # a JVM that still lives ends with its input
+            process.stdin.close()  # a living JVM ends when its input is closed
 
 
 def _is_stopped(context: Any) -> bool:
     try:
         return bool(context._jsc.sc().isStopped())
-    except Exception:  # the connection to the JVM is gone, in one of py4j's many ways
+    except Exception:  # the connection to the JVM is lost, for which py4j raises various errors
         return True
 
 
@@ -317,14 +319,14 @@ def _conf(spark_conf: Any, values: dict[str, str]) -> Any:
 
 
 def _submit_arguments(launch_file: Path) -> str:
-    """What spark-submit is told: a file's name instead of settings, which others could read."""
+    """The arguments of spark-submit: a file name instead of settings, which other users could read."""
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-    # With a file of ours, Spark would else leave out the user's spark-defaults.conf.
+    # With a properties file, Spark would otherwise ignore the user's spark-defaults.conf.
     return f"--load-spark-defaults --properties-file {shlex.quote(str(launch_file))} {given}"
 
 
 def _python() -> str:
-    # Workers of Python models have to run this environment's Python, not the first of PATH.
+    # Workers of Python models must use the Python of this environment, not the first one in PATH.
     return os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 

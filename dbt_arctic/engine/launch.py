@@ -1,8 +1,8 @@
-"""How a Spark on this machine is launched: with jars that are already here, and with its class archive.
+"""Determines how a local Spark is launched: with cached jars, and with its class archive.
 
-Ivy takes two seconds of each start to resolve coordinates whose jars it fetched long ago, and jars that Spark
-adds after its start are not covered by a class archive. So where the jars are known and in the cache, the JVM
-gets them on its class path. Pure functions over settings and folders; nothing is started here.
+At each start, Ivy takes two seconds to resolve jars that were downloaded long ago, and jars that Spark adds
+after its start are not covered by a class archive. So if the jars are known and in the cache, they are put on
+the class path of the JVM. Pure functions over settings and folders; nothing is started here.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _PACKAGES = ("spark.jars.packages", "spark.jars.repositories")
 
 
 def launch_conf(conf: Mapping[str, str], settings: SparkSettings, java: Java) -> dict[str, str]:
-    """The conf to launch with.
+    """The conf for the launch.
 
-    :param conf: every conf of the Spark, as ``session_conf`` makes it.
+    :param conf: the complete conf of the Spark, from ``session_conf``.
     :returns: the same conf with the jars of ``spark.jars.packages`` on the class path, and with the class
-        archive of this Java and these jars if there is one. The conf as it is where the jars have to be
-        fetched or shipped, or where the user chooses jars or class path.
+        archive for this Java and these jars if there is one. Unchanged if jars have to be downloaded or
+        shipped, or if the user configures jars or class path.
     """
     launched = dict(conf)
     jars = _known_jars(conf, settings)
@@ -44,7 +44,7 @@ def launch_conf(conf: Mapping[str, str], settings: SparkSettings, java: Java) ->
 
 
 def _known_jars(conf: Mapping[str, str], settings: SparkSettings) -> list[Path] | None:
-    """The jars of our own coordinates, which have no dependencies that Spark lacks."""
+    """The jars of the default coordinates, which have no dependencies that Spark lacks."""
     is_ours = settings.packages is None and not settings.spark_conf.keys() & {CLASS_PATH, *_PACKAGES}
     if not is_ours or settings.cores is None or _has_defaults_file():
         return None

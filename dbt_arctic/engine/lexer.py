@@ -1,4 +1,4 @@
-"""Just enough of Spark's lexical rules to tell code from strings and comments. Knows no grammar."""
+"""Splits SQL into code, strings and comments by Spark's lexical rules, without a grammar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Piece(Enum):
-    """What a stretch of a statement's text is."""
+    """The kind of a piece of a statement's text."""
 
     CODE = "code"
     QUOTED = "quoted"
@@ -34,7 +34,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def pieces(sql: str, *, placeholders: bool = False) -> Iterator[tuple[Piece, str]]:
-    """The text cut into pieces; joined again they are the text.
+    """Split a text into pieces, whose concatenation is the text.
 
     >>> [(kind.value, text) for kind, text in pieces("a -- b")]
     [('code', 'a '), ('comment', '-- b')]
@@ -68,7 +68,7 @@ def without_comments(sql: str) -> str:
 
 
 def without_leading_comments(sql: str) -> str:
-    """The statement from its first word on; hints, which look like comments, stay where they are.
+    """The statement without comments before its first word; hints, which look like comments, are kept.
 
     >>> without_leading_comments("/* -- */ -- x\\nSELECT /*+ COALESCE(1) */ 1")
     'SELECT /*+ COALESCE(1) */ 1'
@@ -82,7 +82,7 @@ def without_leading_comments(sql: str) -> str:
 
 
 def without_end(sql: str) -> str:
-    """The statement without a semicolon at its end and what is said behind it.
+    """The statement without a semicolon at its end and comments after it.
 
     >>> without_end("SELECT ';' ; -- the end;")
     "SELECT ';'"
@@ -98,8 +98,9 @@ def without_end(sql: str) -> str:
 
 
 def without_inner_ends(sql: str) -> str:
-    """The statement without semicolons before a closing parenthesis: dbt puts the SQL of an ephemeral model
-    into one as it is, its end included.
+    """The statement without semicolons before a closing parenthesis.
+
+    dbt inserts the SQL of an ephemeral model unchanged, including its final semicolon.
 
     >>> without_inner_ends("with a as (select ';' ; -- the end)\\n) select ')' from a;")
     "with a as (select ';'   -- the end)\\n) select ')' from a;"
@@ -117,12 +118,13 @@ def without_inner_ends(sql: str) -> str:
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements of a text, of which the last need not end in a semicolon. Comments alone are none.
+    """Split a text into statements, of which the last need not end with a semicolon. Comments are not
+    statements.
 
     >>> split_statements("DELETE FROM a; INSERT INTO b VALUES (';'); -- done; really")
     ['DELETE FROM a', "INSERT INTO b VALUES (';')"]
 
-    A script of Spark's is one statement.
+    A script is a single statement for Spark.
 
     >>> split_statements("BEGIN SELECT 1; SELECT 2; END")
     ['BEGIN SELECT 1; SELECT 2; END']
@@ -134,7 +136,7 @@ def split_statements(text: str) -> list[str]:
 
 
 def split_header(header: str | None) -> tuple[list[str], str]:
-    """A ``sql_header`` as statements of their own, and what is left to stand before the main one.
+    """The statements of a ``sql_header``, and the remaining text that precedes the main statement.
 
     >>> split_header("SET a = ';'; /* note */")
     (["SET a = ';'"], '/* note */')

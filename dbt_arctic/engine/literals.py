@@ -1,4 +1,4 @@
-"""Python values as Spark SQL literals, and their places in a statement. Pure text, no Spark."""
+"""Formats Python values as Spark SQL literals, and binds them to a statement. Pure text functions."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _ESCAPES = {
     "\n": "\\n",
     "\r": "\\r",
     "\t": "\\t",
-    # Not \0: followed by digits it is an octal number.
+    # Not \0: followed by digits, it is an octal escape.
     "\0": "\\u0000",
-    # Spark replaces ${name} by a variable's value in a statement's text, inside strings too.
+    # Spark replaces ${name} by the value of a variable in the text of a statement, even inside strings.
     "$": "\\u0024",
 }
 _ESCAPE_TABLE = str.maketrans(_ESCAPES)
 
 
 def literal(value: Any) -> str:
-    """A literal that Spark reads as the same value.
+    """A literal that Spark parses as the same value.
 
     >>> literal("it's"), literal(None), literal(Decimal("1.50")), literal(b"a")
     ("'it\\\\'s'", 'NULL', '1.50BD', "X'61'")
 
-    A naive ``datetime`` is a TIMESTAMP in the session's time zone, as dbt's own literals are; an aware one
-    is that instant.
+    A naive ``datetime`` is a TIMESTAMP in the session's time zone, like dbt's own literals. An aware one is
+    that instant.
     """
     if value is None:
         return "NULL"
@@ -63,7 +63,7 @@ def literal(value: Any) -> str:
 def bind(sql: str, bindings: Sequence[Any] | None) -> str:
     """The statement with each ``%s`` outside strings and comments replaced by a literal.
 
-    Without bindings the statement is not touched at all.
+    Without bindings, the statement is unchanged.
     """
     if not bindings:
         return sql

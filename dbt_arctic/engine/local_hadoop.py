@@ -1,13 +1,12 @@
-"""Hadoop in a Spark on this machine, without what costs each statement time and serves nobody there.
+"""Removes overhead of Hadoop from a local Spark.
 
-* Hadoop sets the permissions of each file that it creates by running the program ``chmod``, unless its native
-  library is there, and writes a ``.crc`` file beside it. Of a small commit these cost a fifth of the time.
-  Iceberg and Parquet need neither. Hadoop has no setting for that, so its file system for ``file:`` gets
-  another inner one here.
+* Without its native library, Hadoop sets the permissions of each new file by running the program ``chmod``,
+and writes a ``.crc`` file next to it. This takes a fifth of the time of a small commit. Iceberg and Parquet
+need neither. Hadoop has no setting for it, so the inner file system for ``file:`` is replaced here.
 * Iceberg sends Hadoop's settings to the tasks of each scan and each write: 1,100 of them, nearly all of which
-  are Hadoop's own defaults. Without these, inserts take a tenth less CPU and small queries a seventh.
+are Hadoop's defaults. Without these, inserts take a tenth less CPU and small queries a seventh less.
 
-Both are ten lines of Java, compiled by the compiler that Spark brings for its own generated code.
+Each is ten lines of Java, compiled by the compiler that Spark includes for its generated code.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ public class LocalFiles extends RawLocalFileSystem {
   }
 }
 """
-"""The same permissions, set by Java itself, which knows no sticky bit."""
+"""Sets the same permissions with Java itself, which does not support the sticky bit."""
 
 _DEFAULTS = """
 package dbtarctic;
@@ -65,19 +64,19 @@ public class Defaults {
   }
 }
 """
-"""Unsets what comes from Hadoop's own files of defaults alone, which its code has as well."""
+"""Unsets settings that come only from Hadoop's own default files, which its code contains as well."""
 
 
 def prepare_files(context: Any) -> None:
-    """Prepare the local file system of a SparkContext. Every thread of the JVM uses it.
+    """Prepare the local file system of a SparkContext, which every thread of the JVM uses.
 
-    A file system that the user names as ``fs.file.impl`` stays as it is.
+    A file system that the user configures as ``fs.file.impl`` is unchanged.
     """
     jvm, hadoop = context._jvm, context._jsc.hadoopConfiguration()
     if hadoop.get("fs.file.impl") is not None:
         return
     root = jvm.java.net.URI.create("file:///")
-    files = jvm.org.apache.hadoop.fs.FileSystem.get(root, hadoop)  # Hadoop keeps this object
+    files = jvm.org.apache.hadoop.fs.FileSystem.get(root, hadoop)  # Hadoop caches this object
     files.setWriteChecksum(False)
     views = jvm.java.nio.file.FileSystems.getDefault().supportedFileAttributeViews()
     if not views.contains("posix") or jvm.org.apache.hadoop.io.nativeio.NativeIO.isAvailable():
@@ -92,9 +91,10 @@ def prepare_files(context: Any) -> None:
 
 
 def unset_defaults(context: Any) -> None:
-    """Unset Hadoop's own defaults in the settings of a SparkContext. For tables in local folders only: other
-    file systems read more of them. They come back by themselves where Hadoop loads more files of defaults, as
-    it does for HDFS.
+    """Unset Hadoop's own defaults in the settings of a SparkContext.
+
+    Only for tables in local folders, because other file systems read more of the settings. The defaults
+    return when Hadoop loads further default files, for example those of HDFS.
     """
     hadoop = context._jsc.hadoopConfiguration()
     jvm, made = context._jvm, _compiled(context, _DEFAULTS, "Defaults")
@@ -104,9 +104,8 @@ def unset_defaults(context: Any) -> None:
 
 
 def needs_defaults(settings: SparkSettings, environ: Mapping[str, str]) -> bool:
-    """Whether Hadoop may have more to do than files in local folders: with other jars, settings for it, or
-    tables elsewhere.
-    """
+    """Whether Hadoop may be needed for more than local files: other jars, its settings, or tables
+    elsewhere."""
     return (
         settings.packages is not None
         or local_warehouse(settings) is None
@@ -116,14 +115,14 @@ def needs_defaults(settings: SparkSettings, environ: Mapping[str, str]) -> bool:
 
 
 def _compiled(context: Any, source: str, name: str) -> Any:
-    """The Java class of a source."""
+    """Compile a source and return its Java class."""
     compiler = context._jvm.org.codehaus.janino.SimpleCompiler()
     compiler.cook(source)
     return compiler.getClassLoader().loadClass(f"dbtarctic.{name}")
 
 
 def _array(context: Any, type_: Any, *values: Any) -> Any:
-    """A Java array, as reflection takes types and arguments."""
+    """A Java array, as reflection expects types and arguments."""
     made = context._gateway.new_array(type_, len(values))
     for at, value in enumerate(values):
         made[at] = value

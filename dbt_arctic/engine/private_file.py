@@ -1,6 +1,6 @@
-"""Files that only their owner may read: settings with secrets, on their way to a Spark that starts.
+"""Files that only their owner can read, for settings with secrets that are passed to a starting Spark.
 
-A command line can be read by every user of the machine, a file of these permissions cannot.
+Every user of the machine can read a command line, but not a file with these permissions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dbt_arctic.secret import blanked
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, all at once."""
+    """Write a file that only its owner can read, atomically."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -22,9 +22,10 @@ def write_private(path: Path, text: str) -> None:
 
 
 def blank_secrets(path: Path) -> None:
-    """Overwrite known secrets in a log that a process may still be writing: the launcher logs addresses."""
+    """Overwrite known secrets in a log that a process may still be writing, because the launcher logs
+    URLs."""
     if not path.exists():
-        return  # what should write it did not come to it
+        return  # the process did not get to write it
     with path.open("r+b") as file:
         text = file.read()
         blank = blanked(text)
@@ -34,14 +35,14 @@ def blank_secrets(path: Path) -> None:
 
 
 def write_properties(path: Path, conf: Mapping[str, str]) -> None:
-    """Write a conf in the form of spark-submit's ``--properties-file``."""
+    """Write a conf in the format of spark-submit's ``--properties-file``."""
     write_private(
         path, "".join(f"{_escaped(key, ' :=#!')}={_escaped(value)}\n" for key, value in conf.items())
     )
 
 
 def _escaped(text: str, special: str = "") -> str:
-    """A key or a value of a Java properties file."""
+    """Escape a key or a value of a Java properties file."""
     text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
     for char in special:
         text = text.replace(char, "\\" + char)

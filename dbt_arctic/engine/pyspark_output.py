@@ -1,4 +1,4 @@
-"""What pyspark says on the terminal besides raising it, kept quiet: our errors say it once, and better."""
+"""Suppresses terminal output of pyspark that duplicates its exceptions, which dbt-arctic reports itself."""
 
 from __future__ import annotations
 

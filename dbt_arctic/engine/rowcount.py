@@ -1,16 +1,17 @@
-"""How many rows a write wrote, from the metrics of the plan that Spark ran: no job, no second look at data.
+"""Determines the number of rows of a write from the metrics of the executed plan, without a job or another
+read.
 
 | statement | number |
 |---|---|
 | INSERT, INSERT OVERWRITE, CTAS | rows written |
-| MERGE | rows inserted, updated and deleted; rows only copied are not counted |
+| MERGE | rows inserted, updated and deleted; copied rows are not counted |
 | DELETE | rows deleted |
 | UPDATE with merge-on-read | rows updated |
-| UPDATE with copy-on-write | -1: Iceberg counts copied rows and updated ones alike |
+| UPDATE with copy-on-write | -1: Iceberg does not distinguish copied and updated rows |
 | anything else | -1 |
 
-CTAS and a DELETE of whole files run without metrics: their number is in the summary of the snapshot that
-the executed plan's own table object points to.
+CTAS and a DELETE of whole files have no metrics. Their number is in the summary of the snapshot that the
+table object of the executed plan refers to.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _CREATING = {
 
 
 def written_rows(plan: Any, verb: str) -> int:
-    """The number for an executed command.
+    """The number of rows of an executed command.
 
-    :param plan: the command's physical plan (a py4j object).
-    :param verb: the statement's first keyword, in capitals.
+    :param plan: the physical plan of the command (a py4j object).
+    :param verb: the first keyword of the statement, in capitals.
     """
     name = _class_name(plan)
     if name in _APPENDING:
@@ -56,7 +57,7 @@ def written_rows(plan: Any, verb: str) -> int:
 
 
 def _merged_rows(plan: Any) -> int | None:
-    """The numbers of a MERGE's own operator, wherever adaptive execution has put it."""
+    """The numbers of the operator of a MERGE, wherever adaptive execution has moved it."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()

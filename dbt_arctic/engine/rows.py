@@ -1,4 +1,4 @@
-"""Spark's rows as plain Python: tuples of values, with ``dict`` and ``list`` for what is nested."""
+"""Converts Spark's rows to plain Python: tuples of values, with ``dict`` and ``list`` for nested types."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Convert = Callable[[Any], Any]
 
 
 def plain_rows(rows: Iterable[Any], schema: Any, time_zone: str) -> list[tuple[Any, ...]]:
-    """Rows of pyspark as tuples.
+    """Convert rows of pyspark to tuples.
 
-    Structs and maps become dicts, arrays lists, BINARY ``bytes``. A TIMESTAMP is an instant: it becomes an
-    aware ``datetime`` in the session's time zone; a TIMESTAMP_NTZ stays naive.
+    Structs and maps become dicts, arrays lists, BINARY ``bytes``. A TIMESTAMP is an instant and becomes an
+    aware ``datetime`` in the session's time zone; a TIMESTAMP_NTZ remains naive.
     """
     zone = _zone(time_zone)
     made = [(at, _converter(field.dataType, zone)) for at, field in enumerate(schema.fields)]
@@ -35,7 +35,7 @@ def _converter(data_type: Any, zone: dt.tzinfo) -> Convert | None:
     from pyspark.sql import types
 
     if isinstance(data_type, types.TimestampType):
-        # pyspark gives the instant as a naive datetime in the zone of this process.
+        # pyspark returns the instant as a naive datetime in the time zone of this process.
         return lambda value: value.astimezone(zone)
     if isinstance(data_type, types.BinaryType):
         return bytes
@@ -64,5 +64,5 @@ def _zone(name: str) -> dt.tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        # Spark also takes offsets (+02:00), which Python does not; the instant is the same in UTC.
+        # Spark also accepts offsets (+02:00), which Python does not; the instant is the same in UTC.
         return dt.timezone.utc

@@ -1,7 +1,7 @@
-"""The project's own server: an embedded Spark Connect server that stays, so that runs start warm.
+"""The project's own server: an embedded Spark Connect server that keeps running, so that runs start warm.
 
-A server belongs to one project folder and to exactly the settings that it was started with. What is known
-of it stands in a file of the user's state folder that nobody else may read, since its token is in there.
+A server belongs to one project folder and to exactly the settings with which it was started. It is described
+by a file in the user's state folder that only the user can read, since it contains the server's token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dbt_arctic.engine.warehouse import prepare_warehouse
 from dbt_arctic.errors import ServerError
 
 START_TIMEOUT_S = 600
-"""The first start of a machine downloads the jars."""
+"""The first start on a machine downloads the jars."""
 
 STOP_TIMEOUT_S = 20
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -42,7 +42,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True)
 class Server:
-    """A server as its file tells of it. ``started_at``: seconds since the epoch."""
+    """A server as described by its file. ``started_at`` is in seconds since the epoch."""
 
     project: str
     pid: int
@@ -60,13 +60,13 @@ class Server:
         secret.remember({"token": self.token})
 
     def is_alive(self) -> bool:
-        """Whether its process runs: one with its number, and its id on the command line."""
+        """Whether its process is running: one with its process id, and the server id in its command line."""
         return _process_exists(self.pid) and self.id in _command_line(self.pid)
 
     def connect_settings(self, settings: SparkSettings) -> ConnectSettings:
-        """How its sessions are reached. Nothing has to be set there: the server has the same settings."""
+        """The settings for its sessions. No conf is needed, because the server has the same settings."""
         return ConnectSettings(
-            # Spark's client sends a token without TLS to this very name only.
+            # Spark's client sends a token without TLS only to this name.
             host="localhost",
             port=self.port,
             token=self.token,
@@ -76,32 +76,32 @@ class Server:
 
 
 class _Detached(subprocess.Popen[bytes]):
-    """A process that is meant to outlive this one: nobody is to be warned that it still runs."""
+    """A process that is meant to outlive this one, without a warning that it is still running."""
 
     def __del__(self) -> None:
         self.returncode = self.returncode if self.returncode is not None else 0
 
 
 def fingerprint(settings: SparkSettings) -> str:
-    """What tells servers of different settings or versions apart."""
+    """A hash that distinguishes servers with different settings or versions."""
     conf = {key: value for key, value in session_conf(settings).items() if key != "spark.app.name"}
     told = [sorted(conf.items()), settings.java_home, importlib.metadata.version("pyspark"), sys.executable]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def read(project: Path) -> Server | None:
-    """The server of a project folder, running or not; ``None`` where none was started or it was stopped."""
+    """The server of a project folder, running or not; ``None`` if none was started or it was stopped."""
     path = _state_file(project)
     try:
         if path.stat().st_uid != os.getuid():
-            return None  # put there by somebody else
+            return None  # another user put it there
         return Server(**json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, TypeError):
-        return None  # a file of another version is no server of ours
+        return None  # a file of a different version
 
 
 def usable(project: Path, settings: SparkSettings) -> Server | None:
-    """The project's server, if it runs with exactly these settings."""
+    """The project's server if it is running with exactly these settings."""
     server = read(project)
     if server is None or server.fingerprint != fingerprint(settings) or not server.is_alive():
         return None
@@ -109,9 +109,9 @@ def usable(project: Path, settings: SparkSettings) -> Server | None:
 
 
 def start(project: Path, settings: SparkSettings) -> Server:
-    """Start the project's server and wait until it answers; one that runs with these settings is kept.
+    """Start the project's server and wait until it responds. A running one with these settings is kept.
 
-    Raises ``ServerError`` where one runs with other settings, and the errors of starting a Spark.
+    Raises ``ServerError`` if one is running with other settings, and the errors of starting a Spark.
     """
     with _locked(_state_file(project).with_suffix(".lock")):
         running = read(project)
@@ -129,13 +129,13 @@ def start(project: Path, settings: SparkSettings) -> Server:
         try:
             write_private(_state_file(project), json.dumps(asdict(server)))
         except BaseException:
-            _end(server)  # nobody would find it
+            _end(server)  # it could not be found again
             raise
         return server
 
 
 def stop(project: Path) -> Server | None:
-    """End the project's server; ``None`` where none runs. Statements that run there fail."""
+    """Stop the project's server; ``None`` if none is running. Its running statements fail."""
     with _locked(_state_file(project).with_suffix(".lock")):
         server = read(project)
         if server is None:
@@ -184,13 +184,13 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,  # a Ctrl-C of the terminal is not meant for it
+                start_new_session=True,  # a Ctrl-C in the terminal must not stop it
             )
             answered = _wait_for(process, port)
             if not answered:
                 process.kill()
                 process.wait()
-    except BaseException:  # a Ctrl-C above all, which does not reach the process
+    except BaseException:  # in particular Ctrl-C, which does not reach the process
         if process is not None:
             process.kill()
             process.wait()
@@ -216,7 +216,7 @@ def _started(project: Path, settings: SparkSettings, folder: Path) -> Server:
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Whether the process came to listen before it ended or the time was over."""
+    """Whether the process started to listen before it ended or the timeout was over."""
     until = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -236,7 +236,7 @@ def _end(server: Server) -> None:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has ended by itself since it was looked at
+    with contextlib.suppress(ProcessLookupError):  # it has ended since the check
         os.kill(pid, number)
 
 
@@ -246,7 +246,7 @@ def _process_exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's process has the number by now
+    except PermissionError:  # another user's process has this process id now
         return False
     return True
 
@@ -260,7 +260,8 @@ def _command_line(pid: int) -> str:
 
 
 def _reap(pid: int) -> None:
-    """Let a server go that this very process started and that has ended: it would stay as a zombie."""
+    """Reap a server that this process has started and that has ended. Otherwise it would remain as a
+    zombie."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -284,7 +285,7 @@ def _state_file(project: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One start or stop of a project's server at a time."""
+    """Allow only one start or stop of a project's server at a time."""
     import fcntl
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``method: session``: a Spark inside this process, one session of its own for each connection."""
+"""``method: session``: a Spark inside this process, with a separate session for each connection."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ _OPENING = "open a session"
 
 
 class SessionEngine:
-    """Connections to the Spark of this process. Making an engine or a connection starts nothing."""
+    """Connections to the Spark of this process. Creating an engine or a connection starts nothing."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
 
     def connect(self) -> SessionConnection:
+        """Create a connection."""
         return SessionConnection(self.settings)
 
     def close(self) -> None:
-        """Let go of the engine. Spark itself stays for other engines and ends with the process.
+        """Release the engine. Spark keeps running for other engines and ends with the process.
 
         ``dbt_arctic.engine.jvm.stop()`` ends it earlier.
         """
 
 
 class SessionConnection:
-    """One Spark session. One statement at a time; ``cancel`` may be called from any thread."""
+    """One Spark session. It runs one statement at a time; ``cancel`` may be called from any thread."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -49,9 +50,9 @@ class SessionConnection:
 
     @property
     def session(self) -> Any:
-        """The pyspark session; the first use starts Spark, and one use after Spark died starts another.
+        """The pyspark session. The first access starts Spark, and one after Spark died starts a new one.
 
-        Raises ``StatementCancelled`` where the connection was cancelled, also while Spark started.
+        Raises ``StatementCancelled`` if the connection was cancelled, even while Spark was starting.
         """
         with self._opening:
             self.running.refuse_if_cancelled(_OPENING)
@@ -64,24 +65,27 @@ class SessionConnection:
 
     @property
     def process(self) -> jvm.SparkProcess:
-        """The Spark that the session runs in."""
+        """The Spark of the session."""
         assert self.session is not None
         assert self._process is not None
         return self._process
 
     @property
     def is_open(self) -> bool:
-        """Whether a session exists already that statements may be sent to."""
+        """Whether a session exists to which statements can be sent."""
         return self._session is not None and not self.running.is_cancelled
 
     def remember_state(self) -> None:
-        """Nothing to remember: the session lives as long as its Spark, and no statement is run on another."""
+        """Does nothing: the session lives as long as its Spark, and no statement is repeated on another
+        one."""
 
     def cursor(self) -> SessionCursor:
+        """Create a cursor."""
         return SessionCursor(self)
 
     def query_schema(self, sql: str) -> list[ColumnInfo]:
-        """The columns a query would return: parsed and analysed, never run, not even a command."""
+        """The columns that a query would return: it is parsed and analysed but not run, not even a
+        command."""
         from pyspark.sql.types import StructType
 
         session = self.session
@@ -95,7 +99,7 @@ class SessionConnection:
         return [ColumnInfo(field.name, type_text(field.dataType)) for field in schema.fields]
 
     def create_temp_view(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """A temporary view over literal rows, every column a string (or NULL)."""
+        """Create a temporary view over literal rows with string columns (or NULL)."""
         session = self.session
         with translated(f"temporary view {name}", self.process):
             create_temp_view(session, name, columns, rows)
@@ -107,16 +111,16 @@ class SessionConnection:
         return self._process.traffic(statements) if self._process is not None else None
 
     def cancel(self) -> None:
-        """Stop the statement that runs now, and send none any more: ``StatementCancelled``."""
+        """Stop the running statement and refuse new ones with ``StatementCancelled``."""
         self.running.cancel()
 
     def release(self) -> None:
-        """Let a session go whose Spark died: the next use starts anew."""
+        """Discard a session whose Spark died. The next use starts a new one."""
         if self._process is not None and not self._process.is_alive():
             self._session = self._process = None
 
     def close(self) -> None:
-        """Let go of the session and of the connections that its catalog has opened."""
+        """Release the session and the connections that its catalog has opened."""
         session, process = self._session, self._process
         self._session = self._process = None
         if session is None or process is None or not process.is_alive():
@@ -127,7 +131,8 @@ class SessionConnection:
 
 @contextmanager
 def _active(session: Any, process: jvm.SparkProcess) -> Iterator[None]:
-    """Make a session the one of this thread: a parser takes its settings from there, and else Spark's own."""
+    """Make a session the active one of this thread, because the parser uses its settings instead of
+    Spark's."""
     sessions = process.session_class
     before = sessions.getActiveSession()
     sessions.setActiveSession(session._jsparkSession)
@@ -141,7 +146,7 @@ def _active(session: Any, process: jvm.SparkProcess) -> Iterator[None]:
 
 
 class _Running(RunningStatement):
-    """After each statement, a session of a Spark that died is let go."""
+    """Discards a session whose Spark died, after each statement."""
 
     def __init__(self, connection: SessionConnection) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""The cursor of a Spark in this process: each statement a job group, row counts from the executed plan."""
+"""The cursor of a Spark in this process: each statement is a job group, and row counts come from the
+executed plan."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Connection(Protocol):
-    """What the cursor needs of its connection."""
+    """The part of the connection that the cursor needs."""
 
     @property
     def running(self) -> RunningStatement: ...
@@ -40,7 +41,8 @@ class SessionCursor(SparkCursor):
 
     @property
     def job_count(self) -> int | None:
-        """Spark jobs of the last statement, all its attempts together. Asks Spark when it is read."""
+        """Spark jobs of all attempts of the last statement. Requests the number from Spark when it is
+        read."""
         if self._statement is None or self._process is None:
             return 0
         return self._process.job_count(self._statement.id)
@@ -66,7 +68,7 @@ class SessionCursor(SparkCursor):
         executed = frame._jdf.queryExecution().commandExecuted()
         is_command = executed.getClass().getSimpleName() == "CommandResult"
         if frame.schema.fields:
-            # Of a command this only fetches what it has returned already: no job.
+            # For a command, this only fetches the existing result, without a job.
             time_zone = session.conf.get("spark.sql.session.timeZone")
             self._rows = _collected(frame if is_command else cast_unsupported(frame), time_zone, is_command)
             self._description = described(frame.schema)

@@ -1,4 +1,4 @@
-"""Settings of a session for as long as some statements run."""
+"""Changes settings of a session temporarily."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dbt_arctic.engine.api import EXCLUDED_RULES, PARTITIONS, Connection
 
 @contextmanager
 def tuned(connection: Connection, conf: Mapping[str, str]) -> Iterator[None]:
-    """Run statements under other session settings, and restore the settings afterwards.
+    """Run statements with other session settings, and restore the settings afterwards.
 
-    :param conf: settings of the session inside; outside it has what it had, a user's own included. Of
-    ``PARTITIONS`` it has no more than that inside, either, and of ``EXCLUDED_RULES`` those besides.
+    :param conf: the temporary settings. ``PARTITIONS`` can only be reduced, and ``EXCLUDED_RULES`` are added
+        to those of the session.
     """
     settings = connection.session.conf
     if PARTITIONS in conf:
-        # What a session has is what its machines are for, or what its user has asked for.
+        # The session's value is suited to its machines, or was chosen by the user.
         conf = {**conf, PARTITIONS: str(min(int(settings.get(PARTITIONS)), int(conf[PARTITIONS])))}
     if EXCLUDED_RULES in conf:
         own = settings.get(EXCLUDED_RULES, "")
@@ -28,14 +28,14 @@ def tuned(connection: Connection, conf: Mapping[str, str]) -> Iterator[None]:
             settings.set(key, value)
         yield
     except BaseException:
-        with suppress(Exception):  # what went wrong first is told; it may be the session that was lost
+        with suppress(Exception):  # report the original failure, which may be the loss of the session
             _put_back(connection, before)
         raise
     _put_back(connection, before)
 
 
 def _put_back(connection: Connection, before: Mapping[str, str]) -> None:
-    # A session that was lost in between is another one by now.
+    # A session that was lost in between has been replaced.
     settings = connection.session.conf
     for key, value in before.items():
         settings.set(key, value)

@@ -1,6 +1,6 @@
-"""From a profile's values to Spark's conf: pure functions, nothing is started here.
+"""Converts the values of a profile to Spark's conf. Pure functions; nothing is started.
 
-This module must not import pyspark; it asks only for the version of the installed package.
+This module must not import pyspark; it only needs the version of the installed package.
 """
 
 from __future__ import annotations
@@ -18,57 +18,59 @@ from dbt_arctic.errors import DependencyError, ProfileError
 ICEBERG_RUNTIMES: Mapping[str, str] = {
     "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 }
-"""Spark's minor version to the Iceberg runtime that was tested with it."""
+"""The tested Iceberg runtime for each minor version of Spark."""
 
 SQLITE_DRIVER = "org.xerial:sqlite-jdbc:3.50.3.0"
 POSTGRES_DRIVER = "org.postgresql:postgresql:42.7.14"
 AWS_BUNDLE = "org.apache.iceberg:iceberg-aws-bundle"
-"""Of the runtime's version. It brings S3 and Glue."""
+"""Has the version of the runtime, and contains S3 and Glue."""
 ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 SQLITE_BUSY_TIMEOUT_MS = 5_000
-"""How long one SQLite call waits for another process's lock; loading a table takes about five calls."""
+"""How long one SQLite call waits for the lock of another process; loading a table takes about five calls."""
 
 SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Else Spark replaces ${env:NAME} by the environment's value in any statement: in comments, names, data.
+    # Otherwise Spark replaces ${env:NAME} by the environment's value in any statement: in comments, names,
+    # data.
     "spark.sql.variable.substitute": "false",
-    # Storage-partitioned joins: tables that have the same buckets are joined where they lie.
+    # Storage-partitioned joins: tables with the same buckets are joined without a shuffle.
     "spark.sql.sources.v2.bucketing.enabled": "true",
-    # With this, Spark tells the buckets of a join to every scan below it, also to one that is broadcast or
-    # shuffled: rows of its other buckets are lost without an error (4.1.4; a part of it is SPARK-55113). So
-    # only what has the same buckets anyway is joined in place, and 4 buckets are not joined with 8.
+    # If this is enabled, Spark passes the buckets of a join to every scan below it, even to one that is
+    # broadcast or shuffled: rows of its other buckets are lost without an error (4.1.4; a part of it is
+    # SPARK-55113). So only tables with the same buckets are joined without a shuffle, and 4 buckets are not
+    # joined with 8.
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "false",
     "spark.sql.sources.v2.bucketing.allowCompatibleTransforms.enabled": "false",
-    # Not allowJoinKeysSubsetOfPartitionKeys: it shuffles joins on more columns than the bucket's, which need
-    # no shuffle without it (4.1.4).
+    # allowJoinKeysSubsetOfPartitionKeys is not set: with it, joins on additional columns are shuffled, which
+    # need no shuffle otherwise (4.1.4).
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    # Iceberg filters a scan at run time by changing it, and two parts of a plan may share one: from two
-    # threads at once that fails, or may read other files than it should (apache/iceberg#18004).
+    # Iceberg filters a scan at run time by changing it, and two parts of a plan may share one. In two
+    # concurrent threads that fails, or reads wrong files (apache/iceberg#18004).
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
 }
-"""What every session of ours is set to, whichever Spark it is a session of."""
+"""The settings of all sessions, whichever Spark they belong to."""
 
 _WITHOUT_UI = {
-    # Spark keeps plans and metrics of a thousand statements for its UI, where nobody can look at them: half a
-    # gigabyte after a few hundred refreshes. What a refresh has read is told by the newest of them.
+    # Spark keeps plans and metrics of a thousand statements for its UI, which is disabled: half a gigabyte
+    # after a few hundred refreshes. The newest ones are needed to report the traffic of a refresh.
     "spark.sql.ui.retainedExecutions": "300",
-    # Nor does anybody look at a task before it ends.
+    # Running tasks are not displayed either.
     "spark.ui.liveUpdate.period": "-1",
-    # Spark writes down each statement's plan for the UI, and again whenever adaptive execution changes it.
+    # Spark records each statement's plan for the UI, and again whenever adaptive execution changes it.
     "spark.sql.ui.explainMode": "simple",
 }
 
 _RAW_STRINGS = "spark.sql.parser.escapedStringLiterals"
 
 COLLECTOR = "-XX:+UseParallelGC"
-"""On few cores Java's default, which works beside the program, takes a sixth of a refresh; nobody waits for
-short pauses here."""
+"""On few cores, Java's default collector, which runs concurrently with the program, takes a sixth of a
+refresh. Short pauses are not required here."""
 FAST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Java compiles what runs often once, and not again with all optimizations. Without the second option, there
-would be a fifth of the usual room for compiled code."""
+"""Java compiles hot code only once, without a second, fully optimized version. The second option keeps
+the default size of the code cache, which would otherwise be reduced to a fifth."""
 
 _FOR_FEW_ROWS = {
     # Generating and compiling code for a plan takes longer than interpreting it.
@@ -82,16 +84,16 @@ _LOCAL_MASTER = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?$")
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What a profile says about an embedded Spark and its Iceberg catalog.
+    """The settings of an embedded Spark and its Iceberg catalog in a profile.
 
-    :param catalog: the catalog's name, the first part of every relation's name.
-    :param warehouse: where tables live: a folder, or a URI where ``catalog_properties`` name a catalog.
-    :param catalog_properties: Iceberg catalog properties. With neither ``type`` nor ``catalog-impl`` the
+    :param catalog: the name of the catalog, the first part of every relation's name.
+    :param warehouse: the location of tables: a folder, or a URI if ``catalog_properties`` name a catalog.
+    :param catalog_properties: Iceberg catalog properties. With neither ``type`` nor ``catalog-impl``, the
         catalog is the embedded one: JDBC on the SQLite file ``<warehouse>/catalog.db``.
-    :param spark_conf: any Spark conf; wins over everything this module chooses.
-    :param packages: Maven coordinates; ``None`` for those that fit the installed pyspark.
-    :param repositories: Maven repositories to ask in addition.
-    :param java_home: the Java to run; ``None`` to look for one.
+    :param spark_conf: any Spark conf; takes precedence over all settings of this module.
+    :param packages: Maven coordinates; ``None`` for those that match the installed pyspark.
+    :param repositories: additional Maven repositories.
+    :param java_home: the Java to use; ``None`` to search for one.
     :param small_data: whether tables have so few rows that compiling code costs more than reading them.
     """
 
@@ -124,12 +126,12 @@ class SparkSettings:
 
     @property
     def cores(self) -> int | None:
-        """The cores of a Spark on this machine; ``None`` where it is somewhere else."""
+        """The cores of a local Spark; ``None`` for a remote one."""
         return local_cores(self.spark_conf.get("spark.master", self.master))
 
 
 def check_catalog_name(name: str) -> None:
-    """Raises ``ProfileError`` where Spark could not take the name as a part of a conf key."""
+    """Raise ``ProfileError`` if the name cannot be a part of a conf key."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ProfileError(
             f"The catalog name {name!r} is not valid.",
@@ -140,7 +142,7 @@ def check_catalog_name(name: str) -> None:
 
 
 def check_spark_conf(conf: Mapping[str, str]) -> None:
-    """Raises ``ProfileError`` where Spark would read our statements as something else."""
+    """Raise ``ProfileError`` if Spark would parse the statements of dbt-arctic differently."""
     if conf.get(_RAW_STRINGS, "false").strip().lower() != "false":
         raise ProfileError(
             f"{_RAW_STRINGS} is {conf[_RAW_STRINGS]}",
@@ -151,17 +153,17 @@ def check_spark_conf(conf: Mapping[str, str]) -> None:
 
 
 def catalog_prefix(name: str) -> str:
-    """The key that makes a name a catalog to Spark; its properties follow below it."""
+    """The key that defines a catalog in Spark; its properties follow below it."""
     return f"spark.sql.catalog.{name}"
 
 
 def is_embedded(settings: SparkSettings) -> bool:
-    """Whether the catalog is ours to set up, because the profile names no other."""
+    """Whether the catalog is the embedded one, because the profile names no other."""
     return not {"type", "catalog-impl"} & set(settings.catalog_properties)
 
 
 def local_warehouse(settings: SparkSettings) -> Path | None:
-    """The warehouse as a folder of this machine, ``None`` where it is somewhere else."""
+    """The warehouse as a local folder; ``None`` if it is remote."""
     location = settings.warehouse
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", location)
     if scheme is None:
@@ -172,9 +174,9 @@ def local_warehouse(settings: SparkSettings) -> Path | None:
 
 
 def catalog_conf(settings: SparkSettings) -> dict[str, str]:
-    """The catalog's properties, without the ``spark.sql.catalog.<name>.`` in front of each."""
+    """The properties of the catalog, without the prefix ``spark.sql.catalog.<name>.``."""
     given = dict(settings.catalog_properties)
-    conf = {"cache-enabled": "false"}  # a cached table is an old version of it in another session
+    conf = {"cache-enabled": "false"}  # a cached table may be out of date if another session writes
     if not is_embedded(settings):
         if settings.warehouse:
             conf["warehouse"] = settings.warehouse
@@ -194,7 +196,7 @@ def catalog_conf(settings: SparkSettings) -> dict[str, str]:
             "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
             "uri": f"jdbc:sqlite:{location}/catalog.db",
             "warehouse": str(location),
-            "jdbc.schema-version": "V1",  # V0 has no views
+            "jdbc.schema-version": "V1",  # V0 does not support views
             "jdbc.busy_timeout": str(SQLITE_BUSY_TIMEOUT_MS),
         }
         | given
@@ -202,7 +204,7 @@ def catalog_conf(settings: SparkSettings) -> dict[str, str]:
 
 
 def packages(settings: SparkSettings) -> tuple[str, ...]:
-    """The Maven coordinates to load. Raises ``DependencyError`` where none fits the installed pyspark."""
+    """The Maven coordinates to load. Raises ``DependencyError`` if none matches the installed pyspark."""
     if settings.packages is not None:
         return settings.packages
     version = importlib.metadata.version("pyspark")
@@ -218,7 +220,7 @@ def packages(settings: SparkSettings) -> tuple[str, ...]:
 
 
 def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
-    """The jars beside Iceberg's runtime that a catalog with these properties needs."""
+    """The jars in addition to Iceberg's runtime that a catalog with these properties needs."""
     uri = catalog.get("uri", "")
     found = []
     if uri.startswith("jdbc:sqlite:"):
@@ -228,7 +230,8 @@ def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
     named = (
         f"{catalog.get('type', '')} {catalog.get('catalog-impl', '')} {catalog.get('io-impl', '')}".lower()
     )
-    # A REST catalog chooses the reader of a file by its scheme, so only settings tell that it may be S3's.
+    # A REST catalog chooses the reader of a file by its scheme, so only the settings show that it may be on
+    # S3.
     rest_on_s3 = "rest" in named and any(name.startswith("s3.") for name in catalog)
     if "glue" in named or ".aws." in named or rest_on_s3:
         found.append(f"{AWS_BUNDLE}:{version}")
@@ -236,7 +239,7 @@ def _drivers(catalog: Mapping[str, str], version: str) -> tuple[str, ...]:
 
 
 def local_cores(master: str) -> int | None:
-    """The cores of a local master, ``None`` for a cluster's."""
+    """The cores of a local master; ``None`` for a cluster."""
     matched = _LOCAL_MASTER.match(master)
     if matched is None:
         return None
@@ -247,12 +250,13 @@ def local_cores(master: str) -> int | None:
 
 
 def chooses_collector(environ: Mapping[str, str]) -> bool:
-    """Whether the user tells Java how to collect garbage; two choices are an error of Java's."""
+    """Whether the user configures Java's garbage collector; a second choice would be an error."""
     return any(re.search(r"-XX:\+Use\w+GC\b", environ.get(name, "")) for name in _OPTIONS_OF_JAVA)
 
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
-    """Every Spark conf of a session: ours, then the catalog's, then the user's, the later one winning."""
+    """The complete Spark conf of a session: defaults, then the catalog, then the user's conf. Later ones
+    win."""
     prefix = catalog_prefix(settings.catalog)
     conf = {
         "spark.master": settings.master,
@@ -261,7 +265,7 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
-        "spark.sql.catalogImplementation": "in-memory",  # Hive's would leave metastore_db behind
+        "spark.sql.catalogImplementation": "in-memory",  # Hive's catalog would create metastore_db
         "spark.sql.defaultCatalog": settings.catalog,
         **SESSION_DEFAULTS,
         prefix: ICEBERG_CATALOG,
@@ -273,9 +277,10 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
         conf["spark.jars.repositories"] = ",".join(settings.repositories)
     cores = settings.cores
     if cores is not None:
-        # 200 tasks of a shuffle are mostly overhead on one machine; adaptive execution merges the small ones.
+        # The default of 200 shuffle tasks is mostly overhead on one machine; adaptive execution merges small
+        # ones.
         conf["spark.sql.shuffle.partitions"] = str(max(16, 4 * cores))
-        # A laptop's host name changes with its network, and may not resolve at all.
+        # A laptop's host name changes with its network, and may not be resolvable at all.
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         options = [] if chooses_collector(os.environ) else [COLLECTOR]

@@ -1,4 +1,4 @@
-"""Why Spark did not start, read from what its launcher wrote. Pure functions over the log's text."""
+"""Explains why Spark did not start, from the output of its launcher. Pure functions over the log's text."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NOISE = re.compile(r"^\s*(at |\.\.\. \d+ more)|WARN NativeCodeLoader|incubator 
 
 
 def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> ArcticError:
-    """The error for a Spark that did not come up.
+    """The error for a Spark that did not start.
 
-    :param log: everything the launcher and the JVM wrote.
-    :param java: the Java that was used, in words.
+    :param log: the complete output of the launcher and the JVM.
+    :param java: a description of the Java that was used.
     """
     tail = log_tail(log)
     if _UNRESOLVED.search(log):
@@ -52,6 +52,6 @@ def start_error(log: str, log_path: str, settings: SparkSettings, java: str) -> 
 
 
 def log_tail(log: str, lines: int = 15) -> str:
-    """The last telling lines of a log: no stack frames, no known noise."""
+    """The last significant lines of a log, without stack frames and known noise."""
     telling = [line.rstrip() for line in log.splitlines() if line.strip() and not _NOISE.search(line)]
     return "\n".join(telling[-lines:])

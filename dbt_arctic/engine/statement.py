@@ -1,4 +1,5 @@
-"""One statement on its way to Spark: what it is, whether it was cancelled, how often it may be tried."""
+"""One statement that is sent to Spark: its kind, whether it was cancelled, and how often it may be
+retried."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ CONFLICT_ATTEMPTS = 8
 LOCKED_ATTEMPTS = 2
 LOST_ATTEMPTS = 2
 
-# These may have committed a part of what they do before they fail, so they are never run a second time.
+# These may have committed a part of their work before they fail, so they are never repeated.
 _NOT_REPEATABLE = {"BEGIN", "CALL", "EXECUTE", "FROM"}
 
 
-# Iceberg looks for its own statements behind a comment, and does not find them behind one that holds `--`.
+# Iceberg recognises its own statements after a comment, but not if the comment contains `--`.
 _OF_ICEBERG = {"ALTER", "CALL"}
 
 
 class Statement:
-    """A statement's text and id. Spark's jobs carry the id as their job group or tag.
+    """The text and id of a statement. The id is the job group or tag of Spark's jobs.
 
-    :param stop: stops what Spark runs under an id; called from any thread.
+    :param stop: stops everything that Spark runs under an id; may be called from any thread.
     """
 
     def __init__(self, sql: str, stop: Callable[[Statement], None]) -> None:
@@ -39,16 +40,17 @@ class Statement:
 
     @property
     def text(self) -> str:
-        """What Spark is sent."""
+        """The text that is sent to Spark."""
         sql = without_leading_comments(self.sql) if self.verb in _OF_ICEBERG else self.sql
         return without_inner_ends(sql)
 
     def cancel(self) -> None:
+        """Cancel the statement."""
         self.cancelled.set()
         self._stop(self)
 
     def attempts(self, reaction: Reaction) -> int:
-        """How often the statement may be tried in all, after a failure of a kind."""
+        """The maximum number of attempts after a kind of failure."""
         if self.verb in _NOT_REPEATABLE:
             return 1
         return {
@@ -60,7 +62,7 @@ class Statement:
 
 
 class RunningStatement:
-    """The statement that a connection runs now. Once the connection is cancelled, there is no other."""
+    """The statement that a connection is running. Once the connection is cancelled, it accepts no other."""
 
     def __init__(self) -> None:
         self._statement: Statement | None = None
@@ -70,7 +72,7 @@ class RunningStatement:
 
     @contextmanager
     def noting(self) -> Iterator[list[str]]:
-        """The ids of the statements that are begun while the context lasts."""
+        """Collect the ids of the statements that are started while the context lasts."""
         before, self._noted = self._noted, []
         try:
             yield self._noted
@@ -79,12 +81,13 @@ class RunningStatement:
 
     @property
     def is_cancelled(self) -> bool:
+        """Whether the connection was cancelled."""
         return self._cancelled.is_set()
 
     def refuse_if_cancelled(self, sql: str) -> None:
         """Refuse a statement on a connection that was cancelled.
 
-        :raises StatementCancelled: the connection was cancelled; nothing is to be sent any more.
+        :raises StatementCancelled: the connection was cancelled; nothing may be sent any more.
         """
         if self.is_cancelled:
             raise cancelled_error(sql)
@@ -101,12 +104,13 @@ class RunningStatement:
             self._noted.append(statement.id)
 
     def end(self) -> None:
+        """Forget the finished statement."""
         statement, self._statement = self._statement, None
         if statement is not None:
             statement.ended.set()
 
     def cancel(self) -> None:
-        """Stop it, and refuse all later ones; each fails with ``StatementCancelled``."""
+        """Stop the statement and refuse later ones; each fails with ``StatementCancelled``."""
         with self._changing:
             self._cancelled.set()
             statement = self._statement
@@ -115,4 +119,5 @@ class RunningStatement:
 
 
 def cancelled_error(sql: str) -> StatementCancelled:
+    """The error for a cancelled statement."""
     return StatementCancelled("The statement was cancelled.", where=shortened(sql))

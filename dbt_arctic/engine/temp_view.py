@@ -1,4 +1,4 @@
-"""Literal rows as a temporary view, on any kind of session of pyspark."""
+"""Creates a temporary view over literal rows, on any kind of pyspark session."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def create_temp_view(session: Any, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A temporary view over literal rows, every column a string (or NULL)."""
+    """Create a temporary view over literal rows with string columns (or NULL)."""
     import pyarrow as pa
     from pyspark.sql.types import StringType, StructField, StructType
 

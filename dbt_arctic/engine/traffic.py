@@ -1,8 +1,9 @@
-"""How many bytes the scans of statements opened and their writes added, as Iceberg tells Spark: no job.
+"""The bytes that scans of statements read and their writes added, as Iceberg reports them to Spark, without a
+job.
 
-Spark's own counters are no use here: they miss what Iceberg's Parquet reader reads. What is read is the
-size of the files that a scan was left with after pruning; columns and row groups that it passes over in
-these files are counted. Cached tables and shuffles are not counted.
+Spark's own counters miss what Iceberg's Parquet reader reads. The bytes read are the sizes of the files that
+remain after pruning, including columns and row groups that the scan skips. Cached tables and shuffles are not
+counted.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _SEPARATOR = "\x01"
 
 
 def traffic_of(store: Any, jobs: Set[int]) -> Traffic:
-    """The sums over the executions of SQL that ran some jobs.
+    """The sums over the SQL executions that ran some jobs.
 
-    :param store: Spark's ``SQLAppStatusStore`` (a py4j object), which has seen all of their events.
+    :param store: Spark's ``SQLAppStatusStore`` (a py4j object), which has received all of their events.
     """
     read = written = 0
     if jobs:
-        # The newest are the last, and an execution's jobs come after those of earlier statements.
+        # The newest executions are last, and the jobs of an execution come after those of earlier statements.
         for place in range(store.executionsCount() - 1, -1, -1):
             execution = store.executionsList(place, 1).head()
             own = {int(job) for job in execution.jobs().keySet().mkString(",").split(",") if job}
@@ -38,7 +39,7 @@ def traffic_of(store: Any, jobs: Set[int]) -> Traffic:
 
 
 def _sizes(store: Any, execution: Any) -> dict[str, int]:
-    """An execution's metrics of Iceberg that are numbers of bytes, by the last part of their class."""
+    """Iceberg's metrics of an execution in bytes, by the last part of their class."""
     wanted = {}
     for metric in execution.metrics().mkString(_SEPARATOR).split(_SEPARATOR):
         # SQLPlanMetric(total data file size (bytes),34,v2Custom_org.apache...TotalDataFileSize)

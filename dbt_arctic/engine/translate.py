@@ -1,4 +1,4 @@
-"""From an exception of pyspark or py4j to one of our errors. Reads Java objects; decides nothing itself."""
+"""Converts exceptions of pyspark or py4j to ``ArcticError``s, by reading Java objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STOPPED = re.compile(r"SparkContext was shut down|stopped SparkContext")
 
 
 def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
-    """What went wrong, ``None`` where the exception is not Spark's but a mistake of ours."""
+    """The error for an exception; ``None`` if it does not come from Spark and indicates a bug."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.errors.exceptions.captured import CapturedException
@@ -45,7 +45,7 @@ def fault_of(error: Exception, sql: str, process: SparkProcess) -> Fault | None:
 
 
 def has_ended(error: ArcticError, process: SparkProcess) -> bool:
-    """Whether a statement failed because Spark ends: a process that is told to stops Spark first."""
+    """Whether a statement failed because Spark is shutting down: a terminated process stops Spark first."""
     return type(error) is StatementError and (
         not process.is_alive() or _STOPPED.search(str(error)) is not None
     )
@@ -53,7 +53,7 @@ def has_ended(error: ArcticError, process: SparkProcess) -> bool:
 
 @contextlib.contextmanager
 def translated(sql: str, process: SparkProcess) -> Iterator[None]:
-    """Raise what Spark raises inside the block as an ``ArcticError``, the cause kept."""
+    """Raise errors of Spark inside the block as an ``ArcticError`` with its cause."""
     try:
         yield
     except Exception as error:

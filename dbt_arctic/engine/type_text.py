@@ -1,6 +1,6 @@
-"""Spark's types as text that Spark reads as the same type: ``simpleString()`` quotes no name of a field.
+"""Formats Spark types as text that Spark can parse, because ``simpleString()`` does not quote field names.
 
-It must not import pyspark: it is given its types.
+This module must not import pyspark: its types are passed in.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def type_text(data_type: Any) -> str:
-    """The text of a type of pyspark. Where all names are plain, it is ``simpleString()``."""
+    """The text of a pyspark type. If all names are plain, it is the result of ``simpleString()``."""
     kind = data_type.typeName()
     if kind == "struct":
         fields = (f"{field_name(field.name)}:{type_text(field.dataType)}" for field in data_type.fields)

@@ -1,7 +1,7 @@
-"""Queries with the columns as text whose values Python cannot hold.
+"""Casts columns to strings whose values Python cannot represent.
 
-A map whose keys are structs, arrays or maps is no ``dict``, neither is a struct with two fields of one name;
-pyspark has no year-month interval, and Python no year after 9999.
+A map whose keys are structs, arrays or maps cannot be a ``dict``, nor can a struct with duplicate field
+names. pyspark has no year-month interval, and Python no year after 9999.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 OUT_OF_RANGE = (ValueError, OverflowError)
-"""What Python raises for a date or time that it does not have."""
+"""The errors that Python raises for a date or time out of its range."""
 
 
 def cast_unsupported(frame: Any, *, times_as_text: bool = False) -> Any:
-    """The rows of a DataFrame, with Spark's own text in the columns that Python cannot hold; as JSON where
-    names of fields would be missing in the text.
+    """The rows of a DataFrame, with Spark's text in the columns that Python cannot represent.
 
-    :param times_as_text: whether dates and times are among them.
+    The text is JSON if it would otherwise lack field names.
+
+    :param times_as_text: whether dates and times are converted as well.
     """
     types = [field.dataType for field in frame.schema.fields]
     if not any(_is_text_only(one, times_as_text) for one in types):
@@ -31,7 +32,7 @@ def cast_unsupported(frame: Any, *, times_as_text: bool = False) -> Any:
 
 
 def is_supported(schema: Any) -> bool:
-    """Whether Python holds all values of a schema, but for the range of dates and times."""
+    """Whether Python can represent all values of a schema, apart from the range of dates and times."""
     return not any(_is_text_only(field.dataType, False) for field in schema.fields)
 
 
@@ -61,7 +62,7 @@ def _is_text_only(data_type: Any, times: bool) -> bool:
 
 
 def _text(name: str, data_type: Any) -> str:
-    # JSON has no keys but strings.
+    # JSON has only string keys.
     as_json = "struct<" in data_type.simpleString() and not _has_maps(data_type)
     return f"to_json({name})" if as_json else f"CAST({name} AS STRING)"
 

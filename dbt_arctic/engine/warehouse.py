@@ -1,4 +1,4 @@
-"""The folder of the embedded catalog, made before Spark opens it."""
+"""Creates the folder of the embedded catalog before Spark opens it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SQLITE = "jdbc:sqlite:"
 
 
 def catalog_file(settings: SparkSettings) -> Path | None:
-    """The embedded catalog's SQLite file; ``None`` where the catalog is another one."""
+    """The SQLite file of the embedded catalog; ``None`` for any other catalog."""
     if local_warehouse(settings) is None or not is_embedded(settings):
         return None
     uri = catalog_conf(settings)["uri"]
@@ -30,12 +30,13 @@ _TABLES = (
     "namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000), "
     "PRIMARY KEY (catalog_name, namespace, property_key))",
 )
-"""Those of Iceberg's JDBC catalog, schema version V1."""
+"""The tables of Iceberg's JDBC catalog, schema version V1."""
 
 
 def _make_tables(file: Path) -> None:
-    """Make the catalog's tables, as Iceberg would at its first use: there two sessions at once both add the
-    column of V1, and one of them fails.
+    """Create the tables of the catalog, as Iceberg would on its first use.
+
+    In Iceberg, two concurrent sessions both add the column of V1, and one of them fails.
     """
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -45,10 +46,10 @@ def _make_tables(file: Path) -> None:
 
 
 def prepare_warehouse(settings: SparkSettings) -> None:
-    """Make the embedded catalog's folder and file, which nobody but the user can read.
+    """Create the folder and file of the embedded catalog, which only the user can read.
 
-    SQLite would make the file as the process makes files, and no folder. What it makes beside it, a journal,
-    gets the file's own permissions. A folder or file that is there stays as it is: a team may share it.
+    SQLite would create the file with default permissions, and no folder. Its journal gets the permissions of
+    the file. An existing folder or file is unchanged, because a team may share it.
     """
     folder = local_warehouse(settings)
     if folder is None or not is_embedded(settings):
@@ -58,7 +59,7 @@ def prepare_warehouse(settings: SparkSettings) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         file = catalog_file(settings)
         if file is not None:
-            # An empty file is an empty database to SQLite.
+            # SQLite treats an empty file as an empty database.
             with suppress(FileExistsError):
                 os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 _make_tables(file)
