@@ -1,1 +1,1 @@
-"""dbt's contract: what dbt asks of an adapter, answered with the engine, the catalog and the refreshes."""
+"""Implements dbt's adapter interface with the engine, the catalog and the refreshes."""

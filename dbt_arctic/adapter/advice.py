@@ -1,7 +1,7 @@
 """Advice on an automatic model: why it cannot be refreshed incrementally, and the line that causes it.
 
-dbt knows a model's SQL once it is compiled, so this is said by ``dbt compile``, by ``dbt-arctic plan`` and
-when the model is built; ``dbt parse`` has nothing to look at.
+dbt knows the SQL of a model once it is compiled. So ``dbt compile``, ``dbt-arctic plan`` and runs of the
+model report the advice, but ``dbt parse`` cannot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dbt_arctic.refresh.config import parse_config
 
 
 def is_automatic(config: Mapping[str, Any]) -> bool:
-    """Whether a model's config says so; whether it is right is found when it is read."""
+    """Whether the config declares a model as automatic. The config is validated when it is read."""
     return config.get("materialized") == "incremental" and config.get("incremental_strategy") == "auto"
 
 
@@ -31,11 +31,11 @@ def advice_for(
     root: str | Path | None,
     reading: Reading | None = None,
 ) -> list[Advice]:
-    """What to tell of a compiled model; lines are those of its file, or of the text of a view that it reads.
+    """The advice for a compiled model. Lines are those of its file, or of the text of a view that it reads.
 
     :param model: dbt's node as a mapping.
-    :param root: the project's folder.
-    :param reading: what the query reads, where that is known.
+    :param root: the folder of the project.
+    :param reading: what the query reads, if known.
     """
     compiled = str(model["compiled_code"])
     if reading is None:
@@ -44,14 +44,14 @@ def advice_for(
     found = []
     for advice in advise(reading, parse_config(model["name"], model["config"])):
         line = advice.reason.line
-        # A line of a view that the model reads is none of the model's.
+        # A line of a view that the model reads is not a line of the model.
         line = line if advice.reason.view else model_line(text, compiled, line)
         found.append(replace(advice, reason=replace(advice.reason, line=line)))
     return found
 
 
 def told(advice: Advice, model: Mapping[str, Any]) -> str:
-    """One sentence for a person, and one on what to do."""
+    """The advice as one sentence for the problem and one for the solution."""
     reason, path = advice.reason, model["original_file_path"]
     at = f"line {reason.line} of {path}" if reason.line else path
     at = f"{reason.place}, which {path} reads" if reason.view else at
@@ -61,7 +61,7 @@ def told(advice: Advice, model: Mapping[str, Any]) -> str:
 
 
 def model_line(text: str, compiled: str, line: int) -> int:
-    """The line of a model's file from which a line of its compiled SQL comes; 0 where that is not known.
+    """The line of a model's file from which a line of its compiled SQL comes; 0 if unknown.
 
     >>> model_line("{{ config(\\n  x=1) }}\\nselect a,\\n  rand()", "\\nselect a,\\n  rand()", 3)
     4
@@ -73,7 +73,8 @@ def model_line(text: str, compiled: str, line: int) -> int:
     for tag, their_first, their_end, our_first, our_end in matched.get_opcodes():
         if not our_first < line <= our_end:
             continue
-        # Lines with a ref() in them differ; where as many stand against as many, each is that of the other.
+        # Lines with a ref() differ. If a replaced block has the same number of lines, they correspond one to
+        # one.
         if tag == "equal" or their_end - their_first == our_end - our_first:
             return their_first + line - our_first
     return 0
@@ -84,7 +85,8 @@ def _lines(text: str) -> Sequence[str]:
 
 
 def _file_text(model: Mapping[str, Any], root: str | Path | None) -> str:
-    """The model's file as it is, since dbt drops its first empty lines; else the text that dbt has."""
+    """The content of the model's file, because dbt drops its leading empty lines; otherwise the text that
+    dbt has."""
     raw = str(model["raw_code"])
     path = Path(root or "") / str(model["original_file_path"])
     if root is not None and path.is_file():

@@ -1,4 +1,4 @@
-"""What macros may ask for automatic models: a plan, and its run."""
+"""Macro methods for automatic models: plan and run."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ _log = AdapterLogger("Arctic")
 
 
 class AutoApi(ModelApi):
+    """The methods of the adapter for automatic models."""
+
     _graph: tuple[Mapping[str, Any], frozenset[str], Mapping[str, Sequence[Name]]] | None = None
 
     @contextmanager
     def connection_named(
         self, name: str, query_header_context: Any = None, should_release_connection: bool = True
     ) -> Iterator[None]:
-        """dbt compiles and runs each node in this context. For a node that is only compiled, the advice is
-        printed."""
+        """The context in which dbt compiles and runs each node. Prints the advice for a node that is only
+        compiled."""
         with super().connection_named(name, query_header_context, should_release_connection):
             yield
             node = query_header_context
@@ -64,12 +66,13 @@ class AutoApi(ModelApi):
         partial: Any = None,
         selected: Sequence[str] = (),
     ) -> ArcticResponse:
-        """One run of an automatic model.
+        """Run an automatic model.
 
-        :param graph: dbt's. A model that another automatic one reads keeps its before-images, unless it says.
-        :param selected: the ids of what is run. Models that read the same tables have them read once.
-        :param partial: the query reads a part of its upstreams (``--empty``, ``--sample``). Rows that it does
-            not give are not gone then: a model that is there stays as it is.
+        :param graph: dbt's graph. A model that another automatic one reads keeps its before-images by
+            default.
+        :param selected: the ids of the selected nodes. Tables that several of them read are read once.
+        :param partial: whether the query reads only a part of its upstreams (``--empty``, ``--sample``).
+            Missing rows are then not deleted ones, so an existing model is unchanged.
         """
         unique_id = model["unique_id"]
         read, readers = self._of_graph(graph or {}, selected)
@@ -84,7 +87,7 @@ class AutoApi(ModelApi):
                     fix="write ref() instead, or use incremental_strategy='upsert'",
                 )
             settings = settings_of_meaning(self.config.credentials, model["config"])
-            # A text that is run as it is written keeps the versions of the invocation.
+            # SQL that is executed as written keeps the versions of the invocation.
             sql = sql if unsupported_setting(settings) is not None else unpinned(sql)
             config, sql = self._auto_config(model, sql)
             if partial and not rebuild and find_keyed(context.catalog, this.name_parts) is not None:
@@ -127,7 +130,8 @@ class AutoApi(ModelApi):
     def _of_graph(
         self, graph: Mapping[str, Any], selected: Sequence[str]
     ) -> tuple[frozenset[str], Mapping[str, Sequence[Name]]]:
-        """What automatic models read, and who of them reads a relation. Each model of an invocation asks."""
+        """The nodes that automatic models read, and the readers of each relation. Computed once per
+        invocation."""
         nodes = graph.get("nodes", {})
         if self._graph is None or self._graph[0] is not nodes:
             readers = automatic_readers(nodes, graph.get("sources", {}), frozenset(selected))
@@ -143,7 +147,7 @@ class AutoApi(ModelApi):
     def _auto_config(self, model: Mapping[str, Any], sql: str) -> tuple[KeyedConfig, str]:
         config, sql = parse_config(model["name"], model["config"]), without_end(sql)
         if other_schema.current() is not None:
-            # A check is after what is refreshed incrementally, even where a full refresh would be faster.
+            # A check tests incremental refreshes, even if a full refresh would be faster.
             config = replace(config, full_refresh_above=1.0)
         contract = read_contract(model, config.unique_key)
         if contract is None:
@@ -154,7 +158,7 @@ class AutoApi(ModelApi):
 
 
 def _is_compiled(node: Any) -> bool:
-    """Whether it is a model in SQL that dbt has compiled."""
+    """Whether the node is a SQL model that dbt has compiled."""
     is_sql = getattr(node, "resource_type", "") == "model" and node.language == "sql"
     return is_sql and bool(node.compiled_code)
 
@@ -180,7 +184,7 @@ def _response(outcome: Outcome, traffic: Traffic | None) -> ArcticResponse:
 
 
 def _told(stage: StageRun) -> dict[str, Any]:
-    """A stage in ``run_results.json``, and a line for it in dbt's log file."""
+    """The entry of a stage in ``run_results.json``. Also writes a line to dbt's log file."""
     seconds = None if stage.seconds is None else round(stage.seconds, 3)
     rows = "" if stage.rows is None else f", {stage.rows} rows"
     time = "" if seconds is None else f", {seconds} s"
@@ -189,7 +193,8 @@ def _told(stage: StageRun) -> dict[str, Any]:
 
 
 def _size(count: int) -> str:
-    """
+    """A size with its unit.
+
     >>> _size(0), _size(52_345), _size(1_234_567)
     ('0 kB', '52 kB', '1.2 MB')
     """

@@ -15,20 +15,20 @@ from dbt_arctic.adapter.strategy_override import make_automatic
 from dbt_arctic.errors import ConfigError
 
 AUTOMATIC = "config.incremental_strategy:auto"
-"""What dbt calls automatic models."""
+"""dbt's selector for automatic models."""
 
 
 class CheckInvocations:
-    """dbt on one project.
+    """Runs dbt on one project.
 
-    :param switch: selections of models that are to be automatic, whatever their files say.
+    :param switch: selections of models that are treated as automatic regardless of their config.
     """
 
     def __init__(self, target: Target, switch: Sequence[str] = ()) -> None:
         self._target = target
         self._switched: list[str] = []
         self.stay: dict[str, str] = {}
-        """Names of models that were to be automatic and cannot be, and why."""
+        """Names of models that were selected to be automatic but cannot be, with the reason."""
         if switch:
             nodes = self.list(["model"], ["unique_id"], ["--select", *switch])
             self._switched = [node["unique_id"] for node in nodes]
@@ -41,7 +41,7 @@ class CheckInvocations:
                 )
 
     def parse(self) -> Any:
-        """dbt's manifest, with the models that were made automatic."""
+        """Parse the project. Returns dbt's manifest with the models that were made automatic."""
         manifest = self._succeeded("parse", self._invoke(None, "parse")).result
         self.stay = make_automatic(manifest.nodes, self._switched)
         return manifest
@@ -49,17 +49,17 @@ class CheckInvocations:
     def list(
         self, types: Sequence[str], keys: Sequence[str], selection: Sequence[str]
     ) -> list[dict[str, Any]]:
-        """What dbt selects: those keys of each node."""
+        """The nodes that dbt selects, with the given keys of each."""
         chosen = [part for kind in types for part in ("--resource-type", kind)]
-        # What it lists would be printed in the middle of what the check tells.
+        # Its output would appear in the middle of the output of the check.
         quiet = ["--log-level", "none", "--output", "json", "--output-keys", *keys]
         manifest = self.parse() if self._switched else None
         outcome = self._invoke(manifest, "ls", *chosen, *quiet, *selection)
         return [json.loads(line) for line in self._succeeded("ls", outcome).result]
 
     def build(self, left_out: Sequence[str], selection: Sequence[str]) -> Any:
-        """The results of dbt, whether all of it succeeded or not."""
-        # dbt notes in a manifest what it has compiled, so that each build needs one of its own.
+        """Run ``dbt build``, and return its results even if nodes failed."""
+        # dbt stores compiled SQL in the manifest, so each build needs its own.
         manifest = self.parse() if self._switched else None
         outcome = self._invoke(manifest, "build", "--exclude-resource-type", *left_out, *selection)
         if not hasattr(outcome.result, "results"):
@@ -69,7 +69,7 @@ class CheckInvocations:
     def _invoke(self, manifest: Any, *arguments: str) -> Any:
         target = self._target
         places = ["--project-dir", str(target.project_root), "--target", target.name, "--quiet"]
-        # The project's own artifacts tell of its last run, and of its own schemas.
+        # The project's own artifacts describe its last run, in its own schemas.
         places += ["--target-path", str(target.artifacts / "check")]
         if target.profiles_dir is not None:
             places += ["--profiles-dir", str(target.profiles_dir)]
@@ -81,7 +81,7 @@ class CheckInvocations:
     def _succeeded(self, command: str, outcome: Any) -> Any:
         """The outcome of a dbt command that ran its nodes.
 
-        :raises ConfigError: dbt failed before it had anything to run.
+        :raises ConfigError: dbt failed before it ran any node.
         """
         if not outcome.success:
             raise ConfigError(
@@ -94,13 +94,14 @@ class CheckInvocations:
 
 
 def selection_of(select: Sequence[str], switch: Sequence[str]) -> list[str]:
-    """What is built: the models to compare, and what they read."""
+    """The selection to build: the models to compare, and their upstreams."""
     chosen = select or (AUTOMATIC, *switch)
     return ["--select", *(f"+{part}" for part in chosen)]
 
 
 def failures(results: Sequence[Any]) -> Mapping[str, str]:
-    """What dbt did not build, by name, and why in short: dbt has said it at length."""
+    """The nodes that dbt could not build, by name, with a short reason. dbt has already printed the
+    details."""
     return {
         one.node.name: shorten(str(one.message or one.status.value), 200, placeholder=" ...")
         for one in results

@@ -1,4 +1,4 @@
-"""What ``dbt-arctic check`` found."""
+"""The result of ``dbt-arctic check``."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass, field
 
 @dataclass
 class CheckReport:
-    """What a check found.
+    """The result of a check.
 
-    :param models: those that were compared, and had rows in some round.
-    :param refreshes: how often each model was refreshed in which way, after its build.
+    :param models: the models that were compared and had rows in any round.
+    :param refreshes: the number of refreshes of each model by kind, after its build.
     """
 
     models: set[str] = field(default_factory=set)
     refreshes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     rounds: int = 0
     differences: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Rows that differ, by model and round."""
+    """The number of differing rows, by model and round."""
     undetermined: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Rows that differed at most, of models of which two runs of the query may differ; in what, and why."""
+    """Maximum number of differing rows in nondeterministic columns, by model, and the reason."""
     not_compared: dict[str, str] = field(default_factory=dict)
-    """Models that could not be compared, and why. They are not among ``models``."""
+    """Models that could not be compared, and the reason. They are not in ``models``."""
     failures: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """What dbt could not build, with the first round in which, and why."""
+    """Nodes that dbt could not build, with the round of the first failure and the reason."""
     looked_at: set[str] = field(default_factory=set)
     """Models that were compared, with rows or without."""
 
     @property
     def empty(self) -> set[str]:
-        """Models that equal their query in every round, and never had a row."""
+        """Models that equal their query in every round and never had a row."""
         return self.looked_at - self.models
 
     @property
@@ -42,13 +42,14 @@ class CheckReport:
 
     @property
     def exit_code(self) -> int:
-        """1: a model differs. 2: dbt failed somewhere, or nothing was compared."""
+        """1: a model differs. 2: dbt failed, or nothing was compared."""
         if self.differences:
             return 1
         return 2 if self.failures or not self.models else 0
 
     @property
     def last_line(self) -> str:
+        """The last line of the output."""
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return (
             f"check: {len(self.models)} models, {len(self.incremental)} incremental, {self.rounds} rounds, "

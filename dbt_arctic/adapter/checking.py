@@ -1,7 +1,8 @@
-"""``dbt-arctic check``: a project on a copy of its sources, changed at random, compared with its own SQL.
+"""``dbt-arctic check``: runs a project on a copy of its sources, which is changed at random, and checks the
+results.
 
-After each round dbt runs as always; then each automatic model is compared, row for row, with its whole
-query. What is made for it lives in a schema of its own, and is dropped at the end.
+After each round, dbt runs as usual, and each automatic model is compared row by row with the result of its
+whole query. All copies are in separate schemas that are dropped at the end.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ WRITTEN_KEYS = (
     *("unique_id", "database", "schema", "alias"),
     *("config.materialized", "config.incremental_strategy"),
 )
-"""What has to be known, before anything runs, of all that a check would write."""
+"""The keys of nodes that are needed, before anything runs, to determine what a check would write."""
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What a check is to do.
+    """The options of a check.
 
-    :param select: as in dbt; what the selection reads is built too.
-    :param automatic: selections of models that are treated as automatic, whatever their files say.
-    :param keep: leave the copy.
+    :param select: dbt's selection. Upstreams of the selection are built, too.
+    :param automatic: selections of models that are treated as automatic regardless of their config.
+    :param keep: whether to keep the copy.
     """
 
     select: Sequence[str] = ()
@@ -54,8 +55,8 @@ def check_project(
 ) -> CheckReport:
     """Build a copy of the selection, change its sources at random, refresh, and compare with full refreshes.
 
-    :raises ConfigError: no model is automatic, something would be written outside of the copy, or dbt
-    fails before it runs anything.
+    :raises ConfigError: no model is automatic, the project would write outside of the copy, or dbt failed
+        before it ran any node.
     """
     schema = f"{target.credentials.schema}_check_{secrets.token_hex(3)}"
     catalog = target.credentials.database
@@ -93,7 +94,7 @@ def check_project(
                 if number:
                     churn.change(checks.seed + 1000 * number)
                 tell(f"round {number}")
-                # Seeds are changed like sources from now on, and snapshots take part in every round.
+                # From now on, seeds are changed like sources, and snapshots take part in every round.
                 left_out = ["test", "unit_test", *(["seed"] if number else [])]
                 results = dbt.build(left_out, selection)
                 failed = failures(results)
@@ -151,14 +152,15 @@ class _Churn:
 def copy_schemas(
     sources: Iterable[Name], own: str, copy: str, written: Sequence[Mapping[str, Any]]
 ) -> dict[Name, str]:
-    """The schema of each source's copy. A copy has its source's identifier.
+    """The schema of each source's copy. A copy has the identifier of its source.
 
-    A schema of the target becomes the one that stands for it, as for the project's models: a model may look a
-    table up there by name. Where a model is written to that name, and in other schemas, it is one beside.
+    A schema of the target is replaced in the same way as for the project's models, because a model may look
+    up a table there by name. If a model is written to that name, or for other schemas, a separate schema is
+    used.
 
-    :param own: the target's schema.
-    :param copy: the one that stands for it.
-    :param written: what the project writes on the copy.
+    :param own: the schema of the target.
+    :param copy: the schema that replaces it.
+    :param written: the nodes that the project writes on the copy.
     """
     taken = {(str(node["schema"]).lower(), str(node["alias"]).lower()) for node in written}
     found = {}
@@ -173,9 +175,9 @@ def copy_schemas(
 def _refuse_nothing_to_compare(
     target: Target, checks: Checks, written: Sequence[Mapping[str, Any]], stay: Mapping[str, str]
 ) -> None:
-    """Without an automatic model a check would find no difference, whatever is wrong.
+    """Refuse a check without automatic models, because it would never find a difference.
 
-    :param stay: models that were to be made automatic and cannot be, and why.
+    :param stay: models that were selected to be automatic but cannot be, and the reason.
     """
     configs = ({key.removeprefix("config."): value for key, value in node.items()} for node in written)
     if any(is_automatic(config) for config in configs):
@@ -194,7 +196,8 @@ def _refuse_nothing_to_compare(
 
 
 def _refuse_writes_outside(target: Target, copy: Name, written: Sequence[Mapping[str, Any]]) -> None:
-    """A project may name schemas as it likes: a check must not write to its tables, and change its seeds."""
+    """Refuse to write outside of the copy. A project may name schemas freely, but a check must not write
+    to its tables."""
     for node in written:
         if node["config.materialized"] == "ephemeral":
             continue
@@ -219,7 +222,7 @@ def _compare(
             continue
         try:
             compared = compare(operator, target.credentials, node)
-        except ArcticError as error:  # of this model; the others are compared all the same
+        except ArcticError as error:  # an error of this model; the others are still compared
             found.failures.setdefault(node.name, (number, f"it could not be compared: {error}"))
             continue
         if compared.not_compared:

@@ -1,4 +1,4 @@
-"""Tables that a check changes: copies of sources, and the seeds that it has loaded."""
+"""The tables that a check changes: copies of sources, and the seeds that it has loaded."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from dbt_arctic.keyed.names import Name, quote
 from dbt_arctic.store.state import find_keyed
 
 _MOST_COLUMNS = 8
-"""Of which it is tried whether some of them together are a key."""
+"""Maximum number of columns for which combinations are tested as keys."""
 
 
 @dataclass(frozen=True)
 class Churned:
     """A table that changes in each round.
 
-    :param identifying: columns that keep their values, so that what identifies a row goes on to.
+    :param identifying: columns that keep their values, so that they still identify rows.
     """
 
     name: Name
@@ -47,9 +47,9 @@ class Churned:
 
 @dataclass(frozen=True)
 class Referring:
-    """A query of values that other tables refer to a table by: rows with such a value neither wait nor go.
+    """A query of values by which other tables refer to a table. Rows with such a value must not be removed.
 
-    :param column: the table's.
+    :param column: the referenced column of the table.
     """
 
     column: str
@@ -64,10 +64,11 @@ def copied(
     said: Declared,
     referring: Sequence[Referring] | None = (),
 ) -> Churned:
-    """Copy a source, but for some rows that are to come.
+    """Copy a source, except for some rows that are inserted later.
 
-    :param said: what the project's tests say of it.
-    :param referring: what refers to it; ``None`` where that is not known yet, and no row may wait.
+    :param said: what the project's tests declare about it.
+    :param referring: the references to it; ``None`` if they are not known yet, so that no row may be held
+        back.
     """
     columns, rows = _looked_at(operator, source, said)
     if referring is None:
@@ -81,7 +82,7 @@ def copied(
 
 
 def loaded(operator: Operator, seed_table: Name, said: Declared) -> Churned:
-    """A seed loses no row at first; from the next round on it is changed like a source."""
+    """Prepare a seed, which is complete at first and is changed like a source from the next round on."""
     _create_aside(operator, seed_table)
     for beside in (waiting(seed_table), gone(seed_table)):
         operator.context.run(
@@ -98,10 +99,10 @@ def change(
     only_new: bool = False,
     referring: Sequence[Referring] = (),
 ) -> None:
-    """One round.
+    """Change a table for one round.
 
-    :param only_new: rows come, and nothing else happens to any.
-    :param referring: what refers to the table.
+    :param only_new: only insert rows.
+    :param referring: the references to the table.
     """
     table, columns = one.name, one.columns
 
@@ -122,7 +123,8 @@ def change(
 def referring_to(
     operator: Operator, parent: str, declared: Mapping[str, Declared], tables: Mapping[str, Sequence[Name]]
 ) -> list[Referring] | None:
-    """What refers to a source or seed, as tests say; ``None`` where a table that does is not there yet.
+    """The references to a source or seed that tests declare; ``None`` if a referring table does not exist
+    yet.
 
     :param tables: by id, the tables that have all rows of a source or seed.
     """
@@ -141,10 +143,10 @@ def referring_to(
 
 
 def pulled(nodes: Iterable[Any], macros: Mapping[str, Any]) -> set[str]:
-    """The ids of what models pull, by macros of the project too: a log may be read so, whose rows no key
-    tells apart.
+    """The ids of the relations that models pull, even through macros of the project. Their rows may not have
+    a key.
 
-    :param nodes: dbt's; ``macros`` likewise, by id.
+    :param nodes: dbt's nodes by id; ``macros`` likewise.
     """
 
     def pulls(node: Any, seen: frozenset[str] = frozenset()) -> bool:
@@ -158,6 +160,7 @@ def pulled(nodes: Iterable[Any], macros: Mapping[str, Any]) -> set[str]:
 
 
 def columns_of(operator: Operator, name: Name) -> Sequence[CatalogColumn]:
+    """The columns of a table."""
     table = operator.catalog.load_table(name.schema, name.identifier)
     if table is not None:
         return table.columns
@@ -181,7 +184,7 @@ def _create_aside(operator: Operator, table: Name) -> None:
 def _some_of(
     operator: Operator, table: str, columns: Sequence[Column], seed: int, count: int, free: str
 ) -> str:
-    """A condition that so many rows meet, of those that may be taken."""
+    """A condition for a number of rows, among those that may be removed."""
     found = operator.query(cut(f"(SELECT * FROM {table} WHERE {free})", columns, seed, count))[0][0]
     return chosen(columns, seed, None if found is None else int(found), free)
 
@@ -193,7 +196,7 @@ def _free(columns: Sequence[Column], referring: Sequence[Referring]) -> str:
 
 
 def _looked_at(operator: Operator, name: Name, said: Declared) -> tuple[tuple[Column, ...], int]:
-    """The columns of a table, and how many rows it has."""
+    """The columns of a table, and its number of rows."""
     found = columns_of(operator, name)
     counted = ", ".join(["count(1)", *(f"count({quote(column.name)})" for column in found)])
     rows, *present = operator.query(f"SELECT {counted} FROM {name.sql}")[0]
@@ -212,10 +215,10 @@ def _looked_at(operator: Operator, name: Name, said: Declared) -> tuple[tuple[Co
 def _identifying(
     operator: Operator, name: Name, columns: Sequence[Column], rows: int, told: Collection[Sequence[str]]
 ) -> frozenset[str]:
-    """The columns that probably identify a row, and those that the table or the project say do.
+    """The columns that probably identify a row, and those that the table or the project declares as keys.
 
-    Values of prices and times may all be different by chance. So a column is taken for a key by itself, or
-    with others, if it may name something, and any other only where no such is found.
+    Prices and times may be unique by chance. So a column is assumed to be a key, alone or with others, if its
+    type is suitable for identifiers. Any other column is used only if there is no such key.
     """
     keyed = find_keyed(operator.catalog, name)
     by_name = {column.name.lower(): column for column in columns}
@@ -224,7 +227,7 @@ def _identifying(
         for key in (*told, *([] if keyed is None else [keyed.key]))
     ]
     known = {column for key in named for column in key}
-    # A test of a model may say of a column what does not hold for the source.
+    # A column with a test in a model may not be unique in the source.
     holds = list(_unique(operator, name, [key for key in named if key], rows))
     unique = list(_unique(operator, name, [(column,) for column in columns], rows))
     likely = [column for (column,) in unique if column.may_name or column.type == "date"]
@@ -242,14 +245,14 @@ def _identifying(
             if keys:
                 # It is unknown which of them is the key, so all of them are kept unique.
                 return frozenset(found | {column.name for key in keys for column in key})
-    # Without any, whole rows are left alone but for coming and going.
+    # Without a key, rows are only inserted and deleted as a whole.
     return frozenset(column.name for (column,) in unique) or frozenset(column.name for column in columns)
 
 
 def _unique(
     operator: Operator, name: Name, keys: Sequence[tuple[Column, ...]], rows: int
 ) -> Iterator[tuple[Column, ...]]:
-    """Those of some columns, or groups of them, of which each row has other values."""
+    """The columns, or groups of columns, that are unique."""
     if not keys:
         return
     counted = (f"count(DISTINCT {', '.join(column.value for column in key)})" for key in keys)

@@ -1,4 +1,4 @@
-"""What macros may ask of clones. As in ``keyed_api``, no decision is made here."""
+"""Macro methods for clones. As in ``keyed_api``, no decision is made here."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from dbt_arctic.refresh.config import parse_config
 
 
 class CloneApi(KeyedApi):
+    """The methods of the adapter for clones."""
+
     @available.parse(lambda *a, **k: "")
     def clone_property(self, source: ArcticRelation, model: Mapping[str, Any]) -> str:
-        """The property that makes a view over ``source`` a clone; empty where it is an ordinary view's."""
+        """The property that makes a view over ``source`` a clone; empty for an ordinary view."""
         if source.database != self.config.credentials.database:
             return ""
         with as_dbt_errors():
@@ -28,7 +30,7 @@ class CloneApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def cloned_rows(self, this: ArcticRelation, model: Mapping[str, Any]) -> clone.ClonedRows:
-        """The rows with which a clone becomes a table of its own, at one version."""
+        """The rows with which a clone becomes a separate table, at one version."""
         with as_dbt_errors():
             rows = clone.cloned_rows(self.catalog, this.name_parts, model["name"])
             expected = self._pulls().expected(model["unique_id"])
@@ -45,15 +47,16 @@ class CloneApi(KeyedApi):
     def build_keyed_from_clone(
         self, this: ArcticRelation, model: Mapping[str, Any], rows: clone.ClonedRows
     ) -> ArcticResponse:
-        """The first generation of a clone that becomes a keyed table."""
+        """Build the first generation of a clone that becomes a keyed table."""
         with as_dbt_errors():
-            # The cloned rows are merged already: one row a key, and deletes only where they are told as such.
+            # The cloned rows are merged already: one row per key, and deletes only if they are included
+            # explicitly.
             config = replace(
                 parse_config(model["name"], model["config"]), delete_when=None, deduplicate_by=()
             )
             contract = read_contract(model, config.unique_key)
             if contract is not None:
-                # What the model computes by now may have columns that the cloned rows have not.
+                # The current query of the model may have columns that the cloned rows lack.
                 columns = {column.name.lower() for column in self._schema(rows.sql)}
                 required = tuple(name for name in contract.required if name.lower() in columns)
                 config = replace(config, required=required)
@@ -73,7 +76,7 @@ class CloneApi(KeyedApi):
     def build_plain_from_clone(
         self, model: Mapping[str, Any], rows: clone.ClonedRows, statement: str
     ) -> ArcticResponse:
-        """Create the table that takes a clone's place, with what its source had consumed."""
+        """Create the table that replaces a clone, with the upstream versions that its source had consumed."""
         with as_dbt_errors():
             context = self.context(self._run_id(model["unique_id"]))
             return _response(plain.execute_first_build(context, rows.consumed, statement))

@@ -1,4 +1,4 @@
-"""A column as dbt handles it; the type is Spark's own text and is never rewritten."""
+"""A column in dbt; the type is Spark's own text and is never rewritten."""
 
 from __future__ import annotations
 
@@ -33,42 +33,51 @@ class ArcticColumn(Column):
 
     @classmethod
     def translate_type(cls, dtype: str) -> str:
-        """The type as Spark names it, at every depth."""
+        """Translate the names of types to Spark's, at every depth."""
         return translated(dtype, cls.TYPE_LABELS)
 
     @property
     def quoted(self) -> str:
+        """The quoted name."""
         return quote(self.column)
 
     @property
     def data_type(self) -> str:
+        """The Spark type."""
         return self.dtype
 
     def is_string(self) -> bool:
+        """Whether the type is a string type."""
         return self._family() in ("string", "varchar", "char")
 
     def is_integer(self) -> bool:
+        """Whether the type is an integer type."""
         return self._family() in ("tinyint", "smallint", "int", "integer", "bigint")
 
     def is_numeric(self) -> bool:
+        """Whether the type is a decimal type."""
         return self._family() in ("decimal", "numeric")
 
     def is_float(self) -> bool:
+        """Whether the type is a floating-point type."""
         return self._family() in ("float", "double")
 
     def string_size(self) -> int:
+        """The size of a string, which dbt requires."""
         return 256
 
     def can_expand_to(self, other_column: Column) -> bool:
-        """Strings have no size in Iceberg, so none ever has to grow."""
+        """Always false: strings have no size in Iceberg, so none has to be expanded."""
         return False
 
     @classmethod
     def string_type(cls, size: int) -> str:
+        """The type of a string."""
         return "string"
 
     @classmethod
     def numeric_type(cls, dtype: str, precision: Any, scale: Any) -> str:
+        """The type of a decimal."""
         return "decimal" if precision is None or scale is None else f"decimal({precision},{scale})"
 
     def _family(self) -> str:
@@ -86,15 +95,16 @@ def stored_values(produced: Sequence[ArcticColumn], stored: Sequence[keyed.Colum
 
 
 def as_columns(columns: Sequence[ArcticColumn]) -> tuple[keyed.Column, ...]:
+    """Convert to columns of keyed tables."""
     return tuple(keyed.Column(column.name, column.dtype) for column in columns)
 
 
 def schema_changes(source: Sequence[ArcticColumn], target: Sequence[ArcticColumn]) -> dict[str, Any]:
-    """How a query's columns differ from a table's, under the names that dbt's macros know.
+    """The differences between the columns of a query and a table, under the names that dbt's macros use.
 
-    As Iceberg stores them: a ``smallint`` is an ``int`` there, an ``int`` fits into a ``bigint``, a NULL
-    without a type into any column, and the case of a name means nothing. A field inside a column that is new
-    or gone is among the other types.
+    Types are compared as Iceberg stores them: a ``smallint`` is an ``int``, an ``int`` fits into a
+    ``bigint``, an untyped NULL fits into any column, and names are case-insensitive. A nested field that was
+    added or removed counts as a type change.
     """
     found = compare_columns(as_columns(target), as_columns(source))
     added = [change for change in found.added if not change.is_nested]

@@ -1,4 +1,4 @@
-"""What macros may ask of compaction: one table now, or what is due of the project's tables."""
+"""Macro methods for compaction: of one table now, or of the project's tables that are due."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ _logger = AdapterLogger("Arctic")
 
 
 class CompactionApi(ModelApi):
+    """The methods of the adapter for compaction."""
+
     @available.parse(lambda *a, **k: [])
     def keyed_tables_of(self, relation: ArcticRelation) -> list[ArcticRelation]:
-        """A model's keyed table, if it is one, and the states that an automatic model may have beside it."""
+        """The keyed table of a model, if it is one, and the state tables of an automatic model."""
         with as_dbt_errors():
             if find_keyed(self.catalog, relation.name_parts) is None:
                 return []
@@ -51,7 +53,7 @@ class CompactionApi(ModelApi):
 
     @available.parse(lambda *a, **k: None)
     def trim_when_due(self, relation: ArcticRelation, model: Mapping[str, Any]) -> None:
-        """Trim after a write. A failure is only reported, because the rows are written and the trim stays
+        """Trim after a write. A failure is only logged, because the rows are written and the trim remains
         due."""
         with as_dbt_errors():
             settings = parse_settings(model["name"], model["config"].get("compaction"))
@@ -65,10 +67,11 @@ class CompactionApi(ModelApi):
     def compact_due(
         self, models: Sequence[Mapping[str, Any]], budget: str | int | None = None, shed: bool = False
     ) -> list[str]:
-        """Do what is due of the project's tables, the most valuable first. Returns a line for each.
+        """Run the operations that are due for the project's tables, the most valuable first. Returns a line
+        for each.
 
-        :param models: name, schema and settings ``compaction`` and ``buckets`` of each.
-        :param budget: the greatest that a model declares, or five minutes, if nothing is said here.
+        :param models: name, schema and settings ``compaction`` and ``buckets`` of each model.
+        :param budget: by default the maximum that a model declares, or five minutes.
         """
         with as_dbt_errors():
             settings = _settings(self.config.credentials.database, models)

@@ -1,8 +1,8 @@
-"""An automatic model beside its whole query: which rows differ, and which of them do not count.
+"""Compares an automatic model with the result of its whole query.
 
-A model equals its query at the time of its run. Where its rows determine less than that, only what is not
-determined is left out: floats that are added up are near each other, and columns that something undetermined
-comes to are not compared. All other columns have to be the same in all rows.
+A model must equal its query at the time of its run. If the query is not deterministic, only its
+nondeterministic part is excluded: sums of floats are compared with a tolerance, and nondeterministic columns
+are not compared. All other columns must be equal in all rows.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ Columns = Sequence[tuple[str, str]]
 class Compared:
     """The result of comparing an automatic model with its full query.
 
-    :param differing: rows that differ where they must not.
-    :param open: rows that differ in what is left out. :param why: what that is, and why.
-    :param not_compared: why nothing was compared.
+    :param differing: the number of rows that differ but must not.
+    :param open: the number of rows that differ in excluded columns.
+    :param why: the excluded columns, and the reason.
+    :param not_compared: the reason why nothing was compared.
     """
 
     differing: int = 0
@@ -51,9 +52,9 @@ class Compared:
 
 
 def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Compared:
-    """To be called right after the dbt invocation that ran the model.
+    """Compare a model with its query. Must be called right after the dbt invocation that ran the model.
 
-    :param node: dbt's, compiled.
+    :param node: dbt's compiled node.
     """
     if node.language != "sql":
         return Compared(not_compared=f"its rows come from {node.language.capitalize()}, and not from a query")
@@ -68,7 +69,7 @@ def compare(operator: Operator, credentials: ArcticCredentials, node: Any) -> Co
     except StatementError as error:
         if not hooked:
             raise
-        # What a hook has made may be gone, or be another session's.
+        # Objects that a hook created may not exist in this session.
         return Compared(not_compared=f"its query fails outside of dbt's session: {error.why or error.what}")
 
 
@@ -77,7 +78,7 @@ def _compared(
 ) -> Compared:
     name = Name(credentials.database, node.schema, node.alias)
     columns = [(column.name, column.type) for column in load_keyed(operator.catalog, name).visible.columns]
-    # Nobody else writes to what it reads, so that its newest version is that of the run.
+    # No other program writes to its upstreams, so their newest versions are those of the run.
     sql = without_end(unpinned(node.compiled_code))
     now = time_of_invocation(credentials, config)
     if unsupported_setting(settings_of_meaning(credentials, config)) is not None:
@@ -103,7 +104,7 @@ def _compared(
 
 
 def _at_its_time(sql: str, name: Name, reading: Reading) -> str:
-    """The query as it was at the time of the run, where it asks for the time."""
+    """The query at the time of the run, if it depends on the time."""
     if reading.tree is None or not reading.calls:
         return sql
     try:
@@ -136,14 +137,14 @@ def _parted(columns: Columns, key: Sequence[str], left: Undetermined) -> _Parts:
     exact = [pair for pair in same if pair not in near]
     keys = [pair for pair in exact if pair[0].lower() in key]
     if len(keys) < len(key):
-        # No row is known to be another one's, so that no two floats are.
+        # Without a key, rows cannot be matched, so floats cannot be compared with a tolerance.
         near = []
     compared = [*exact, *near]
     return _Parts(keys, exact, near, [pair[0] for pair in columns if pair not in compared])
 
 
 def _must_differ(query: Query, stored: str, whole: str, parts: _Parts, left: Undetermined) -> int:
-    """How many rows differ in what is the same in all runs."""
+    """The number of rows that differ in deterministic columns."""
     if left.rows is not None and not left.counted:
         return 0
     if left.rows is not None or not parts.exact:

@@ -1,4 +1,4 @@
-"""dbt's connections: one engine a profile, one Spark session a thread, errors that always surface."""
+"""dbt's connections: one engine per profile, one Spark session per thread, and all errors are raised."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ class ArcticResponse(AdapterResponse):
 class AutoResponse(ArcticResponse):
     """The entry of an automatic model's refresh in ``run_results.json``.
 
-    :param strategy: ``incremental``, ``full`` or ``skip``; ``reason``: the code that says why.
-    :param keys: how many keys were computed anew, where it was done by keys.
-    :param bytes_read: of the data files that its statements opened; ``bytes_written``: of those that they
-        added. Not told over Connect.
-    :param stages: what was run of its plan, in this order: ``relation``, ``stage``, ``seconds``, ``rows``.
-    :param fell_back: why another plan has followed; empty where the first one was carried out.
+    :param strategy: ``incremental``, ``full`` or ``skip``.
+    :param reason: the code of the reason.
+    :param keys: the number of recomputed keys, if the refresh was by keys.
+    :param bytes_read: the size of the data files that its statements read. Not available over Connect.
+    :param bytes_written: the size of the data files that they added. Not available over Connect.
+    :param stages: the executed stages of its plan, in order: ``relation``, ``stage``, ``seconds``, ``rows``.
+    :param fell_back: why the refresh fell back to another plan; empty if the first plan was executed.
     """
 
     strategy: str = ""
@@ -59,6 +60,8 @@ class AutoResponse(ArcticResponse):
 
 
 class ArcticConnectionManager(SQLConnectionManager):
+    """dbt's connection manager for Spark."""
+
     TYPE = "arctic"
     _engines: ClassVar[dict[Any, Engine]] = {}
     _engines_lock: ClassVar[threading.Lock] = threading.Lock()
@@ -66,18 +69,18 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
-        # Threads, not their numbers: the system gives these again.
+        # Threads instead of their ids, which the operating system reuses.
         self._cancelled: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-        # A relative warehouse belongs to the project; `open` is given the credentials only.
+        # A relative warehouse belongs to the project, but `open` only gets the credentials.
         type(self)._project_root = getattr(config, "project_root", None)
-        # dbt makes a manager for each invocation. To make an engine starts nothing, and a server that one of
-        # before was connected to may be gone.
+        # dbt creates a manager for each invocation. Creating an engine starts nothing, and a server that an
+        # earlier invocation was connected to may be gone.
         with self._engines_lock:
             self._engines.clear()
 
     @classmethod
     def open(cls, connection: Connection) -> Connection:
-        """Give the connection its handle. Spark starts with its first statement, not here."""
+        """Set the handle of the connection. Spark starts with its first statement, not here."""
         if connection.state == ConnectionState.OPEN:
             return connection
         credentials = connection.credentials
@@ -90,7 +93,8 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @classmethod
     def engine(cls, credentials: ArcticCredentials) -> Engine:
-        # Not repr(), which leaves secrets out.
+        """The engine for a profile, which all invocations of the process share."""
+        # Not repr(), which omits secrets.
         identity = (json.dumps(asdict(credentials), sort_keys=True, default=str), cls._project_root)
         with cls._engines_lock:
             if identity not in cls._engines:
@@ -99,18 +103,22 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @contextmanager
     def exception_handler(self, sql: str) -> Iterator[None]:
+        """Convert errors to dbt's."""
         with as_dbt_errors():
             yield
 
     def cancel(self, connection: Connection) -> None:
+        """Cancel the running statement of a connection."""
         connection.handle.cancel()
 
     def cancel_open(self) -> list[str]:
-        """Cancel what the other threads of this invocation run, and let them open no connection any more."""
+        """Cancel the statements of the other threads of this invocation, and prevent them from opening
+        connections."""
         self._cancelled.update(set(threading.enumerate()) - {threading.current_thread()})
         return super().cancel_open()
 
     def set_connection_name(self, name: str | None = None) -> Connection:
+        """Get the connection of this thread, unless it was cancelled."""
         if threading.current_thread() in self._cancelled:
             with as_dbt_errors():
                 raise cancelled_error(f"open a connection for {name or 'master'}")
@@ -119,9 +127,11 @@ class ArcticConnectionManager(SQLConnectionManager):
     def execute(
         self, sql: str, auto_begin: bool = False, fetch: bool = False, limit: int | None = None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """A hook of ``on-run-start`` and ``on-run-end`` may be several statements, or nothing but a comment.
+        """Run a statement. A hook of ``on-run-start`` or ``on-run-end`` may have several statements, or only
+        a comment.
 
-        Nothing else may: of a model's SQL the second statement would be run beside its table.
+        Other SQL must be a single statement: a second one in a model would run in addition to creating its
+        table.
         """
         from dbt_common.clients.agate_helper import empty_table
 
@@ -134,7 +144,7 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_result_from_cursor(cls, cursor: Any, limit: int | None) -> agate.Table:
-        """dbt's own, of values that it would cut or fail at as well."""
+        """Like dbt's implementation, but supports values that it would truncate or cannot convert."""
         from dbt_common.clients.agate_helper import table_from_data_flat
 
         names = [str(column[0]) for column in cursor.description or []]
@@ -146,6 +156,7 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: Cursor) -> ArcticResponse:
+        """The response of a statement for ``run_results.json``."""
         rows = cursor.rowcount
         return ArcticResponse(
             _message="OK" if rows < 0 else f"OK {rows}",
@@ -157,16 +168,16 @@ class ArcticConnectionManager(SQLConnectionManager):
 
     @classmethod
     def data_type_code_to_name(cls, type_code: int | str) -> str:
-        """The cursor describes columns with Spark's own type names."""
+        """The name of a type. The cursor describes columns with Spark's own type names."""
         return str(type_code)
 
-    # Iceberg commits each statement by itself: there is no transaction to begin, commit or roll back.
+    # Iceberg commits each statement separately: there is no transaction to begin, commit or roll back.
 
     def add_begin_query(self, *args: Any, **kwargs: Any) -> None:
-        return None
+        """Do nothing, because there are no transactions."""
 
     def add_commit_query(self, *args: Any, **kwargs: Any) -> None:
-        return None
+        """Do nothing, because there are no transactions."""
 
     @classmethod
     def _rollback_handle(cls, connection: Connection) -> None:

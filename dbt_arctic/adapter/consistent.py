@@ -1,4 +1,4 @@
-"""Where dbt's invocation begins and a model ends: what ``consistent_reads`` pins."""
+"""Pins versions for ``consistent_reads`` when dbt's invocation begins and when a model ends."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from dbt_arctic.keyed.names import Name
 
 
 class ConsistentReads(KeyedApi):
+    """The methods of the adapter that dbt calls at these times."""
+
     def __init__(self, config: Any, mp_context: Any) -> None:
-        """dbt makes an adapter for each invocation: no pin of one before is left."""
+        """Discard the pins of earlier invocations. dbt creates an adapter for each invocation."""
         super().__init__(config, mp_context)
         pins.begin(None)
 
     def acquire_connection(self, name: str | None = None) -> Any:
-        """dbt calls this before it does anything, also where it does not ask for all relations first. A macro
-        that is run by itself may write to what it names.
+        """Pin versions before anything else, even if dbt does not list all relations first.
+
+        A macro that is run with ``dbt run-operation`` may write to the relations that it names, so nothing is
+        pinned for it.
         """
         reads = getattr(get_flags(), "WHICH", "") != "run-operation"  # type: ignore[no-untyped-call]
         if reads and self.config.credentials.consistent_reads and pins.current() is None:
@@ -38,7 +42,8 @@ class ConsistentReads(KeyedApi):
         clear: bool = False,
         required_schemas: set[BaseRelation] | None = None,
     ) -> None:
-        """dbt calls this once, before the first model, unless it runs with ``--no-populate-cache``."""
+        """Pin versions before the first model. dbt calls this once, unless it runs with
+        ``--no-populate-cache``."""
         nodes = list(relation_configs)
         super().set_relations_cache(nodes, clear, required_schemas)
         ours = self.config.credentials.database
@@ -56,11 +61,11 @@ class ConsistentReads(KeyedApi):
 
     @available.parse(lambda *a, **k: "")
     def unpinned(self, sql: str) -> str:
-        """For SQL that is kept, and read after this run."""
+        """SQL without pinned versions, for SQL that is stored and read after this run."""
         return pins.unpinned(sql)
 
     def cache_added(self, relation: BaseRelation | None) -> str:
-        """dbt calls this when a model is complete: from now on it is read as it is now."""
+        """Pin the new version of a model. dbt calls this when the model is complete."""
         told: str = super().cache_added(relation)
         current = pins.current()
         if current is not None and isinstance(relation, ArcticRelation):

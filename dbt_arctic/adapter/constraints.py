@@ -1,6 +1,6 @@
 """Converts a model's contract from dbt to what a write needs: columns, checks, warnings.
 
-It runs no SQL. Which constraints are enforced, and by what: docs/reference/constraints.md.
+Runs no SQL. For the enforcement of each constraint see docs/reference/constraints.md.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from dbt_arctic.keyed.names import quote
 from dbt_arctic.keyed.table import ACTION
 
 _SHOWN = 8
-"""How many columns of a row an error shows where there is no key."""
+"""Number of columns of a row that an error shows if there is no key."""
 _LONG = re.compile(r"array|map|struct|variant|binary|interval|geo", re.IGNORECASE)
-"""Types whose values are not worth a line of an error, or have no form as JSON."""
+"""Types whose values are too long for an error, or cannot be represented as JSON."""
 
 
 @dataclass(frozen=True)
 class Contract:
     """An enforced contract.
 
-    :param columns: the columns in the contract's order.
-    :param checks: what each write makes sure of.
-    :param required: columns that are never NULL.
-    :param ignored: constraints that nothing enforces.
+    :param columns: the columns in the order of the contract.
+    :param checks: the constraints that each write checks.
+    :param required: NOT NULL columns.
+    :param ignored: constraints that are not enforced.
     :param shown: the columns that an error shows of a row without a key.
     """
 
@@ -46,10 +46,10 @@ class Contract:
 
 
 def read_contract(model: Mapping[str, Any], key: Sequence[str] = ()) -> Contract | None:
-    """A model's contract; ``None`` where it is not enforced.
+    """A model's contract; ``None`` if it is not enforced.
 
-    :param key: the unique_key of a keyed model, whose rows are unique by it and never NULL in it.
-    :raises ConfigError: a constraint says what it cannot mean.
+    :param key: the unique_key of a keyed model, which is unique and NOT NULL.
+    :raises ConfigError: a constraint is invalid.
     """
     if not (model["config"].get("contract") or {}).get("enforced"):
         return None
@@ -65,7 +65,7 @@ def read_contract(model: Mapping[str, Any], key: Sequence[str] = ()) -> Contract
             for column in _existing(name, constraint, columns):
                 required.append(column)
                 if column.lower() in in_key:
-                    continue  # checked in every batch, contract or not
+                    continue  # checked in every batch, with or without a contract
                 title = constraint.name or f"not_null on {column}"
                 checks.append(Check(title, f"not_null on {column}", f"{quote(column)} IS NULL"))
         elif constraint.type == ConstraintType.check:
@@ -93,9 +93,9 @@ def read_contract(model: Mapping[str, Any], key: Sequence[str] = ()) -> Contract
 def contracted_select(
     contract: Contract, model: Mapping[str, Any], sql: str, stored: Sequence[str] | None = None
 ) -> str:
-    """A plain model's SQL with the contract's columns in order, and its rows checked.
+    """The SQL of a plain model with the columns in the order of the contract, and with checks of its rows.
 
-    :param stored: the columns of the table that is written to; ``None`` where they are the contract's.
+    :param stored: the columns of the target table; ``None`` if they are those of the contract.
     """
     config = model["config"]
     unique_key = _as_list(config.get("unique_key"))
@@ -111,7 +111,7 @@ def contracted_select(
 
 
 def ordered_select(contract: Contract, sql: str, produced: Sequence[str]) -> str:
-    """A keyed model's SQL with the contract's columns in order; ``_action`` is not one of them."""
+    """The SQL of a keyed model with the columns in the order of the contract, which excludes ``_action``."""
     action = [column for column in produced if column.lower() == ACTION]
     columns = [column for column in contract.columns if column.lower() != ACTION]
     return checked_select(sql, [*columns, *action], (), (), "", "")
@@ -120,10 +120,10 @@ def ordered_select(contract: Contract, sql: str, produced: Sequence[str]) -> str
 def contract_mismatch(
     declared: Iterable[tuple[str, str]], produced: Iterable[tuple[str, str]], keyed: bool
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]] | None:
-    """What a contract and a query say of columns, as dbt's error wants it; ``None`` where they agree.
+    """The columns of a contract and of a query in the form of dbt's error; ``None`` if they match.
 
-    Names do not mind case, as everywhere in Spark, also those of fields. The order of columns does not
-    matter: the contract's is written. That of fields does.
+    Names are case-insensitive as everywhere in Spark, including those of fields. The order of columns may
+    differ, because the order of the contract is written. The order of fields must be the same.
     """
     wanted = [_formatted(*column) for column in declared if not (keyed and column[0].lower() == ACTION)]
     found = [_formatted(*column) for column in produced if not (keyed and column[0].lower() == ACTION)]
@@ -136,14 +136,14 @@ def contract_mismatch(
 
 
 def warn_of_ignored(contract: Contract, adapter: str) -> None:
-    """dbt's own warning of each constraint that nothing enforces, unless it asks for none."""
+    """Emit dbt's warning for each constraint that is not enforced, unless it is disabled."""
     for constraint in contract.ignored:
         if constraint.warn_unsupported:
             warn_or_error(ConstraintNotSupported(constraint=constraint.type.value, adapter=adapter))
 
 
 def _constraints(model: Mapping[str, Any]) -> Iterable[ModelLevelConstraint]:
-    """All constraints as of the model, those of a column with that column."""
+    """All constraints in the form of model constraints, with the column for those of a column."""
     for column in (model.get("columns") or {}).values():
         for raw in column.get("constraints") or []:
             yield ModelLevelConstraint.from_dict({**raw, "columns": [str(column["name"])]})
@@ -163,7 +163,7 @@ def _check(model: str, constraint: ModelLevelConstraint) -> Check:
         )
     on = f" on {', '.join(constraint.columns)}" if constraint.columns else ""
     title = constraint.name or f"check{on}"
-    # On a line of its own, for an expression that ends in a comment.
+    # On a separate line, for an expression that ends with a comment.
     return Check(title, f"check {expression}", f"NOT (\n{expression}\n)")
 
 
@@ -199,11 +199,11 @@ def _shown(model: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _carrier(columns: Sequence[str], stored: Sequence[str] | None, avoided: set[str]) -> str:
-    """The column that the checks become a part of: one that is stored, since Spark computes no other."""
+    """The column that contains the checks. It must be stored, because Spark computes no other column."""
     kept = {name.lower() for name in (columns if stored is None else stored)}
     avoid = {name.lower() for name in avoided}
     candidates = [column for column in columns if column.lower() in kept] or list(columns)
-    # Not a column that a join or the layout uses: what is computed cannot prune files.
+    # Avoids columns of joins and the layout: an expression cannot prune files.
     return next((column for column in reversed(candidates) if column.lower() not in avoid), candidates[-1])
 
 
@@ -212,7 +212,7 @@ def _formatted(name: str, type_: str) -> dict[str, str]:
 
 
 def _matching(wanted: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns that are wanted, in their own spelling."""
+    """The requested columns that exist, in their own spelling."""
     by_lower = {column.lower(): column for column in columns}
     return [by_lower[name.lower()] for name in wanted if name.lower() in by_lower]
 

@@ -1,4 +1,4 @@
-"""The profile: what it may say, checked when dbt reads it, and turned into Spark's settings."""
+"""The profile: its settings, validated when dbt reads it, and converted to Spark's settings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _type: ContextVar[str] = ContextVar("credentials_type", default=ADAPTER)
 
 @contextmanager
 def credentials_of_type(name: str) -> Iterator[None]:
-    """For the time of the block, ``type`` of credentials is another: what a file sees as ``target.type``."""
+    """Temporarily change the ``type`` of credentials, which a file sees as ``target.type``."""
     token = _type.set(name)
     try:
         yield
@@ -77,7 +77,7 @@ class ArcticCredentials(Credentials):
 
     @classmethod
     def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:
-        """The settings by the names of this class's fields; ``catalog`` may be a name or a definition."""
+        """Map settings to the fields of this class; ``catalog`` may be a name or a definition."""
         settings: dict[str, Any] = super().translate_aliases(kwargs, recurse)
         if not isinstance(settings.get("database"), dict):
             return settings
@@ -122,7 +122,7 @@ class ArcticCredentials(Credentials):
 
     def _check_settings_of_the_method(self) -> None:
         defaults = {name: spec.default for name, spec in type(self).__dataclass_fields__.items()}
-        defaults["repositories"] = []  # made by a factory
+        defaults["repositories"] = []  # created by a factory
         strange = _OF_CONNECT if self.method == "session" else _OF_SESSION
         found = [name for name in strange if getattr(self, name) != defaults[name]]
         if found:
@@ -145,36 +145,39 @@ class ArcticCredentials(Credentials):
 
     @property
     def type(self) -> str:
+        """The adapter type."""
         return _type.get()
 
     @property
     def unique_field(self) -> str:
-        # Not the host's parameters, of which one may be a token.
+        """A value that identifies the profile in dbt's anonymous statistics."""
+        # Without the parameters of the host, which may contain a token.
         return self.warehouse or (self.host or "").partition(";")[0] or DEFAULT_WAREHOUSE
 
     def _connection_keys(self) -> tuple[str, ...]:
-        # What `dbt debug` shows: never token, whose place may also be in the host's parameters.
+        # The keys shown by `dbt debug`: never the token, which may also be in the parameters of the host.
         if self.method == "connect":
             keys = ("method", "database", "schema", "user_id", "use_ssl", "tls_ca", "warehouse")
         else:
             keys = ("method", "database", "schema", "warehouse", "master", "driver_memory", "java_home")
-        # dbt parses the project again when one of these has changed, and needs to for this one.
+        # dbt parses the project again if one of these has changed, which is required for this one.
         return (*keys, "packages_see_spark")
 
     def connection_info(self, *, with_aliases: bool = False) -> Iterable[tuple[str, Any]]:
+        """The settings shown by `dbt debug`."""
         yield from super().connection_info(with_aliases=with_aliases)
         if self.method == "connect":
             yield "endpoint", self.endpoint
 
     @property
     def endpoint(self) -> str:
-        """The server's address without its parameters."""
+        """The address of the server without its parameters."""
         return self.connect_settings().endpoint
 
     def spark_settings(self, project_root: str | None = None) -> SparkSettings:
-        """Settings of the embedded Spark. A relative warehouse belongs to the project's folder.
+        """Settings of the embedded Spark. A relative warehouse is resolved in the folder of the project.
 
-        :raises ProfileError: the catalog's name cannot be used.
+        :raises ProfileError: the name of the catalog is invalid.
         """
         return SparkSettings(
             catalog=self.database,
@@ -190,9 +193,9 @@ class ArcticCredentials(Credentials):
         )
 
     def connect_settings(self) -> ConnectSettings:
-        """Settings of sessions on the Spark Connect server that the profile names.
+        """Settings of sessions on the Spark Connect server of the profile.
 
-        :raises ProfileError: the host is no address, or the catalog's name cannot be used.
+        :raises ProfileError: the host is not an address, or the name of the catalog is invalid.
         """
         name, port, parameters = parsed_host(self.host or "")
         use_ssl = self.use_ssl or parameters.pop("use_ssl", "false").lower() == "true"
@@ -212,13 +215,14 @@ class ArcticCredentials(Credentials):
 
     @property
     def iceberg_properties(self) -> dict[str, str]:
-        """``catalog_properties`` as Iceberg reads them."""
+        """``catalog_properties`` in Iceberg's format."""
         return _texts(self.catalog_properties)
 
     def resolved_warehouse(self, project_root: str | None = None) -> str:
+        """The warehouse, with the default and absolute paths resolved."""
         properties = self.iceberg_properties
         if names_a_kind(properties) and catalog_kind(properties) == "rest":
-            # The server's name of a warehouse, or nothing: it may have one only.
+            # A server's name of a warehouse, or empty: the server may have only one.
             return self.warehouse or ""
         warehouse = self.warehouse or DEFAULT_WAREHOUSE
         if "://" in warehouse or warehouse.startswith("file:"):
@@ -227,7 +231,7 @@ class ArcticCredentials(Credentials):
 
 
 def _with_definition(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the name, the warehouse and the properties that ``catalog: {..}`` stands for."""
+    """The settings with the name, warehouse and properties of the definition ``catalog: {..}``."""
     given = settings["database"]
     definition = read_definition(given)
     if settings.get("method") == "connect" and given["type"] == "sqlite":
@@ -249,7 +253,7 @@ def _with_definition(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """YAML's booleans and numbers as Spark writes them."""
+    """Convert booleans and numbers of YAML to Spark's strings."""
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()
     }

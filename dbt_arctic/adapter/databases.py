@@ -1,4 +1,5 @@
-"""dbt's ``database``, which is a catalog here. The profile opens one, whose metadata is read beside Spark."""
+"""Checks of dbt's ``database``, which is a catalog. The profile opens only one, whose metadata is read
+without Spark."""
 
 from __future__ import annotations
 
@@ -11,19 +12,20 @@ from dbt_arctic.keyed.table import side_root
 
 
 def is_of(database: str | None, ours: str) -> bool:
-    """Whether a relation of that database is in the profile's catalog."""
+    """Whether a relation of that database is in the catalog of the profile."""
     return not database or database.lower() == ours.lower()
 
 
 def is_schema_of(schema: str, own: str) -> bool:
-    """Whether dbt by default makes this name of a target's schema: itself, or with a custom one added."""
+    """Whether dbt derives this name from the schema of a target by default: the schema itself, or with a
+    custom one appended."""
     return schema == own or schema.startswith(f"{own}_")
 
 
 def refuse_model(model: Mapping[str, Any], ours: str) -> None:
     """Refuse a node that is to be written to another catalog.
 
-    :raises ConfigError: the node is to be written to another catalog: what is there could not be known.
+    :raises ConfigError: the node is to be written to another catalog, whose contents are unknown.
     """
     if not is_of(model.get("database"), ours):
         raise ConfigError(
@@ -53,7 +55,7 @@ def refuse_reserved_name(model: Mapping[str, Any]) -> None:
 def refuse_reading(name: Name, ours: str) -> None:
     """Refuse to read versions of a relation in another catalog.
 
-    :raises ConfigError: versions of a relation are asked for that is in another catalog.
+    :raises ConfigError: the relation is in another catalog.
     """
     if not is_of(name.catalog, ours):
         raise ConfigError(

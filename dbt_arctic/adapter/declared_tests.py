@@ -1,7 +1,9 @@
-"""What a project's tests say of the columns of its sources and seeds, so that a check does not break it.
+"""Reads from a project's tests what the columns of its sources and seeds must satisfy, so that a check
+preserves it.
 
-A test of a model counts for the source or seed that the model reads, if it reads no other: staging models
-keep most names. Where a name means something else there, a check makes fewer kinds of changes, and is right.
+A test of a model also applies to the source or seed that the model reads, if it reads only one, because
+staging models keep most names. If a name has a different meaning there, a check makes fewer kinds of changes,
+but remains correct.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _TO = re.compile(rf"(?:ref|source)\(\s*{_NAME}(?:\s*,\s*{_NAME})?")
 
 @dataclass(frozen=True)
 class Reference:
-    """A column of which each value is one of a column of another table."""
+    """A column whose values are all in a column of another table."""
 
     column: str
     parent: str
@@ -27,25 +29,25 @@ class Reference:
 
 @dataclass
 class Declared:
-    """Of one source or seed; names of columns in lower case."""
+    """The declarations for one source or seed, with lower-case column names."""
 
     keys: list[tuple[str, ...]] = field(default_factory=list)
     required: set[str] = field(default_factory=set)
-    """Columns that are never NULL."""
+    """NOT NULL columns."""
     listed: set[str] = field(default_factory=set)
     """Columns with a list of accepted values."""
     references: list[Reference] = field(default_factory=list)
 
     @property
     def closed(self) -> set[str]:
-        """Columns that may only have values that are there already."""
+        """Columns that may only have existing values."""
         return self.listed | {reference.column for reference in self.references}
 
 
 def declared_tests(nodes: Mapping[str, Any]) -> dict[str, Declared]:
-    """By id of a source or seed.
+    """The declarations by id of a source or seed.
 
-    :param nodes: dbt's, by id.
+    :param nodes: dbt's nodes by id.
     """
     found: dict[str, Declared] = {}
     for test in nodes.values():
@@ -74,7 +76,7 @@ def declared_tests(nodes: Mapping[str, Any]) -> dict[str, Declared]:
 
 
 def _tested(test: Any, kwargs: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """What a test is about, and what it compares that with. dbt attaches no test to a source."""
+    """The node of a test, and the node it is compared with. dbt does not attach tests to sources."""
     read = list(test.depends_on.nodes)
     to = _TO.search(str(kwargs.get("to", "")))
     parent = None
@@ -87,7 +89,7 @@ def _tested(test: Any, kwargs: Mapping[str, Any]) -> tuple[str | None, str | Non
 
 
 def _origin(unique_id: str | None, nodes: Mapping[str, Any]) -> str | None:
-    """The source or seed that something is read from, if from one only."""
+    """The only source or seed from which a node reads; ``None`` if there are several."""
     while unique_id is not None and unique_id.startswith("model."):
         read = nodes[unique_id].depends_on.nodes if unique_id in nodes else []
         unique_id = read[0] if len(read) == 1 else None

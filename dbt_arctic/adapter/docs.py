@@ -1,4 +1,5 @@
-"""What of a model's documentation the catalog does not say yet. Pure: it compares, and writes nothing."""
+"""Compares the documentation of a model with the comments in the catalog. Pure functions that write
+nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from dbt_arctic.catalog.api import CatalogColumn
 class DocsChange:
     """The difference between a project's documentation and a relation's comments.
 
-    :param comment: the relation's new comment; ``None`` leaves it.
-    :param columns: new comments by column, in the relation's spelling.
+    :param comment: the new comment of the relation; ``None`` keeps it.
+    :param columns: new comments by column, in the spelling of the relation.
     :param missing: documented columns that the relation does not have.
     """
 
@@ -24,16 +25,16 @@ class DocsChange:
 
     @property
     def column_dict(self) -> dict[str, dict[str, str]]:
-        """In the form in which dbt's macros take documented columns."""
+        """The column comments in the form of dbt's macros."""
         return {name: {"description": text} for name, text in self.columns.items()}
 
 
 def documented(
     columns: Mapping[str, Mapping[str, Any]], existing: Sequence[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Descriptions by the names that a relation's columns have, and the names that it does not have.
+    """Descriptions by the names of a relation's columns, and the names that it does not have.
 
-    Names do not mind case, except those that the project quotes.
+    Names are case-insensitive, except those that the project quotes.
 
     >>> documented({"ID": {"description": "the key"}, "Gone": {"quote": True}}, ["id", "gone"])
     ({'id': 'the key'}, ('Gone',))
@@ -57,10 +58,10 @@ def changed_docs(
     for_relation: bool,
     for_columns: bool,
 ) -> DocsChange:
-    """What to write so that the catalog says what the project says.
+    """The comments that must be written to match the documentation.
 
-    A description that was removed is removed from the catalog too. Columns that the project does not
-    mention are left alone.
+    A removed description is removed from the catalog, too. Columns that the project does not mention are
+    unchanged.
     """
     description = str(model.get("description") or "")
     new_comment = description if for_relation and description != comment else None
@@ -73,5 +74,5 @@ def changed_docs(
 
 
 def persists(model: Mapping[str, Any], what: str) -> bool:
-    """Whether a model's config asks for comments on its ``relation`` or its ``columns``."""
+    """Whether the config of a model requests comments on its ``relation`` or its ``columns``."""
     return bool((model["config"].get("persist_docs") or {}).get(what))

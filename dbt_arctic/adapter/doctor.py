@@ -16,7 +16,7 @@ logger = AdapterLogger("Arctic")
 def check(credentials: ArcticCredentials, project_root: str | None) -> None:
     """Run every check and log each result.
 
-    :raises ProfileError: the first check that failed, with what to do about it.
+    :raises ProfileError: the first failed check, with its fix.
     """
     results = results_of(credentials, project_root)
     for result in results:

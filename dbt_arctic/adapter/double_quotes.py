@@ -1,8 +1,8 @@
-"""Words in double quotes that are meant as names: to Spark, as it is set up by default, they are strings.
+"""Detects names in double quotes, which are strings in Spark by default.
 
-SQL for other databases selects `"name"`, and gets the text of the name in each row. Read from the text alone:
-what stands where nobody would write a string, and what is called like a column at places where a string would
-have no use. Strings that are compared with, or are arguments, are left alone.
+SQL for other databases selects `"name"`, and gets that string in each row. The detection uses the text alone:
+quoted words at positions where strings are unusual, and quoted column names at positions where a string is
+useless. Strings in comparisons or arguments are ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_A_COLUMN = frozenset(
         "upper",
     ]
 )
-"""Functions whose first argument is no string that stands in the query, or the call would be one, too."""
+"""Functions whose first argument is not a constant string in practice."""
 _BEGINS_A_CONDITION = frozenset(["and", "having", "not", "on", "or", "when", "where"])
 _COMPARES = frozenset(
     ["=", "==", "<=>", "<>", "!=", "<", ">", "<=", ">=", "between", "in", "is", "like", "not"]
@@ -46,7 +46,7 @@ class _Token:
 
     @property
     def name(self) -> str:
-        """What stands between double quotes; empty of anything else."""
+        """The name between double quotes; empty for other tokens."""
         return self.text[1:-1] if self.is_quoted and self.text[0] == '"' else ""
 
     @property
@@ -57,7 +57,7 @@ class _Token:
 def names_in_double_quotes(sql: str, columns: Collection[str]) -> list[str]:
     """Words in double quotes that are meant as names of columns.
 
-    :param columns: the columns of what the query reads, in small letters.
+    :param columns: the lower-case columns of the relations that the query reads.
 
     >>> names_in_double_quotes('select "Id", "EU" as region from t where x = "id"', ["id"])
     ['Id']

@@ -1,4 +1,4 @@
-"""Which Spark a profile means: decided here and nowhere else."""
+"""Chooses the Spark and the catalog reader for a profile."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ logger = AdapterLogger("Arctic")
 
 
 class Chosen(NamedTuple):
-    """An engine, and what it is in words."""
+    """An engine and its description."""
 
     engine: Engine
     description: str
 
 
 def choose_engine(credentials: ArcticCredentials, project_root: str | None) -> Chosen:
-    """The server that the profile names; else the project's own, if it runs; else a Spark in this process."""
+    """The server of the profile; otherwise the project's own, if it is running; otherwise a Spark in this
+    process."""
     if credentials.method == "connect":
         settings = credentials.connect_settings()
         return Chosen(ConnectEngine(settings), f"Spark Connect server {settings.endpoint}")
@@ -42,7 +43,8 @@ def choose_engine(credentials: ArcticCredentials, project_root: str | None) -> C
 
 
 def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run: Run) -> CatalogReader:
-    """A reader of the profile's catalog. By SQL where it is a server's own, or its file not here."""
+    """A reader of the profile's catalog. It uses SQL if the server defines the catalog, or its file is
+    not local."""
     properties = credentials.iceberg_properties
     if credentials.method == "connect":
         file = sqlite_file(properties.get("uri", ""))
@@ -54,7 +56,7 @@ def choose_catalog(credentials: ArcticCredentials, project_root: str | None, run
 
 
 def cores_of(credentials: ArcticCredentials) -> int | None:
-    """The cores of a Spark on this machine; ``None`` where it is somewhere else."""
+    """The cores of a local Spark; ``None`` for a remote one."""
     return credentials.spark_settings().cores if credentials.method == "session" else None
 
 

@@ -23,11 +23,14 @@ else:
 
 
 class FreshnessApi(_Base, metaclass=AdapterMeta):
+    """The methods of the adapter for freshness."""
+
     def calculate_freshness_from_metadata_batch(
         self, sources: list[BaseRelation], macro_resolver: Any = None
     ) -> tuple[list[AdapterResponse | None], dict[BaseRelation, FreshnessResponse]]:
-        """Of every source that has a time of its own. dbt asks for the others again, one by one, and
-        then gets the error that belongs to each.
+        """The freshness of all sources for which it is available.
+
+        dbt requests the others again one by one, and then gets the error of each.
         """
         found: dict[BaseRelation, FreshnessResponse] = {}
         # A catalog that is read by SQL needs a connection. The embedded one does not, and starts no Spark.
@@ -44,6 +47,7 @@ class FreshnessApi(_Base, metaclass=AdapterMeta):
     def calculate_freshness_from_metadata(
         self, source: BaseRelation, macro_resolver: Any = None
     ) -> tuple[AdapterResponse | None, FreshnessResponse]:
+        """The freshness of one source."""
         with as_dbt_errors():
             return None, self._freshness(source)
 

@@ -1,4 +1,4 @@
-"""The config ``grants``, which nothing below this adapter can carry out."""
+"""The config ``grants``, which is not supported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dbt_arctic.errors import ConfigError
 
 
 def refuse_grants(model: Mapping[str, Any]) -> None:
-    """A model with grants is not built: better no table than one less protected than it seems.
+    """Refuse a model with grants, because its table would be less protected than expected.
 
-    :raises ConfigError: a privilege is granted to somebody.
+    :raises ConfigError: the model has grants.
     """
     grants = model["config"].get("grants") or {}
     asked = [str(privilege) for privilege, grantees in grants.items() if grantees]

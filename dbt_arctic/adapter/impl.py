@@ -1,4 +1,5 @@
-"""The adapter class that dbt loads: names, types, listing, columns. What is keyed is in ``keyed_api``."""
+"""The adapter class that dbt loads: names, types, listing, columns. ``keyed_api`` has the methods for
+keyed tables."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ArcticConfig(AdapterConfig):
-    """Settings of a model that this adapter reads, besides those that every adapter of dbt knows."""
+    """The settings of a model in addition to those of all dbt adapters."""
 
     buckets: int | str | None = None
     bucket_by: str | None = None
@@ -89,16 +90,18 @@ class ArcticAdapter(
     ReadApi,
     SQLAdapter,
 ):
+    """The adapter class."""
+
     Relation = ArcticRelation
     Column = ArcticColumn
     ConnectionManager = ArcticConnectionManager
     AdapterSpecificConfigs = ArcticConfig
 
     CONSTRAINT_SUPPORT = {  # noqa: RUF012  # dbt declares both without ClassVar
-        # By each write of dbt: docs/reference/constraints.md.
+        # Enforced on each write of dbt, see docs/reference/constraints.md.
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
-        # A keyed table enforces its key all the same.
+        # A keyed table enforces its key nevertheless.
         ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
@@ -116,70 +119,82 @@ class ArcticAdapter(
 
     @classmethod
     def date_function(cls) -> str:
+        """The function for the current time."""
         return "current_timestamp()"
 
     @classmethod
     def is_cancelable(cls) -> bool:
+        """Whether connections can be cancelled."""
         return True
 
     @classmethod
     def quote(cls, identifier: str) -> str:
+        """Quote an identifier."""
         return quote(identifier)
 
     @classmethod
     def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of strings."""
         return "string"
 
     @classmethod
     def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of numbers."""
         column = agate_table.column_names[col_idx]
         return number_type(file_of(agate_table), column, [row[col_idx] for row in agate_table.rows])
 
     @classmethod
     def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of integers."""
         column = agate_table.column_names[col_idx]
         values = [None if row[col_idx] is None else Decimal(row[col_idx]) for row in agate_table.rows]
         return number_type(file_of(agate_table), column, values)
 
     @classmethod
     def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of booleans."""
         return "boolean"
 
     @classmethod
     def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of timestamps."""
         return "timestamp"
 
     @classmethod
     def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of dates."""
         return "date"
 
     @classmethod
     def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """The type of a seed column of times of day."""
         return "string"
 
     def timestamp_add_sql(self, add_to: str, number: int = 1, interval: str = "hour") -> str:
+        """SQL that adds an interval to a timestamp."""
         return f"{add_to} + INTERVAL {number} {interval}"
 
     def valid_incremental_strategies(self) -> list[str]:
+        """The incremental strategies."""
         return ["upsert", "append", "merge", "delete+insert", "insert_overwrite", "microbatch", "auto"]
 
     @available
     @classmethod
     def string_literal(cls, value: object) -> str:
-        """A value as a string literal of Spark SQL, whatever is in it."""
+        """A value as a string literal of Spark SQL, with escapes."""
         return literal(str(value))
 
     @available
     @classmethod
     def partition_fields(cls, partition_by: str | list[str] | None) -> list[str]:
-        """``partition_by`` as DDL, its columns quoted."""
+        """``partition_by`` as DDL, with quoted columns."""
         fields = [partition_by] if isinstance(partition_by, str) else list(partition_by or [])
         return [partition_field(text) for text in fields]
 
     @available
     @classmethod
     def table_properties(cls, properties: dict[str, object] | None) -> dict[str, str]:
-        """Properties of a plain table: ours, then the model's."""
+        """The properties of a plain table: defaults, then those of the model."""
         chosen = {name: str(value) for name, value in (properties or {}).items()}
         return {**TABLE_DEFAULTS, **chosen, **given(chosen)}
 
@@ -187,7 +202,7 @@ class ArcticAdapter(
     def refuse_function(self, model: Mapping[str, Any]) -> None:
         """Refuse a dbt function, which Spark cannot store.
 
-        :raises ConfigError: always; nothing that Spark could keep is a dbt function.
+        :raises ConfigError: always.
         """
         with as_dbt_errors():
             raise ConfigError(
@@ -203,16 +218,19 @@ class ArcticAdapter(
     # Listing and columns, from metadata
 
     def list_schemas(self, database: str) -> list[str]:
+        """The names of all schemas."""
         with as_dbt_errors():
             return self.catalog.list_schemas()
 
     @available.parse(lambda *a, **k: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
+        """Whether a schema exists."""
         return schema in self.list_schemas(database)
 
     @available.parse_none
     def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
-        """As dbt's own. On a copy of the project, a source that is looked up by its name is its copy."""
+        """Like dbt's implementation, but on a copy of the project, a source that is looked up by name is
+        its copy."""
         place = other_schema.current()
         if place is not None and is_of(database, self.config.credentials.database):
             schema = place.schema_of(schema or "", identifier or "")
@@ -220,7 +238,7 @@ class ArcticAdapter(
         return found
 
     def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        """Tables, views and keyed tables; the side tables of keyed tables are not shown."""
+        """Tables, views and keyed tables; excludes the side tables of keyed tables."""
         if not is_of(schema_relation.database, self.config.credentials.database):
             return []
         with as_dbt_errors():
@@ -239,7 +257,7 @@ class ArcticAdapter(
 
     @available.parse(lambda *a, **k: [])
     def list_everything(self, schema_relation: ArcticRelation) -> list[ArcticRelation]:
-        """Every relation of a schema as it is stored, side tables included; views first."""
+        """All stored relations of a schema, including side tables; views first."""
         with as_dbt_errors():
             entries = self.catalog.list_relations(schema_relation.schema or "")
         return [
@@ -253,9 +271,9 @@ class ArcticAdapter(
         ]
 
     def get_columns_in_relation(self, relation: ArcticRelation) -> list[ArcticColumn]:
-        """Columns from metadata, none where there is no relation.
+        """The columns of a relation from metadata; empty if it does not exist.
 
-        What is not in our catalog (a temporary view, another catalog) is analysed by Spark.
+        Relations outside of the catalog (a temporary view, another catalog) are analysed by Spark.
         """
         ours = is_of(relation.database, self.config.credentials.database)
         with as_dbt_errors():
@@ -269,7 +287,7 @@ class ArcticAdapter(
 
     @available
     def schema_changes(self, source: list[ArcticColumn], target: list[ArcticColumn]) -> dict[str, Any]:
-        """How the columns of a query differ from those of a table."""
+        """The differences between the columns of a query and a table."""
         return schema_changes(source, target)
 
     @available.parse(lambda *a, **k: [])
@@ -279,14 +297,14 @@ class ArcticAdapter(
             return [ArcticColumn(name, type_) for name, type_ in self.context().query_schema(sql)]
 
     def _get_one_catalog(self, information_schema: Any, schemas: set[str], used_schemas: Any) -> agate.Table:
-        """Rows for ``dbt docs generate``, one a column, from metadata alone."""
+        """The rows of ``dbt docs generate``, one per column, from metadata alone."""
         from dbt_common.clients.agate_helper import table_from_data_flat
 
         rows: list[dict[str, Any]] = []
         ours = self.config.credentials.database
         database = information_schema.database or ours
         with as_dbt_errors():
-            # dbt asks for them in small letters.
+            # dbt requests them in lower case.
             listed = self.catalog.list_schemas() if is_of(database, ours) else []
             wanted = {schema.lower() for schema in schemas}
             for schema in sorted(one for one in listed if one.lower() in wanted):
@@ -349,7 +367,7 @@ class ArcticAdapter(
             }
 
     def debug_query(self) -> None:
-        """``dbt debug``: every part that a first run needs, each with what to do about it."""
+        """``dbt debug``: check every part that a run needs."""
         self.diagnose()
 
 
@@ -361,7 +379,8 @@ def visible(entries: list[RelationEntry]) -> list[RelationEntry]:
 
 
 def relation_type(entry: RelationEntry) -> RelationType:
-    """A keyed table is a table to dbt, whatever it is stored as; a table's clone, too."""
+    """The type of a relation in dbt. Keyed tables and clones of tables are tables, regardless of their
+    storage."""
     if entry.kind == "table" or is_keyed(entry.properties) or is_clone(entry.properties):
         return RelationType.Table
     return RelationType.View

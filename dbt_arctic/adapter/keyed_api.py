@@ -1,8 +1,4 @@
-"""What macros may ask of keyed tables: thin methods over ``refresh`` and ``compaction``.
-
-No decision is made here. Each method gathers what dbt knows (names, config, invocation), hands
-it to the layer below together with the engine and the catalog, and turns errors into dbt's.
-"""
+"""Macro methods for keyed tables. They only pass dbt's data to ``refresh`` and ``compaction``."""
 
 from __future__ import annotations
 
@@ -62,15 +58,16 @@ _SHARING = threading.Lock()
 
 
 class KeyedApi(_Base, metaclass=AdapterMeta):
+    """The methods of the adapter for keyed tables."""
+
     connections: ArcticConnectionManager
     _catalog: CatalogReader | None = None
     _catalog_lock = threading.Lock()
     _thread_pulls = threading.local()
 
-    # The outside world, as the layers below expect it
-
     @property
     def catalog(self) -> CatalogReader:
+        """The reader of the catalog."""
         with self._catalog_lock:
             if self._catalog is None:
                 project_root = getattr(self.config, "project_root", None)
@@ -78,6 +75,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             return self._catalog
 
     def context(self, run_id: str = "") -> Context:
+        """The context of a refresh."""
         return Context(
             self.catalog,
             self._run,
@@ -91,8 +89,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         )
 
     def _shared_rows(self) -> SharedRows | None:
-        """The row cache of this invocation; ``None`` with a server, which would keep the rows after the
-        run."""
+        """The row cache of this invocation; ``None`` with a server, which would outlive it."""
         credentials = self.config.credentials
         if not isinstance(ArcticConnectionManager.engine(credentials), SessionEngine):
             return None
@@ -119,17 +116,17 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
             response, _ = self.execute(str(text), auto_begin=False, fetch=False)
         return -1 if response.rows_affected is None else int(response.rows_affected)
 
-    # What a model's run needs
+    # Methods for the run of a model
 
     @available.parse(lambda *a, **k: None)
     def keyed_table(self, relation: ArcticRelation) -> KeyedTable | None:
-        """The keyed table of that name as it is now; ``None`` when there is none."""
+        """The current keyed table of that name; ``None`` if there is none."""
         with as_dbt_errors():
             return find_keyed(self.catalog, relation.name_parts)
 
     @available.parse(lambda *a, **k: None)
     def check_config(self, model: Mapping[str, Any]) -> None:
-        """A misspelled setting of ours is an error, not something to ignore."""
+        """Refuse misspelled settings."""
         from dbt.artifacts.resources import ModelConfig
 
         with as_dbt_errors():
@@ -156,7 +153,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
         images: read.Images,
         running: bool,
     ) -> str:
-        """SQL of what changed upstream since this model's last commit; remembered for its commit."""
+        """SQL of an upstream's changes since the model's last commit; recorded for the next commit."""
         key = (unique_key,) if isinstance(unique_key, str) else tuple(unique_key or ())
         target = this.name_parts
         upstream = self._origin(relation)
@@ -196,7 +193,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: False)
     def nothing_to_pull(self, model: Mapping[str, Any]) -> bool:
-        """Whether the model pulls, and none of its upstreams has anything new. Asked first of all."""
+        """Whether the model pulls and all its upstreams are unchanged. Called before any other method."""
         with as_dbt_errors():
             self._pulls().require_same_upstreams(model["unique_id"], model["name"])
         return self._pulls().nothing_new(model["unique_id"])
@@ -205,7 +202,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     def refresh_keyed(
         self, this: ArcticRelation, model: Mapping[str, Any], sql: str, rebuild: bool
     ) -> ArcticResponse:
-        """One run of a keyed model: a new generation, or one commit to the change table."""
+        """Run a keyed model: build a generation, or make one commit to the change table."""
         pulls = self._pulls()
         unique_id = model["unique_id"]
         context = self.context(self._run_id(unique_id))
@@ -239,6 +236,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     def begin_plain_write(
         self, this: ArcticRelation, model: Mapping[str, Any], statements: int
     ) -> plain.PlainWrite:
+        """Prepare a write to a plain table."""
         pulls = self._pulls()
         return plain.begin_plain_write(
             self.context(),
@@ -252,12 +250,14 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
     def execute_plain_write(
         self, write: plain.PlainWrite, model: Mapping[str, Any], statements: Sequence[str]
     ) -> ArcticResponse:
+        """Execute a write to a plain table."""
         with as_dbt_errors():
             context = self.context(self._run_id(model["unique_id"]))
             return _response(plain.execute_plain_write(context, write, statements))
 
     @available.parse(lambda *a, **k: None)
     def execute_first_build(self, model: Mapping[str, Any], statement: str) -> ArcticResponse:
+        """Execute the first build of a plain table."""
         with as_dbt_errors():
             unique_id, pulls = model["unique_id"], self._pulls()
             pulls.require_everything(unique_id, model["name"])
@@ -266,7 +266,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: None)
     def drop_keyed(self, relation: ArcticRelation) -> None:
-        """Drop a keyed table: its view, its side tables, and its state, if it has one."""
+        """Drop a keyed table: its view, its side tables, and its state table."""
         with as_dbt_errors():
             context, table = self.context(), load_keyed(self.catalog, relation.name_parts)
             self._drop_state(context, table)
@@ -274,21 +274,21 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: None)
     def drop_side_tables(self, table: KeyedTable) -> None:
-        """What is left of a keyed table after its view was replaced by an ordinary one."""
+        """Drop the rest of a keyed table after its view was replaced by an ordinary one."""
         with as_dbt_errors():
             context = self.context()
             self._drop_state(context, table)
             build.drop_side_tables(context, table)
 
     def _drop_state(self, context: Context, table: KeyedTable) -> None:
-        # A swap may have renamed the table before it goes. What has its name by then keeps its own state.
+        # A swap may have renamed the table before the drop. A new table of that name keeps its own state.
         shown = find_keyed(self.catalog, table.made_as)
         if shown is None or shown.generation == table.generation:
             drop_states(context, table.made_as)
 
     @available.parse(lambda *a, **k: "append")
     def incremental_strategy(self, model: Mapping[str, Any]) -> str:
-        """The strategy of a model: as configured, else by whether it has a key."""
+        """The strategy of a model: the configured one, otherwise by whether it has a key."""
         with as_dbt_errors():
             return choose_strategy(model["name"], model["config"])
 
@@ -296,13 +296,13 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: None)
     def relation_kind(self, relation: ArcticRelation) -> str | None:
-        """What is stored under a name now: ``table``, ``view``, ``keyed``, ``clone`` or ``None``."""
+        """The kind of a stored relation: ``table``, ``view``, ``keyed``, ``clone`` or ``None``."""
         with as_dbt_errors():
             return replacement.kind_of(self.catalog, relation.name_parts)
 
     @available.parse(lambda *a, **k: None)
     def standing_kind(self, relation: ArcticRelation) -> str | None:
-        """The same, as it is once the run has put right what an interrupted swap left."""
+        """Like ``relation_kind``, after the run has repaired an interrupted swap."""
         with as_dbt_errors():
             return replacement.kind_of(self.catalog, replacement.standing(self.catalog, relation.name_parts))
 
@@ -314,7 +314,7 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: [])
     def set_aside(self, relation: ArcticRelation) -> list[ArcticRelation]:
-        """What an interrupted swap left: relations under the names that swaps use."""
+        """The relations that an interrupted swap left under temporary names."""
         with as_dbt_errors():
             return [
                 ArcticRelation.create(
@@ -328,25 +328,23 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: "")
     def swap_suffix(self) -> str:
-        """A unique end for the names of a swap, so that no two tables ever share a folder."""
+        """A unique suffix for the names of a swap, so that no two tables share a folder."""
         return str(self.context().new_txn())
 
-    # What dbt calls around a model
-
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
-        """Forget the model's pulls and remove what they staged, whether it succeeded or not."""
+        """Discard the pulls of the model and drop its staged rows, whether it succeeded or not."""
         for drop in self._pulls().clear():
             self._run("drop_staging", drop)
 
     def diagnose(self) -> None:
-        """Check every part that a run needs; the first failure says how to fix it."""
+        """Check every part that a run needs. The first failure explains its fix."""
         from dbt_arctic.adapter.doctor import check
 
         with as_dbt_errors():
             check(self.config.credentials, getattr(self.config, "project_root", None))
 
     def beginning(self, unique_id: str) -> build.Beginning | None:
-        """The table as it was before a model was computed; ``None`` where the build computes it."""
+        """The state of the table before a model was computed; ``None`` if the build computes it."""
         return None
 
     def _pulls(self) -> ModelPulls:
@@ -370,10 +368,12 @@ class KeyedApi(_Base, metaclass=AdapterMeta):
 
     @staticmethod
     def table_comment(model: Mapping[str, Any]) -> str:
+        """The comment of the table of a model."""
         return str(model.get("description") or "") if persists(model, "relation") else ""
 
     @staticmethod
     def column_comments(model: Mapping[str, Any]) -> dict[str, str]:
+        """The comments of its columns."""
         if not persists(model, "columns"):
             return {}
         columns: Mapping[str, Mapping[str, Any]] = model.get("columns") or {}

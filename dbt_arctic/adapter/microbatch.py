@@ -1,6 +1,6 @@
-"""What macros may ask about the batches of a microbatch model: thin methods over ``refresh.microbatch``.
+"""Macro methods for the batches of a microbatch model: thin methods over ``refresh.microbatch``.
 
-Which batches there are, and which of them run at once, is dbt's business.
+dbt decides which batches there are, and which run concurrently.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ else:
 
 
 class MicrobatchApi(_Base, metaclass=AdapterMeta):
+    """The methods of the adapter for microbatch models."""
+
     @available.parse(lambda *a, **k: False)
     def writes_keyed(self, model: Mapping[str, Any]) -> bool:
-        """Whether an incremental model's table is a keyed one."""
+        """Whether an incremental model writes a keyed table."""
         with as_dbt_errors():
             return writes_keyed(model["name"], model["config"])
 
     @available.parse(lambda *a, **k: False)
     def is_later_batch(self, model: Mapping[str, Any], first_day: dt.datetime | None) -> bool:
-        """Whether a batch is not the first of its run. dbt takes the first that ``dbt retry`` runs for it,
-        and with ``--full-refresh`` the batches before that would be lost.
+        """Whether a batch is not the first of its run.
+
+        dbt treats the first batch of ``dbt retry`` as the first one. With ``--full-refresh``, the earlier
+        batches would be lost.
 
         :param first_day: ``--event-time-start`` or the start of ``--sample``; ``None`` for ``begin``.
         """
@@ -64,10 +68,10 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
         full_refresh: bool,
         graph: Mapping[str, Any],
     ) -> str:
-        """A model's SQL, of a microbatch model its batch's rows only.
+        """The SQL of a model, restricted to the rows of the batch for a microbatch model.
 
-        :param kind: what is stored under the model's name now.
-        :param graph: dbt's, with the event time of what the model reads.
+        :param kind: the kind of the stored relation with the model's name.
+        :param graph: dbt's graph, with the event times of upstreams.
         """
         with as_dbt_errors():
             interval = batch_interval(model)
@@ -90,7 +94,7 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
 
     @available.parse(lambda *a, **k: "")
     def batch_condition(self, model: Mapping[str, Any], columns: Sequence[ArcticColumn]) -> str:
-        """Which rows of a table with these columns belong to the batch."""
+        """The condition for rows of a table with these columns that belong to the batch."""
         with as_dbt_errors():
             interval = batch_interval(model)
             named = [(column.name, str(column.dtype)) for column in columns]
@@ -105,7 +109,7 @@ class MicrobatchApi(_Base, metaclass=AdapterMeta):
         delete: str,
         statements: Sequence[str],
     ) -> ArcticResponse:
-        """One batch of a plain microbatch model."""
+        """Write one batch of a plain microbatch model."""
         with as_dbt_errors():
             context = self.context(self._run_id(model["unique_id"]))
             return _response(microbatch.replace_rows(context, write, direct, delete, statements))

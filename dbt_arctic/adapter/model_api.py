@@ -1,7 +1,7 @@
-"""What macros may ask of a model's properties: its contract, its documentation, its grants, its header.
+"""Macro methods for the properties of a model: its contract, documentation, grants and header.
 
-Thin methods: each gathers what dbt and the catalog know, and hands it to the pure functions of
-``constraints`` and ``docs``.
+Each method collects data from dbt and the catalog, and passes it to the pure functions of ``constraints`` and
+``docs``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ DOUBLE_QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 
 class ModelApi(KeyedApi):
+    """The methods of the adapter for properties of models."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._warned: set[str] = set()
 
     def execute_macro(self, macro_name: str, *arguments: Any, **options: Any) -> Any:
-        """As dbt's own, but for ``dbt show``: statements of a ``sql_header`` are run before, as by a
-        materialization, and values are shown as text where dbt has no form for their type.
+        """Like dbt's implementation, except for ``dbt show``.
+
+        Statements of a ``sql_header`` are executed first, as in a materialization, and values of types that
+        dbt cannot represent are shown as strings.
         """
         if macro_name == "get_show_sql":
             options = {**options, "kwargs": self._to_show(**options["kwargs"])}
@@ -57,7 +61,7 @@ class ModelApi(KeyedApi):
         for statement in statements:
             self.execute(statement)
         sql = without_end(compiled_code)
-        if not rest:  # what begins the statement may define what the query reads
+        if not rest:  # the beginning of the statement may define relations that the query reads
             with as_dbt_errors():
                 shown = shown_columns(self._schema(sql))
             if shown is not None:
@@ -66,11 +70,10 @@ class ModelApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def require_form(self, model: Mapping[str, Any], kind: str | None, keyed: bool) -> None:
-        """Refuse to replace a relation of the other form where the model is never to be rebuilt.
+        """Refuse to replace a relation of the other form if the model must not be rebuilt.
 
-        :raises ConfigError: the model became keyed, or ceased to be, and is never to be rebuilt.
-
-        :param kind: what stands under its name, as ``relation_kind`` tells.
+        :param kind: the kind of the existing relation, from ``relation_kind``.
+        :raises ConfigError: the model became keyed, or ceased to be, and must not be rebuilt.
         """
         if model["config"].get("full_refresh") is not False or kind != ("table" if keyed else "keyed"):
             return
@@ -91,12 +94,13 @@ class ModelApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def check_config(self, model: Mapping[str, Any]) -> None:
+        """Check the config of a model."""
         super().check_config(model)
         if '"' in (model.get("compiled_code") or "") and model.get("language") == "sql":
             self._warn_of_double_quotes(model)
 
     def _warn_of_double_quotes(self, model: Mapping[str, Any]) -> None:
-        """dbt's warning, once for a model, of names that Spark takes for strings."""
+        """Emit a dbt warning, once per model, for names that Spark treats as strings."""
         with as_dbt_errors():
             names = names_in_double_quotes(model["compiled_code"], self._upstream_columns(model))
             if not names or model["unique_id"] in self._warned or self._has_quoted_names(model):
@@ -112,7 +116,7 @@ class ModelApi(KeyedApi):
         warn_or_error(JinjaLogWarning(msg=str(warning)))
 
     def _upstream_columns(self, model: Mapping[str, Any]) -> set[str]:
-        """The columns, in small letters, of what a model reads, through ephemeral models."""
+        """The lower-case columns of a model's upstreams, including those of ephemeral models."""
         resolver: Any = self.get_macro_resolver()
         nodes = {**getattr(resolver, "nodes", {}), **getattr(resolver, "sources", {})}
         found: set[str] = set()
@@ -143,9 +147,9 @@ class ModelApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def contract_mismatch(self, model: Mapping[str, Any], sql: str, declared_sql: str) -> Any:
-        """What the contract and the query say of columns, where they disagree.
+        """The columns of the contract and the query, if they differ.
 
-        :param declared_sql: a query with the contract's columns and types.
+        :param declared_sql: a query with the columns and types of the contract.
         """
         with as_dbt_errors():
             keyed = _is_keyed_model(model)
@@ -157,9 +161,9 @@ class ModelApi(KeyedApi):
             return contract_mismatch(declared, self._schema(without_end(sql)), keyed)
 
     def _refuse_types(self, model: Mapping[str, Any]) -> None:
-        """Refuse types in a contract that Spark does not know.
+        """Refuse types in a contract that Spark does not support.
 
-        :raises ConfigError: the contract names a type that Spark does not know.
+        :raises ConfigError: the contract has a type that Spark does not support.
         """
         for column in model["columns"].values():
             try:
@@ -176,7 +180,7 @@ class ModelApi(KeyedApi):
 
     @available.parse(lambda *a, **k: "")
     def contracted_sql(self, model: Mapping[str, Any], sql: str, stored: Sequence[str] | None = None) -> str:
-        """A plain model's SQL as its contract has it: columns in order, each row checked."""
+        """The SQL of a plain model under its contract: columns in order, each row checked."""
         with as_dbt_errors():
             contract = read_contract(model)
             if contract is None:
@@ -190,7 +194,7 @@ class ModelApi(KeyedApi):
     def changed_docs(
         self, relation: ArcticRelation, model: Mapping[str, Any], for_relation: bool, for_columns: bool
     ) -> DocsChange:
-        """What of the model's documentation the catalog does not say yet. Read from metadata."""
+        """The comments that must be written to match the model's documentation, from metadata."""
         if not (for_relation or for_columns):
             return DocsChange()
         name = (relation.schema or "", relation.identifier or "")
@@ -208,7 +212,7 @@ class ModelApi(KeyedApi):
     def describe_keyed(
         self, relation: ArcticRelation, model: Mapping[str, Any], for_relation: bool, for_columns: bool
     ) -> bool:
-        """Write a keyed table's documentation where it changed; ``False`` for any other relation."""
+        """Write the changed comments of a keyed table; ``False`` for any other relation."""
         with as_dbt_errors():
             view = self.catalog.load_view(relation.schema or "", relation.identifier or "")
             if view is None or not is_keyed(view.properties):
@@ -222,7 +226,7 @@ class ModelApi(KeyedApi):
     @available
     @classmethod
     def documented_columns(cls, model: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-        """The descriptions of a model's columns, by the names that its SQL gives them."""
+        """The descriptions of a model's columns, by the names of its SQL."""
         return documented(model.get("columns") or {}, names)[0]
 
     # Grants
@@ -230,6 +234,7 @@ class ModelApi(KeyedApi):
     @available
     @classmethod
     def refuse_grants(cls, model: Mapping[str, Any]) -> None:
+        """Refuse a model with grants."""
         with as_dbt_errors():
             refuse_grants(model)
 
@@ -237,8 +242,9 @@ class ModelApi(KeyedApi):
 
     @available.parse(lambda *a, **k: ([], ""))
     def header_to_run(self, header: str | None) -> tuple[list[str], str]:
-        """A ``sql_header`` as ``split_header`` has it, without statements that this session has run already:
-        a variable that is declared twice is an error.
+        """Split a ``sql_header`` with ``split_header``, without statements that this session has already run.
+
+        Declaring a variable twice would be an error.
         """
         statements, rest = split_header(header)
         if not (header and statements):
@@ -253,14 +259,14 @@ class ModelApi(KeyedApi):
     @available
     @classmethod
     def without_end(cls, sql: str) -> str:
-        """A query without a semicolon at its end, to stand inside another statement."""
+        """A query without a semicolon at its end, for use inside another statement."""
         return without_end(sql)
 
     @available.parse(lambda *a, **k: None)
     def run_hook(self, sql: str, name: str) -> None:
-        """The statements of a model's hook, one after the other.
+        """Run the statements of a model's hook in order.
 
-        :param name: how an error calls the hook: ``post-hook 2 of orders``.
+        :param name: the name of the hook in errors: ``post-hook 2 of orders``.
         """
         try:
             for statement in split_statements(sql):

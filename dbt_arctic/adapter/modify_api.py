@@ -1,4 +1,4 @@
-"""What a project's macros may ask to change rows of a keyed table: a thin method over ``refresh.modify``."""
+"""Macro method that changes rows of a keyed table: a thin method over ``refresh.dml``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ else:
 
 
 class ModifyApi(_Base, metaclass=AdapterMeta):
+    """The method of the adapter for DML on keyed tables."""
+
     @available.parse(lambda *a, **k: {})
     def keyed_sql(self, sql: str) -> dict[str, Any]:
-        """Run an UPDATE, DELETE or MERGE on a keyed table. Returns ``table`` and how many rows were
-        ``updated``, ``inserted`` and ``deleted``.
+        """Run an UPDATE, DELETE or MERGE on a keyed table.
+
+        Returns ``table`` and the numbers of rows: ``updated``, ``inserted`` and ``deleted``.
         """
         credentials = self.config.credentials
         with as_dbt_errors():

@@ -1,6 +1,7 @@
-"""A target as an operator's command works on it: the catalog at once, Spark with the first statement.
+"""A target as the ``dbt-arctic`` commands use it: reads the catalog directly, and starts Spark on the first
+statement.
 
-No project is parsed for it, so the macros of a project (``keyed_statement``) take no part.
+No project is parsed, so macros of a project (``keyed_statement``) are not used.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from dbt_arctic.store.context import Context
 
 
 class Operator:
-    """What a command needs of a target. ``catalog`` reads metadata; ``context`` runs statements.
+    """The access of a command to a target. ``catalog`` reads metadata; ``context`` runs statements.
 
-    :param command: its name, which commits carry as ``arctic.run``.
+    :param command: its name, which commits record as ``arctic.run``.
     """
 
     def __init__(self, target: Target, command: str) -> None:
@@ -55,10 +56,11 @@ class Operator:
 
     @property
     def started_spark(self) -> bool:
+        """Whether a connection was opened."""
         return self._connection is not None
 
     def name(self, text: str) -> Name:
-        """A table as a person writes it: ``orders``, ``schema.orders`` or ``catalog.schema.orders``."""
+        """Parse a table name: ``orders``, ``schema.orders`` or ``catalog.schema.orders``."""
         credentials = self._target.credentials
         parts = text.split(".")
         if len(parts) > 3 or not all(parts):
@@ -73,12 +75,12 @@ class Operator:
         return Name(credentials.database, schema, parts[-1])
 
     def schemas(self, chosen: Sequence[str] = (), everything: bool = False) -> list[str]:
-        """The schemas that a command is about: the target's own, or those that were named.
+        """The schemas of a command: those of the target, or the given ones.
 
-        The target's own are its schema, and what dbt by default makes of it for a model with a schema of
-        its own; which of those there are, the project's manifest tells.
+        The schemas of the target are its own, and those that dbt derives from it by default for models with a
+        custom schema, if the manifest of the project has them.
 
-        :raises UnknownRelation: there is no schema of a name.
+        :raises UnknownRelation: a schema does not exist.
         """
         existing = self.catalog.list_schemas()
         missing = [schema for schema in chosen if schema not in existing]
@@ -98,21 +100,22 @@ class Operator:
         return [schema for schema in existing if schema in named and is_schema_of(schema, own)]
 
     def other_schemas(self, chosen: Sequence[str]) -> list[str]:
-        """Schemas besides those, in which the project has tables: its ``generate_schema_name`` names them."""
+        """Other schemas in which the project has tables, as chosen by its ``generate_schema_name``."""
         named = {model.schema for model in self.models}
         own = self._target.credentials.schema
         by_default = {model.schema for model, config in self.models.items() if not config.get("schema")}
         if by_default and not any(is_schema_of(schema, own) for schema in by_default):
-            return []  # the last dbt command was about another target
+            return []  # the last dbt command used another target
         return [schema for schema in self.catalog.list_schemas() if schema in named and schema not in chosen]
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
         return self.read(sql)[1]
 
     def read(self, sql: str, *, as_cells: bool = False) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """The columns of a query by name, and its rows.
+        """The column names and rows of a query.
 
-        :param as_cells: whether values are as ``table_value`` shows them.
+        :param as_cells: whether values are in the form of ``table_value``.
         """
         with closing(self._cursor()) as cursor:
             cursor.execute(sql)
@@ -125,7 +128,7 @@ class Operator:
 
     @contextmanager
     def query_after(self, statements: Sequence[str]) -> Iterator[Callable[[str], list[tuple[Any, ...]]]]:
-        """Queries in a session in which some statements have been run; what they set is gone afterwards."""
+        """Run queries in a session after some statements, whose effects are discarded afterwards."""
         if not statements:
             yield self.query
             return
@@ -143,6 +146,7 @@ class Operator:
             yield run
 
     def close(self) -> None:
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
         if self._engine is not None:
@@ -150,7 +154,7 @@ class Operator:
 
     @cached_property
     def models(self) -> Mapping[Name, Mapping[str, Any]]:
-        """The config of the project's models and seeds by name, as the last dbt command noted them."""
+        """The config of the project's models and seeds by name, from the manifest of the last dbt command."""
         catalog = self._target.credentials.database
         return {
             Name(catalog, str(node.get("schema")), str(node.get("alias"))): node.get("config") or {}
@@ -159,12 +163,12 @@ class Operator:
 
     @property
     def target_folder(self) -> Path:
-        """Where dbt leaves its artifacts."""
+        """The folder of dbt's artifacts."""
         return self._target.artifacts
 
     @property
     def project(self) -> str:
-        """Its name, as its last dbt command noted it; without one, its folder's."""
+        """The name of the project, from the manifest of the last dbt command, otherwise from its folder."""
         return str(self._manifest.get("metadata", {}).get("project_name") or self._target.project_root.name)
 
     @cached_property
@@ -181,9 +185,9 @@ class Operator:
         return found
 
     def compaction_of(self, name: Name, is_keyed: bool) -> CompactionSettings:
-        """What the project says about compaction of a table; the defaults where it says nothing.
+        """The compaction settings of a table in the project, or the defaults.
 
-        A plain table that is not the project's is left alone: somebody else looks after it.
+        A plain table that does not belong to the project is not compacted.
         """
         ours = is_keyed or name in self.models or name.identifier == OPERATIONS
         said = self.models.get(name, {})
@@ -221,7 +225,7 @@ class Operator:
 
 @contextmanager
 def operating(target: Target, command: str) -> Iterator[Operator]:
-    """An operator for the time of one command."""
+    """Create an operator for one command."""
     operator = Operator(target, command)
     try:
         yield operator
@@ -230,9 +234,9 @@ def operating(target: Target, command: str) -> Iterator[Operator]:
 
 
 def catalog_file(target: Target) -> tuple[str, int] | None:
-    """The embedded catalog's file and its permissions; ``None`` where there is none."""
+    """The file of the embedded catalog and its permissions; ``None`` if there is none."""
     if target.credentials.method == "connect":
-        return None  # it is the server's
+        return None  # the server defines the catalog
     path = warehouse.catalog_file(target.credentials.spark_settings(str(target.project_root)))
     if path is None or not path.exists():
         return None
@@ -240,7 +244,7 @@ def catalog_file(target: Target) -> tuple[str, int] | None:
 
 
 def size_of(location: str) -> int | None:
-    """The size of a file; ``None`` where there is none, -1 where it is not here or not ours to see."""
+    """The size of a file; ``None`` if it does not exist, -1 if it is remote or not readable."""
     path = local_path(location)
     if path is None:
         return -1

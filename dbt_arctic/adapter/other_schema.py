@@ -1,6 +1,6 @@
-"""Running a project on a copy: its models in another schema, its sources from other schemas.
+"""Runs a project on a copy: its models in another schema, its sources from other schemas.
 
-Set by ``dbt-arctic check`` for the dbt that it runs in its own process, and by nobody else.
+Only ``dbt-arctic check`` sets this, for the dbt invocations in its own process.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Where the nodes of a project are built and read while it is checked.
+    """The schemas in which the nodes of a project are built and read during a check.
 
-    :param schema: stands for the schema of the profile.
-    :param sources: the schema of the copy of a source, by (schema, identifier) in lower case. A copy has its
-        source's identifier, so that what is looked up by its name is found.
+    :param schema: replaces the schema of the profile.
+    :param sources: the schema of the copy of a source, by (schema, identifier) in lower case. A copy has the
+        identifier of its source, so that it can be looked up by name.
     """
 
     schema: str
     sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def schema_of(self, schema: str, identifier: str) -> str:
-        """Where a relation is read that the project looks for in a schema."""
+        """The schema in which a relation is read that the project looks up in another schema."""
         return self.sources.get((schema.lower(), identifier.lower()), schema)
 
 
@@ -32,12 +32,13 @@ class _Current:
 
 
 def current() -> Elsewhere | None:
+    """The schemas of the current check; ``None`` if there is none."""
     return _Current.place
 
 
 @contextmanager
 def elsewhere(place: Elsewhere) -> Iterator[None]:
-    """For the time of the block, projects of this process run there."""
+    """Run projects of this process in other schemas temporarily."""
     _Current.place = place
     try:
         yield

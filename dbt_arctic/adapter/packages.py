@@ -1,7 +1,7 @@
-"""What packages need of an adapter: to be asked, and to list by a pattern, dbt-utils above all; to see Spark.
+"""Support for packages, in particular dbt-utils: dispatch of their macros, and listing relations by pattern.
 
-dbt looks for a package's macro in the project and in the package, and never in an adapter, unless
-``dispatch`` in dbt_project.yml says so. The macros themselves are in ``macros/packages``.
+dbt searches a package's macro in the project and in the package, but not in an adapter, unless ``dispatch``
+in dbt_project.yml is configured. The macros themselves are in ``macros/packages``.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ else:
     _Base = object
 
 SERVED = ("dbt_utils",)
-"""Packages of which some macros fail on Spark, or lose rows, and are answered by ours."""
+"""Packages with macros that fail on Spark or lose rows, for which the adapter has its own implementation."""
 
 INTERNAL = "dbt"
-"""In a search order: dbt's own macros and the adapter's."""
+"""In a search order: dbt's own macros and those of the adapter."""
 
 _TOKEN = re.compile(r"\\([%_\\])|%|_|[^%_]", re.DOTALL)
 
 
 class PackagesApi(_Base, metaclass=AdapterMeta):
+    """The methods of the adapter for packages."""
+
     def __init__(self, config: Any, mp_context: Any) -> None:
         super().__init__(config, mp_context)
         serve_packages(config)
@@ -43,7 +45,7 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
     def relations_by_pattern(
         self, schema_pattern: str, table_pattern: str, exclude: str = "", database: str | None = None
     ) -> list[BaseRelation]:
-        """Relations as they are stored now, by patterns of LIKE in which case does not count."""
+        """The stored relations that match case-insensitive LIKE patterns."""
         ours = self.config.credentials.database
         with as_dbt_errors():
             if not is_of(database, ours):
@@ -68,11 +70,12 @@ class PackagesApi(_Base, metaclass=AdapterMeta):
 
 
 def serve_packages(config: Any) -> None:
-    """Let our macros come before those of a package, unless the project has a ``dispatch`` for it.
+    """Give the adapter's macros precedence over those of a package, unless the project has a ``dispatch`` for
+    it.
 
-    The entry is what a project could write into dbt_project.yml, so that the macros of the project go first.
+    The entry is what a project could write into dbt_project.yml, so that its own macros come first.
     """
-    if not hasattr(config, "dispatch"):  # `dbt debug` gives the profile alone: no project, no macros
+    if not hasattr(config, "dispatch"):  # `dbt debug` passes only the profile, without project and macros
         return
     configured = {entry["macro_namespace"] for entry in config.dispatch}
     for package in SERVED:

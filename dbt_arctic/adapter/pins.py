@@ -1,8 +1,8 @@
-"""One version of everything for a whole invocation of dbt: ``consistent_reads`` in the profile.
+"""Pins one version of everything for a whole invocation of dbt: ``consistent_reads`` in the profile.
 
-When the invocation begins, the version of each source and model is noted. From then on ``ref()`` and
-``source()`` stand for that version. A model that completes is read at the version that it has then, so the
-layers of one run see each other's results.
+The versions of all sources and models are recorded when the invocation begins. From then on, ``ref()`` and
+``source()`` read that version. A completed model is read at its new version, so the layers of a run see each
+other's results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dbt_arctic.keyed.version import Consumed
 
 @dataclass(frozen=True)
 class Pin:
-    """A relation at a version. ``text`` stands in a FROM clause for it."""
+    """A relation at a version. ``text`` represents it in a FROM clause."""
 
     name: Name
     consumed: Consumed
@@ -36,14 +36,15 @@ class Pins:
         self._pins: dict[str, Pin | None] = {}
 
     def pin(self, names: Iterable[Name]) -> None:
-        """Note the versions that relations have now. Views and what does not exist are read as they are."""
+        """Record the current versions of relations. Views and missing relations are read as they are."""
         with self._lock:
             for name in names:
                 self._pins[name.dotted.lower()] = _pinned(self._catalog, name)
 
     def find(self, name: Name) -> Pin | None:
-        """The pin of a relation; one that was not known at the beginning is pinned with its first use.
-        What is in another catalog is read as it is.
+        """The pin of a relation. A relation that was unknown at the beginning is pinned on first use.
+
+        Relations of other catalogs are not pinned.
         """
         if not is_of(name.catalog, self._catalog_name):
             return None
@@ -54,10 +55,10 @@ class Pins:
             return self._pins[key]
 
     def unpinned(self, sql: str) -> str:
-        """The SQL with the relations in place of what stands for them."""
+        """The SQL with relation names instead of pinned versions."""
         with self._lock:
             pins = [pin for pin in self._pins.values() if pin is not None]
-        # The longest first: the text of one may be a part of another's.
+        # The longest first: one text may be a part of another.
         for pin in sorted(pins, key=lambda pin: -len(pin.text)):
             sql = sql.replace(pin.text, pin.name.sql)
         return sql
@@ -74,21 +75,22 @@ def _pinned(catalog: CatalogReader, name: Name) -> Pin | None:
 
 
 class _Current:
-    """The pins of the invocation that runs in this process; ``None`` where nothing is to be pinned."""
+    """The pins of the current invocation in this process; ``None`` if nothing is pinned."""
 
     pins: Pins | None = None
 
 
 def begin(catalog: CatalogReader | None, catalog_name: str = "") -> Pins | None:
-    """Begin an invocation: with a catalog, everything in it is read at one version."""
+    """Begin an invocation. If a catalog is given, all reads of it are pinned."""
     _Current.pins = Pins(catalog, catalog_name) if catalog is not None else None
     return _Current.pins
 
 
 def current() -> Pins | None:
+    """The pins of the current invocation."""
     return _Current.pins
 
 
 def unpinned(sql: str) -> str:
-    """SQL with the names of relations in place of their versions in this invocation."""
+    """SQL with relation names instead of the pinned versions of this invocation."""
     return sql if _Current.pins is None else _Current.pins.unpinned(sql)

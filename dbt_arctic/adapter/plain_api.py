@@ -1,4 +1,4 @@
-"""What the macros of plain tables and seeds ask for: settings, values as they are stored, staged rows."""
+"""Macro methods for plain tables, snapshots and seeds: settings, stored values, staged rows."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ from dbt_arctic.store.state import find_keyed
 
 
 class PlainApi(KeyedApi):
+    """The methods of the adapter for plain tables."""
+
     @available.parse(lambda *a, **k: None)
     def plain_config(self, model: Mapping[str, Any], strategy: str) -> PlainConfig:
-        """The settings of a plain incremental model; an error where one has no effect."""
+        """The settings of a plain incremental model. Raises an error if one has no effect."""
         with as_dbt_errors():
             return parse_plain(model["name"], strategy, model["config"])
 
     @available.parse(lambda *a, **k: None)
     def check_plain_model(self, config: PlainConfig, rows: str) -> None:
-        """An error where a setting names a column that the rows (SQL of a relation) do not have."""
+        """Raise an error if a setting names a column that the rows (SQL of a relation) lack."""
         if config.named_columns:
             with as_dbt_errors():
                 columns = [column.name for column in self._schema(f"SELECT * FROM {rows}")]
@@ -50,15 +52,17 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: "")
     def check_partitions(self, config: PlainConfig, target: ArcticRelation) -> str:
-        """A warning where ``partition_by`` is not the table's, or an error where rows would be lost."""
+        """Return a warning if ``partition_by`` differs from the table, or raise an error if rows would be
+        lost."""
         with as_dbt_errors():
             state = self.catalog.load_table(target.schema or "", target.identifier or "")
             return check_partitions(config, None if state is None else state.partitioning)
 
     @available.parse(lambda *a, **k: None)
     def stage_batch(self, this: ArcticRelation, batch: str) -> ArcticRelation:
-        """The rows of a relation as they are now, in a table until the model is done: each statement would
-        compute them anew, and may find others.
+        """Store the current rows of a relation in a table until the model is done.
+
+        Otherwise each statement would compute them again, possibly with different results.
         """
         with as_dbt_errors():
             context, target = self.context(), this.name_parts
@@ -78,15 +82,15 @@ class PlainApi(KeyedApi):
         target: ArcticRelation,
         model: Mapping[str, Any],
     ) -> dict[str, str]:
-        """Make a plain table fit the columns of a batch, as far as ``on_schema_change`` allows.
+        """Change the columns of a plain table to those of a batch, as far as ``on_schema_change`` allows.
 
-        :returns: SQL of the batch's columns as the table stores them, by name in small letters.
+        :returns: SQL of the batch's columns as the table stores them, by lower-case name.
         """
         with as_dbt_errors():
             stored = as_columns(cast(Any, self).get_columns_in_relation(target))
             columns = as_columns(produced)
             if on_schema_change == "fail" and compare_columns(stored, columns):
-                return {}  # dbt's own macro says so next
+                return {}  # dbt's own macro raises the error next
             after = evolve_plain(
                 self.context(), target.name_parts, model["name"], on_schema_change, stored, columns
             )
@@ -96,9 +100,9 @@ class PlainApi(KeyedApi):
     def evolve_snapshot(
         self, queried: Sequence[ArcticColumn], target: ArcticRelation, model: Mapping[str, Any]
     ) -> dict[str, str]:
-        """Give a snapshot the new fields and wider types of its query.
+        """Add the new fields and wider types of its query to a snapshot.
 
-        :returns: SQL of the query's columns as the snapshot stores them, by name in small letters.
+        :returns: SQL of the query's columns as the snapshot stores them, by lower-case name.
         """
         with as_dbt_errors():
             stored = as_columns(cast(Any, self).get_columns_in_relation(target))
@@ -109,7 +113,7 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def seed_column_types(self, model: Mapping[str, Any]) -> dict[str, str]:
-        """``column_types`` by the names of the file's columns, and text where a number has an underscore."""
+        """``column_types`` by the column names of the file, and string for numbers with an underscore."""
         with as_dbt_errors():
             path = seed_path(model, self.config)
             settings = model["config"]
@@ -118,7 +122,7 @@ class PlainApi(KeyedApi):
 
     @available
     def stage_seed(self, staged: ArcticRelation, agate_table: Any) -> None:
-        """A seed's rows as a temporary view of this thread's session, every column as text."""
+        """Create a temporary view over the rows of a seed in this thread's session, with string columns."""
         rows = [[seed_text(value) for value in row] for row in agate_table.rows]
         with as_dbt_errors():
             self._handle().create_temp_view(staged.identifier or "", list(agate_table.column_names), rows)
@@ -127,9 +131,9 @@ class PlainApi(KeyedApi):
 
     @available.parse(lambda *a, **k: None)
     def apply_properties(self, relation: ArcticRelation, model: Mapping[str, Any], kind: str | None) -> None:
-        """Give a table that exists the ``tblproperties`` of its model, before it is written to.
+        """Apply the ``tblproperties`` of a model to its existing table, before a write.
 
-        :param kind: what stands under its name, as ``relation_kind`` tells.
+        :param kind: the kind of the existing relation, from ``relation_kind``.
         """
         if kind not in ("table", "keyed"):
             return
@@ -152,11 +156,11 @@ class PlainApi(KeyedApi):
         queried: Sequence[ArcticColumn],
         target: ArcticRelation | None,
     ) -> dict[str, Any]:
-        """dbt's strategy, with a key and a comparison that hold for NULLs and for every type.
+        """dbt's strategy, with a key and a comparison that support NULL and every type.
 
         :param columns: the names of the snapshot's own columns, by dbt's names.
         :param queried: the columns of the snapshot's query.
-        :param target: ``None`` where the snapshot does not exist yet.
+        :param target: ``None`` if the snapshot does not exist yet.
         """
         settings, names = model["config"], [column.name for column in queried]
         with as_dbt_errors():
@@ -175,6 +179,6 @@ class PlainApi(KeyedApi):
     def unique_rows(
         self, rows: str, source: str, model: Mapping[str, Any], queried: Sequence[ArcticColumn]
     ) -> str:
-        """The rows that a snapshot writes; the statement fails where two rows of its query share a key."""
+        """The rows that a snapshot writes. The statement fails if two rows of its query share a key."""
         key = model["config"]["unique_key"]
         return unique_rows(rows, source, key, [column.name for column in queried], model["name"])

@@ -1,7 +1,7 @@
-"""The plans of a project's automatic models, as they are before a run. Metadata alone is read.
+"""The plans of a project's automatic models before a run, from metadata alone.
 
-dbt compiles the models, the catalog tells versions, and the planner decides: the same plan as in a run,
-except that models which stand before one in the same run have not been refreshed yet.
+dbt compiles the models, the catalog provides versions, and the planner decides. The plan is the same as in a
+run, except that upstream models of the same run have not been refreshed yet.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from dbt_arctic.refresh.config import parse_config
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """The refresh plan of one model, with what is known of the model itself.
+    """The refresh plan of one model, and information about the model itself.
 
-    :param is_asked_for: that it is built anew by each run, by ``full_refresh`` in its config.
-    :param before: models of the same selection that this one reads, and that may change it first.
-    :param advice: what stands in the way of incremental refreshes, with lines of the model's file.
+    :param is_asked_for: whether its config ``full_refresh`` requests a rebuild in each run.
+    :param before: models of the same selection that this one reads and that may change first.
+    :param advice: obstacles to incremental refreshes, with lines of the model's file.
     """
 
     model: str
@@ -48,9 +48,9 @@ class ModelPlan:
 
 
 def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> list[ModelPlan]:
-    """The plans of the automatic models that a selection names; of all without one.
+    """The plans of the automatic models in a selection; of all models without one.
 
-    :raises ConfigError: dbt could not compile the project, or the selection names no model of it.
+    :raises ConfigError: dbt could not compile the project, or the selection contains no model.
     """
     compiled = _compile(target, select)
     if select and not compiled:
@@ -92,14 +92,14 @@ def plan_models(operator: Operator, target: Target, select: Sequence[str]) -> li
 
 
 def _compile(target: Target, select: Sequence[str]) -> list:  # type: ignore[type-arg]
-    # dbt's own artifacts tell of what was run: `dbt retry` looks there.
+    # dbt's artifacts describe the last run, and `dbt retry` needs them.
     arguments = ["compile", "--quiet", "--no-write-json", "--target", target.name]
     arguments += ["--project-dir", str(target.project_root)]
     if target.profiles_dir is not None:
         arguments += ["--profiles-dir", str(target.profiles_dir)]
     if select:
         arguments += ["--select", *select]
-    # With a selection dbt prints the compiled SQL, --quiet or not.
+    # With a selection, dbt prints the compiled SQL, even with --quiet.
     with redirect_stdout(io.StringIO()) as told:
         outcome = dbtRunner().invoke(arguments)
     if not outcome.success:

@@ -1,4 +1,4 @@
-"""The dbt project and target that a command of ours is about, found and read as dbt finds and reads them."""
+"""The dbt project and target of a ``dbt-arctic`` command, found and read in the same way as dbt does."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class Target(NamedTuple):
-    """A project's folder and one target of its profile."""
+    """The folder of a project and one target of its profile."""
 
     project_root: Path
     name: str
     credentials: ArcticCredentials
     artifacts: Path
-    """Where dbt leaves its manifest and its results."""
+    """The folder of dbt's manifest and results."""
     profiles_dir: Path | None = None
-    """Where the profile was found."""
+    """The folder of the profile."""
 
 
 def load_target(
     project_dir: Path | None = None, profiles_dir: Path | None = None, target: str | None = None
 ) -> Target:
-    """The target that dbt would use from this folder.
+    """The target that dbt would use in this folder.
 
-    :raises ProfileError: there is no project, no profile, or the target is not of type ``arctic``.
+    :raises ProfileError: there is no project or no profile, or the target is not of type ``arctic``.
     """
     from dbt.cli.resolvers import default_profiles_dir, default_project_dir
     from dbt.config.runtime import load_profile
@@ -50,7 +50,7 @@ def load_target(
         )
     folder = Path(profiles_dir or default_profiles_dir())
     set_from_args(argparse.Namespace(PROJECT_DIR=str(root), PROFILES_DIR=str(folder)), None)
-    set_invocation_context(os.environ)  # what env_var() in the profile reads
+    set_invocation_context(os.environ)  # required by env_var() in the profile
     try:
         profile = load_profile(str(root), {}, None, target)
     except DbtRuntimeError as error:
@@ -70,7 +70,7 @@ def load_target(
 
 
 def _artifacts(root: Path, profile: Profile) -> Path:
-    """As dbt finds it without ``--target-path``."""
+    """The folder of artifacts that dbt uses without ``--target-path``."""
     from dbt.config import project
     from dbt.config.renderer import DbtProjectYamlRenderer
 
@@ -79,7 +79,7 @@ def _artifacts(root: Path, profile: Profile) -> Path:
             return root / chosen
     try:
         said = project.load_raw_project(str(root)).get("target-path")
-        # dbt 1.12 has variables in a file of their own, vars.yml.
+        # dbt 1.12 has variables in a separate file, vars.yml.
         read_variables = getattr(project, "vars_data_from_root", None)
         variables = read_variables(str(root)) if read_variables is not None else {}
         renderer = DbtProjectYamlRenderer(profile, variables)

@@ -1,4 +1,4 @@
-"""What the model that a thread works on pulled, from its compilation until its commit."""
+"""The pulls of the current model of a thread, from its compilation until its commit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from dbt_arctic.refresh.pull import Pull
 
 @contextmanager
 def where_it_fails(forget: Callable[[], None]) -> Iterator[None]:
-    """What a model has staged before one of its pulls fails: dbt calls its hook for models that compile."""
+    """Discard what a model has staged if one of its pulls fails: dbt calls its hook only for models that
+    compile."""
     try:
         yield
     except BaseException:
-        with suppress(Exception):  # the pull's error is the one to tell, and `clean` finds what stays
+        with suppress(Exception):  # the error of the pull must be raised, and `clean` finds leftovers
             forget()
         raise
 
@@ -34,7 +35,7 @@ class ModelPulls:
     _staged: list[Name] = field(default_factory=list)
 
     def stage(self, name: Name) -> None:
-        """A table that is not needed when its model is done."""
+        """Register a table that is not needed after the model is done."""
         self._staged.append(name)
 
     def add(
@@ -42,37 +43,41 @@ class ModelPulls:
     ) -> None:
         """Record that a model pulls from an upstream.
 
-        :param expected: as ``begun_from`` tells, where it tells anything.
-        :param since: what the model has consumed of that upstream; ``None`` where it has read nothing of it.
+        :param expected: the result of ``begun_from``, if there is one.
+        :param since: what the model has consumed of that upstream; ``None`` if it has not read it.
         """
         self._pulls.setdefault(model, []).append(pull)
         self._since.setdefault(model, []).append(since)
         self._expected.setdefault(model, expected)
 
     def begun_from(self, model: str) -> Mapping[str, Consumed] | None:
-        """What the model's target had consumed when it made its first pull; ``None`` before that. All of its
-        pulls begin there: another run may have gone on meanwhile, and the commit is to find that out.
+        """What the model's target had consumed at its first pull; ``None`` before that.
+
+        All its pulls start from there. Another run may have committed in the meantime, which the commit must
+        detect.
         """
         return self._expected.get(model)
 
     def find(self, model: str, upstream: Name) -> list[Pull]:
-        """The pulls of that upstream that the model made already: one run sees one state of it."""
+        """The earlier pulls of that upstream in the same run, because a run reads one state of it."""
         return [pull for pull in self._pulls.get(model, []) if pull.upstream == upstream]
 
     def upstreams(self, model: str) -> set[Name]:
+        """The upstreams that a model pulls."""
         return {pull.upstream for pull in self._pulls.get(model, [])}
 
     def consumed(self, model: str) -> dict[str, Consumed]:
-        """What the model's commit consumes, by upstream."""
+        """The versions that the model's commit consumes, by upstream."""
         return {pull.upstream.dotted: pull.consumed for pull in self._pulls.get(model, [])}
 
     def expected(self, model: str) -> Mapping[str, Consumed]:
+        """What the target of a model had consumed at its first pull."""
         return self._expected.get(model, {})
 
     def require_everything(self, model: str, where: str) -> None:
-        """Refuse to build a table from SQL that selects changes only.
+        """Refuse to build a table from SQL that selects only changes.
 
-        :raises ConcurrentRun: the model's SQL is that of changes, and its table is to be built of it.
+        :raises ConcurrentRun: the table must be rebuilt, but the model was compiled to read changes.
         """
         if self.expected(model):
             raise ConcurrentRun(
@@ -83,10 +88,11 @@ class ModelPulls:
             )
 
     def require_same_upstreams(self, model: str, where: str) -> None:
-        """Refuse a model that pulls from another table than its own table has consumed.
+        """Refuse a model that pulls from a different table than its own table has consumed.
 
-        :raises ConfigError: the model pulls from one table in place of another: it has read nothing yet of
-        all that it pulls. What it has of that one stays, and of the other it would only get what is there.
+        :raises ConfigError: the model pulls from one table in place of another and has read none of its
+            current upstreams. The rows of the old one would remain, and only changes of the new one would be
+            added.
         """
         pulls, since = self._pulls.get(model, []), self._since.get(model, [])
         if any(one is not None for one in since):
@@ -109,11 +115,12 @@ class ModelPulls:
             )
 
     def nothing_new(self, model: str) -> bool:
+        """Whether a model pulls and none of its upstreams has changed."""
         pulls = self._pulls.get(model, [])
         return bool(pulls) and not any(pull.changed for pull in pulls)
 
     def clear(self) -> list[str]:
-        """Forget everything; returns the statements that drop what is no longer needed."""
+        """Discard all pulls. Returns the statements that drop what is no longer needed."""
         stages = [pull.stage for pulls in self._pulls.values() for pull in pulls if pull.stage is not None]
         drops = [f"DROP VIEW IF EXISTS {quote(stage.view)}" for stage in stages]
         drops += map(drop_table, self._staged)

@@ -1,6 +1,6 @@
-"""Python models: the model's code runs in this process, and what it returns becomes a view of the session.
+"""Python models: the code runs in this process, and its result becomes a view of the session.
 
-From there on a Python model is a SQL model that selects from that view: there is no second way to write.
+After that, a Python model is a SQL model that selects from that view, so it is written in the same way.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ else:
     _Base = object
 
 SUBMISSION_METHOD = "session"
-"""The one way to run a model: in this process, on the connection's own Spark session."""
+"""The only way to run a model: in this process, on the Spark session of the connection."""
 
 
 _LOOKS_UP_A_SESSION = re.compile(r"pyspark\.pandas|pyspark +import +pandas|\.pandas_api\(")
-"""pandas-on-Spark takes the process's active session, which any other model's code may change."""
+"""pandas-on-Spark uses the active session of the process, which the code of another model may change."""
 
 
 class Turns:
-    """Any number of threads together, or one alone."""
+    """A lock for any number of threads together, or one alone."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -48,6 +48,7 @@ class Turns:
 
     @contextmanager
     def together(self) -> Iterator[None]:
+        """Hold the lock together with other threads."""
         with self._changed:
             self._count += 1
         try:
@@ -59,6 +60,7 @@ class Turns:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
+        """Hold the lock alone."""
         with self._changed:
             self._changed.wait_for(lambda: self._count == 0)
             yield
@@ -68,11 +70,14 @@ _running = Turns()
 
 
 class PythonModels(_Base, metaclass=AdapterMeta):
+    """The methods of the adapter for Python models."""
+
     _thread_views = threading.local()
 
     @log_code_execution  # type: ignore[untyped-decorator] # dbt's own, without types
     def submit_python_job(self, parsed_model: dict[str, Any], compiled_code: str) -> ArcticResponse:
-        """Run a model's code and keep its DataFrame as a view. dbt calls this for ``language='python'``."""
+        """Run a model's code and register its DataFrame as a view. dbt calls this for
+        ``language='python'``."""
         path = parsed_model["original_file_path"]
         with as_dbt_errors():
             check_config(parsed_model["name"], parsed_model["config"])
@@ -94,7 +99,7 @@ class PythonModels(_Base, metaclass=AdapterMeta):
         return ArcticResponse(_message="OK", code="OK")
 
     def _note_beginning(self, model: Mapping[str, Any]) -> None:
-        """The rows are computed from here on: what lands in a keyed table's generation now comes later."""
+        """Record the start of the computation: rows that land in a keyed table from now on are newer."""
         name = Name(model["database"], model["schema"], model["alias"])
         writes = model["config"].get("materialized") == "incremental"
         keyed = writes and writes_keyed(model["name"], model["config"])
@@ -103,33 +108,35 @@ class PythonModels(_Base, metaclass=AdapterMeta):
         )
 
     def beginning(self, unique_id: str) -> Beginning | None:
+        """The recorded start of a model's computation."""
         noted, beginning = getattr(self._thread_views, "beginning", ("", None))
         return beginning if noted == unique_id else None
 
     @available.parse(lambda *a, **k: "")
     def python_model_sql(self, model: Mapping[str, Any]) -> str:
-        """The rows of a Python model that has run."""
+        """SQL of the rows of a Python model that has run."""
         return f"select * from {quote(view_name(model))}"
 
     def post_model_hook(self, config: Mapping[str, Any], context: Any) -> None:
-        """Let go of the model's view, and with it of its data."""
+        """Drop the view of the model, and with it its data."""
         session, view = getattr(self._thread_views, "last", (None, ""))
         self._thread_views.last = (None, "")
         self._thread_views.beginning = ("", None)
-        # Of a session that is lost the view is, too.
+        # If the session is lost, so is the view.
         if session is not None and (handle := self._handle()).is_open and handle.session is session:
             session.catalog.dropTempView(view)
         super().post_model_hook(config, context)
 
 
 def view_name(model: Mapping[str, Any]) -> str:
+    """The name of the view of a model."""
     return f"{model['alias']}__python"
 
 
 def check_config(model: str, config: Mapping[str, Any]) -> None:
     """Refuse settings that have no effect on a Python model.
 
-    :raises ConfigError: a setting asks for what a Python model does not do here.
+    :raises ConfigError: a setting is not supported for Python models.
     """
     method = config.get("submission_method") or SUBMISSION_METHOD
     if method != SUBMISSION_METHOD:
@@ -180,14 +187,14 @@ def missing_packages(model: str, packages: Sequence[str]) -> list[str]:
 
 
 def run_code(path: str, code: str, session: Any, last_line: int) -> Any:
-    """What the model's function returns.
+    """Run the model's function and return its result.
 
-    :param path: the model's file, as its errors name it.
+    :param path: the model's file, for errors.
     :param code: the file as dbt compiled it: the user's lines, then dbt's own.
-    :param last_line: the last of the user's.
+    :param last_line: the last line of the user's code.
     :raises PythonModelFailed: the code fails; names the line.
     """
-    # A name that no module has: functions that Spark sends to its workers are then sent whole.
+    # This name belongs to no module, so functions are serialized completely for Spark's workers.
     names: dict[str, Any] = {"__name__": "dbt_python_model", "__file__": path, "spark": session}
     try:
         exec(compile(code, path, "exec", dont_inherit=True), names)
@@ -202,9 +209,9 @@ def run_code(path: str, code: str, session: Any, last_line: int) -> Any:
 
 
 def keep_frame(path: str, session: Any, view: str, frame: Any) -> None:
-    """Make the data frame that a Python model returned readable for SQL.
+    """Register the DataFrame that a Python model returned as a view.
 
-    :raises PythonModelFailed: Spark cannot take what the model returned.
+    :raises PythonModelFailed: Spark does not support the result of the model.
     """
     try:
         register_frame(session, view, frame, path)
@@ -220,14 +227,16 @@ def keep_frame(path: str, session: Any, view: str, frame: Any) -> None:
 
 
 def _loader(session: Any) -> Callable[[str], Any]:
-    """What ``dbt.ref`` and ``dbt.source`` load: a table; a version of it with ``consistent_reads``; a part of
-    it with --empty and --sample. All of these stand in a FROM clause.
+    """The function behind ``dbt.ref`` and ``dbt.source``.
+
+    It loads a table, a version of it with ``consistent_reads``, or a part of it with --empty and --sample.
+    Each of these is valid in a FROM clause.
     """
     return lambda relation: session.sql(f"select * from {relation}")
 
 
 def leading_lines(file: Path) -> int:
-    """The empty lines at a file's beginning, which dbt leaves out of the code."""
+    """The number of leading empty lines of a file, which dbt removes from the code."""
     if not file.is_file():
         return 0
     text = file.read_text(encoding="utf-8")
@@ -235,7 +244,7 @@ def leading_lines(file: Path) -> int:
 
 
 def _line(error: BaseException, path: str, last: int) -> int:
-    """The innermost line of the model's file that the error came through."""
+    """The innermost line of the model's file in the traceback of an error."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return error.lineno or 0
     frames = traceback.extract_tb(error.__traceback__)
@@ -244,5 +253,5 @@ def _line(error: BaseException, path: str, last: int) -> int:
 
 
 def _text(error: BaseException) -> str:
-    """An error's message without Java's stack, which Spark appends to it."""
+    """The message of an error without Java's stack trace, which Spark appends."""
     return str(error).partition("\n\nJVM stacktrace")[0].strip()

@@ -12,18 +12,18 @@ _LOOKED_THROUGH = ("view", "ephemeral")
 
 
 Nodes = Mapping[str, Mapping[str, Any]]
-"""Of dbt's ``graph``, by id."""
+"""Nodes of dbt's ``graph`` by id."""
 
 
 def read_by_automatic(nodes: Nodes) -> frozenset[str]:
-    """The ids of what automatic models read, themselves or through views and ephemeral models."""
+    """The ids of the nodes that automatic models read, directly or through views and ephemeral models."""
     return frozenset().union(*(_read_by(node, nodes) for node in nodes.values() if _is_automatic(node)))
 
 
 def automatic_readers(nodes: Nodes, sources: Nodes, selected: Collection[str]) -> dict[str, list[Name]]:
     """The automatic models that read a relation, by the relation's full name in lower case.
 
-    :param selected: the ids of what is run.
+    :param selected: the ids of the selected nodes.
     """
     found: dict[str, list[Name]] = {}
     for unique_id, node in nodes.items():

@@ -1,4 +1,4 @@
-"""Three-part names as dbt handles them: ``catalog.schema.identifier``, always quoted."""
+"""Three-part names of dbt: ``catalog.schema.identifier``, always quoted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from dbt_arctic.keyed.names import Name, quote
 
 @dataclass
 class ArcticQuotePolicy(Policy):
+    """Quote all parts of a name."""
+
     database: bool = True
     schema: bool = True
     identifier: bool = True
@@ -22,6 +24,8 @@ class ArcticQuotePolicy(Policy):
 
 @dataclass
 class ArcticIncludePolicy(Policy):
+    """Include all parts of a name."""
+
     database: bool = True
     schema: bool = True
     identifier: bool = True
@@ -31,12 +35,12 @@ class ArcticIncludePolicy(Policy):
 class ArcticRelation(BaseRelation):
     """A table, a view, or a keyed table.
 
-    ``is_keyed``: stored as a view over base and change table. dbt sees a keyed table as a table, because
-    ``is_incremental()`` and others decide by that.
-    ``is_clone``: a view over a table elsewhere, which becomes a table of its own with its first write;
-    to dbt a table, for the same reason.
-    ``read_as``: what stands for it in a query, where an invocation reads everything at one version.
-    ``branch``: the Iceberg branch that a write goes to, instead of main.
+    ``is_keyed``: stored as a view over base and change table. In dbt, a keyed table is a table, because
+    ``is_incremental()`` and others depend on it.
+    ``is_clone``: a view over another table, which becomes a separate table with its first write. In dbt, it
+    is a table for the same reason.
+    ``read_as``: its text in queries, if an invocation reads everything at one version.
+    ``branch``: the Iceberg branch that is written to, instead of main.
     """
 
     quote_policy: Policy = field(default_factory=lambda: ArcticQuotePolicy())
@@ -55,11 +59,13 @@ class ArcticRelation(BaseRelation):
     )
 
     def quoted(self, identifier: str) -> str:
+        """Quote an identifier."""
         return quote(identifier)
 
     @classmethod
     def create_from(cls, quoting: Any, relation_config: Any, **kwargs: Any) -> ArcticRelation:
-        """As dbt's own. Only ``ref()`` and ``source()`` say how many rows may be read (``limit``)."""
+        """Like dbt's implementation. Only ``ref()`` and ``source()`` set the number of rows to read
+        (``limit``)."""
         made = super().create_from(quoting, relation_config, **kwargs)
         place = other_schema.current()
         if place is not None and getattr(relation_config, "resource_type", None) == "source":
@@ -70,13 +76,14 @@ class ArcticRelation(BaseRelation):
         return made if pin is None else made.replace(read_as=pin.text)
 
     def render(self) -> str:
+        """The text of the relation in SQL."""
         if self.read_as is not None:
             return self.read_as
         rendered = super().render()
         return f"{rendered}.{quote('branch_' + self.branch)}" if self.branch else rendered
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
-        """As dbt's own, which quotes a column as other databases do; in Spark that would be a text."""
+        """Like dbt's implementation, which quotes a column in a way that is a string in Spark."""
         name = event_time_filter.field_name
         if len(name) > 1 and name[0] == name[-1] == '"':
             event_time_filter = replace(event_time_filter, field_name=quote(name[1:-1]))
@@ -84,9 +91,9 @@ class ArcticRelation(BaseRelation):
 
     @property
     def name_parts(self) -> Name:
-        """The name as the storage layer knows it."""
+        """The name in the form of the storage layer."""
         return Name(self.database or "", self.schema or "", self.identifier or "")
 
     def on_branch(self, branch: str | None) -> ArcticRelation:
-        """The same table, written to on a branch."""
+        """The same table with writes to a branch."""
         return self.replace(branch=branch)

@@ -1,4 +1,4 @@
-"""What a model's result depends on besides its SQL and its upstreams: the session's settings, the time."""
+"""The inputs of a model's result other than its SQL and upstreams: session settings and the time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_SPEED = tuple(
         *("requireAllClusterKeysForCoPartition", "shuffle.", "sources.", "statistics.", "ui.", "warehouse."),
     )
 )
-"""Settings of how a query is run. Any other may be one of what it means."""
+"""Settings that only affect how a query is executed. Any other setting may affect its result."""
 _ZONE = "spark.sql.session.timeZone"
 _ANSI = "spark.sql.ansi.enabled"
 _IS_SET = re.compile(r"(set|reset)\b", re.IGNORECASE)
@@ -33,14 +33,15 @@ _OF_ANSI = re.compile(r"reset\s*$|.*\bansi\b", re.IGNORECASE | re.DOTALL)
 
 _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _FOR_SESSION = re.compile(r"(set|reset|declare|create\s+(or\s+replace\s+)?temp(orary)?)(\s|$)", re.IGNORECASE)
-"""Statements that change nothing but the session."""
+"""Statements that change only the session."""
 
 
 def time_of_invocation(credentials: ArcticCredentials, config: Mapping[str, Any]) -> Clock | None:
-    """What functions of time tell automatic models of a dbt invocation: when it began; ``None`` where the
-    model's session has a time zone that is not known here.
+    """The start time of a dbt invocation for time functions in automatic models.
 
-    :param config: the model's.
+    ``None`` if the model's session has an unknown time zone.
+
+    :param config: the config of the model.
     """
     began = get_invocation_started_at().replace(tzinfo=timezone.utc)
     zone = _conf(credentials, config)[_ZONE]
@@ -48,8 +49,9 @@ def time_of_invocation(credentials: ArcticCredentials, config: Mapping[str, Any]
 
 
 def settings_of_meaning(credentials: ArcticCredentials, config: Mapping[str, Any]) -> str:
-    """The session's settings on which the result of a model depends: those of the profile, and what is set in
-    the model's ``sql_header`` and ``pre-hook``.
+    """The session settings on which the result of a model depends.
+
+    These are the settings of the profile, of the model's ``sql_header`` and of its ``pre-hook``.
     """
     conf = _conf(credentials, config)
     names = (name for name in sorted(conf) if not name.startswith(_OF_SPEED))
@@ -64,31 +66,32 @@ def _conf(credentials: ArcticCredentials, config: Mapping[str, Any]) -> dict[str
         statement = without_comments(written).strip()
         zone, setting = _SET_ZONE.fullmatch(statement), _SET.fullmatch(statement)
         if "{{" in statement or "{%" in statement:
-            # dbt renders hooks as they are run: what is set is not known here, and its text has to do.
+            # dbt renders hooks when they run, so the settings are unknown here, and their text is used
+            # instead.
             found[f"statement {place}"] = " ".join(statement.split())
         elif zone is not None:
             found[_ZONE] = zone[1] or zone[2]
         elif setting is not None:
             found[setting[1].strip("`")] = setting[2].strip().strip("`")
         else:
-            # A function, a variable: whatever it is, the SQL may mean something else without.
+            # A function or a variable may change the meaning of the SQL.
             found[f"statement {place}"] = " ".join(statement.split())
             if _IS_SET.match(statement):
-                # Not known here is what an interval, LOCAL or a RESET makes of it.
+                # The effect of an interval, LOCAL or RESET is unknown here.
                 found |= {_ZONE: ""} if _OF_ZONE.match(statement) else {}
                 found |= {_ANSI: ""} if _OF_ANSI.match(statement) else {}
     return found
 
 
 def statements_of_session(config: Mapping[str, Any]) -> list[str]:
-    """What the model's ``pre-hook`` and ``sql_header`` set or define for its session, as they are written."""
+    """The statements of the model's ``pre-hook`` and ``sql_header`` for its session, as they are written."""
     header, _ = split_header(config.get("sql_header"))
     hooks = (one for one in _of_hooks(config) if _FOR_SESSION.match(without_comments(one).strip()))
     return [*hooks, *header]
 
 
 def _sets_of_hooks(config: Mapping[str, Any]) -> Iterator[str]:
-    """Of what dbt renders, the text: nobody knows here what it is to be."""
+    """The text of hooks that dbt renders later, whose result is unknown here."""
     for one in _of_hooks(config):
         if "{{" in one or "{%" in one or _FOR_SESSION.match(without_comments(one).strip()):
             yield one

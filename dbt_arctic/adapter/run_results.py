@@ -13,11 +13,12 @@ from dbt_arctic.errors import ConfigError
 
 @dataclass(frozen=True)
 class Refresh:
-    """One model, seed or snapshot.
+    """The result of one model, seed or snapshot.
 
-    :param strategy: of an automatic model ``incremental``, ``full`` or ``skip``; else empty.
-    :param reason: why, where one was given; of a failure, what failed.
-    :param rows: and :param bytes_read: and :param bytes_written: ``None`` where nobody counted.
+    :param strategy: of an automatic model ``incremental``, ``full`` or ``skip``; otherwise empty.
+    :param reason: the reason, if there is one, or the cause of a failure.
+    :param rows: written rows; ``None`` if unknown.
+    :param bytes_read: ``None`` if unknown; ``bytes_written`` likewise.
     """
 
     model: str
@@ -35,7 +36,8 @@ class Refresh:
 class RunResults:
     """The artifact ``run_results.json`` of an earlier invocation.
 
-    :param command: dbt's, for instance ``run``. :param at: when it ended, as dbt wrote it (UTC).
+    :param command: the dbt command, for example ``run``.
+    :param at: its end in dbt's format (UTC).
     """
 
     command: str
@@ -45,9 +47,9 @@ class RunResults:
 
 
 def read_run_results(target_folder: Path) -> RunResults | None:
-    """``None`` where dbt has not run here.
+    """Read the artifact; ``None`` if dbt has not run here.
 
-    :raises ConfigError: the file is not what dbt writes.
+    :raises ConfigError: the file was not written by dbt.
     """
     path = target_folder / "run_results.json"
     if not path.exists():

@@ -1,4 +1,4 @@
-"""A second connection, for a thread that runs at the same time as a model's thread."""
+"""A second connection, for a thread that runs concurrently with the thread of a model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dbt_arctic.store.context import RunStatement
 
 @contextmanager
 def connection_beside(adapter: BaseAdapter, run: RunStatement) -> Iterator[RunStatement]:
-    """Run statements on a connection of this thread, which goes back to dbt at the end.
+    """Run statements on a connection of this thread, which is returned to dbt at the end.
 
-    Raises ``StatementCancelled`` where dbt was told to stop.
+    Raises ``StatementCancelled`` if dbt was stopped.
 
     :param run: runs a statement on the adapter's connection of the current thread.
     """

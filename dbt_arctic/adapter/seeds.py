@@ -1,7 +1,7 @@
-"""The columns of a seed: which of them stay text, and the type of a column of numbers.
+"""The columns of a seed: which of them remain strings, and the type of a numeric column.
 
-dbt reads a CSV file with agate, which takes ``00501`` for 501 and ``29051_00040`` for 2905100040, unless a
-column is declared as text. Pure functions over a file and its values.
+dbt reads a CSV file with agate, which parses ``00501`` as 501 and ``29051_00040`` as 2905100040, unless a
+column is declared as a string. Pure functions over a file and its values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DIGITS_OF_DECIMAL = 38
 
 
 def seed_path(node: Mapping[str, Any], project: Any) -> Path:
-    """The CSV file of a seed of the project or of a package, where dbt looks for it."""
+    """The CSV file of a seed of the project or a package, at dbt's location."""
     package = node["package_name"]
     inside = "." if package == project.project_name else os.path.join(project.packages_install_path, package)
     path = Path(project.project_root, inside, node["original_file_path"])
@@ -32,8 +32,9 @@ def seed_path(node: Mapping[str, Any], project: Any) -> Path:
 
 
 def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, str]) -> dict[str, str]:
-    """The types of columns by their names in the file: those that are declared, in whatever case, and text
-    where a number has an underscore.
+    """The types of columns by their names in the file.
+
+    Includes declared types, whose names are case-insensitive, and string for numbers with an underscore.
 
     :raises ConfigError: a type is declared for a column that the file does not have.
     """
@@ -57,7 +58,7 @@ def column_types(seed: str, path: Path, delimiter: str, declared: Mapping[str, s
 
 
 def number_type(seed: str, column: str, values: Iterable[Decimal | None]) -> str:
-    """The type that holds every number of a column exactly: ``bigint``, ``double`` or ``decimal``.
+    """The type that represents every number of a column exactly: ``bigint``, ``double`` or ``decimal``.
 
     >>> number_type("s", "c", [Decimal("0.1"), None]), number_type("s", "c", [Decimal(10**19)])
     ('double', 'decimal(20,0)')
@@ -91,18 +92,18 @@ def _scale(value: Decimal) -> int:
 
 
 def _digits(value: Decimal) -> int:
-    """Digits of a number as it is written without an exponent."""
+    """The number of digits of a number without an exponent."""
     parts = value.as_tuple()
     return max(len(parts.digits) + max(0, int(parts.exponent)), _scale(value) + 1)
 
 
 def file_of(agate_table: Any) -> str:
-    """The file that dbt has read a table from."""
+    """The file from which dbt has read a table."""
     return str(getattr(agate_table, "original_abspath", "a seed"))
 
 
 def seed_text(value: Any) -> str | None:
-    """A value of a CSV file, as agate read it, in the spelling that Spark casts from.
+    """A value of a CSV file, as parsed by agate, in the spelling that Spark can cast.
 
     >>> seed_text(Decimal("1E+3")), seed_text(Decimal("10.00")), seed_text(True), seed_text(None)
     ('1000', '10', 'true', None)
@@ -112,7 +113,7 @@ def seed_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Decimal):
-        # To agate 10.00 is a whole number, and Spark casts no text with a point to one.
+        # agate treats 10.00 as an integer, but Spark cannot cast a string with a decimal point to one.
         is_whole = value.is_finite() and value == value.to_integral_value()
         return f"{value.to_integral_value() if is_whole else value:f}"
     if isinstance(value, (dt.date, dt.datetime)):

@@ -1,8 +1,8 @@
-"""Values as ``dbt show``, ``run_query`` and ``dbt-arctic sql`` show them: exactly, as JSON where a value has
-others inside.
+"""Formats values for ``dbt show``, ``run_query`` and ``dbt-arctic sql``: exactly, and as JSON for nested
+types.
 
-What dbt makes a table of, and JSON of, knows neither maps with other keys than text, nor ``NaN``, intervals,
-bytes or years beyond 9999.
+dbt's tables and JSON do not support maps with other keys than strings, ``NaN``, intervals, bytes, or years
+after 9999.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _WITH_PARTS = ("struct<", "array<", "map<", "variant")
 
 
 def shown_columns(columns: Sequence[ColumnInfo]) -> list[str] | None:
-    """SQL of each column of a relation as it is shown; ``None`` where all are shown as they are, or where
-    columns share a name, so that none can be named.
+    """SQL of each column of a relation for display.
+
+    ``None`` if all columns can be shown unchanged, or if column names are not unique.
     """
     names = [column.name.lower() for column in columns]
     if len(set(names)) < len(names) or all(column.type in _AS_THEY_ARE for column in columns):
@@ -40,8 +41,8 @@ def _shown(name: str, type_: str) -> str:
     if type_ in _AS_THEY_ARE:
         return name
     if type_ == "binary":
-        return f"hex({name}) as {name}"  # not all bytes are characters
-    # JSON has no keys but strings, and Spark writes the number of a day for a date there.
+        return f"hex({name}) as {name}"  # not all bytes are valid characters
+    # JSON has only string keys, and Spark writes a date as a number there.
     has_other_keys = any(found[1] != "string" for found in _KEY.finditer(type_))
     as_json = type_.startswith(_WITH_PARTS) and not has_other_keys
     text = f"to_json({name})" if as_json else f"cast({name} as string)"
@@ -49,7 +50,7 @@ def _shown(name: str, type_: str) -> str:
 
 
 def table_value(value: Any, type_: DataType) -> Any:
-    """A value that a cursor gave as a cell of a table: of what has others inside, its JSON.
+    """A value from a cursor as a table cell; a nested value as JSON.
 
     >>> table_value({Decimal("1.50"): [b"a", None]}, Map(Atomic("decimal(3,2)"), Array(Atomic("binary"))))
     '{"1.50": ["YQ==", null]}'
@@ -67,7 +68,7 @@ def table_value(value: Any, type_: DataType) -> Any:
 
 
 def _json(value: Any, type_: DataType) -> str:
-    # Python's own JSON has numbers of 17 digits, and no keys but a few kinds.
+    # Python's JSON encoder supports only some kinds of keys, and 17 digits.
     match type_:
         case _ if value is None:
             return "null"
@@ -87,7 +88,7 @@ def _json(value: Any, type_: DataType) -> str:
 
 
 def _text(value: Any, type_: DataType) -> str:
-    """The text of a value without others in it."""
+    """The text of an atomic value."""
     match value:
         case bool():
             return str(value).lower()
@@ -107,7 +108,7 @@ def _text(value: Any, type_: DataType) -> str:
 
 
 def _number(value: float, type_: str) -> float:
-    """A float of four bytes as the number that Spark shows: 0.1, and not 0.10000000149011612."""
+    """A four-byte float as the number that Spark shows: 0.1, not 0.10000000149011612."""
     if type_ != "float":
         return value
     stored = struct.pack("f", value)
@@ -118,5 +119,5 @@ def _number(value: float, type_: str) -> float:
 def _packed(text: str) -> bytes:
     try:
         return struct.pack("f", float(text))
-    except OverflowError:  # rounded up beyond the greatest float
+    except OverflowError:  # rounded up beyond the maximum of a float
         return b""

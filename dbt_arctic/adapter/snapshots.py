@@ -1,4 +1,4 @@
-"""The SQL by which a snapshot knows a row again and sees that it has changed. Pure functions over columns."""
+"""The SQL by which a snapshot identifies rows and detects changes. Pure functions over columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dbt_arctic.keyed.compare import comparable
 from dbt_arctic.keyed.names import literal, quote
 
 STORED, QUERIED = "snapshotted_data", "source_data"
-"""How dbt's staging query calls the rows of the snapshot and those of the model."""
+"""The aliases of the snapshot's rows and of the model's rows in dbt's staging query."""
 
 
 def key_expression(unique_key: str | Sequence[str], columns: Sequence[str]) -> str:
-    """One value that is never NULL for the key of a row: keys with NULL in a part are keys like others.
+    """SQL of a single value, never NULL, for the key of a row. A key may contain NULL.
 
     :param unique_key: columns, or SQL expressions over them.
 
@@ -35,12 +35,13 @@ def key_expression(unique_key: str | Sequence[str], columns: Sequence[str]) -> s
 def unique_rows(
     rows: str, source: str, unique_key: str | Sequence[str], columns: Sequence[str], model: str
 ) -> str:
-    """The rows to write, if no two of the snapshot's query have the same key: else the statement fails.
+    """SQL of the rows to write, which fails if two rows of the snapshot's query have the same key.
 
-    Without that, the first run stores both, and later runs close one by the other. The keys are counted by a
-    subquery that reads no column but those of the key.
+    Otherwise the first run would store both, and later runs would close one by the other. The keys are
+    counted by a subquery that reads only the key columns.
 
-    :param rows: SQL of the rows; ``source``: the snapshot's query.
+    :param rows: SQL of the rows.
+    :param source: the snapshot's query.
     """
     known = {column.lower(): column for column in columns}
     parts = [unique_key] if isinstance(unique_key, str) else list(unique_key)
@@ -68,7 +69,7 @@ def unique_rows(
 def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that are compared, in the spelling of the query.
 
-    :raises ConfigError: one that is named is none of the query's.
+    :raises ConfigError: a named column is not in the query.
     """
     if check_cols == "all":
         return list(columns)
@@ -93,11 +94,11 @@ def checked_columns(model: str, check_cols: str | Sequence[str], columns: Sequen
 def has_changed(
     checked: Sequence[str], queried: Sequence[ArcticColumn], stored: Sequence[ArcticColumn]
 ) -> str:
-    """SQL that is true where a row of the query differs from the current one of the snapshot in a column that
-    is checked, of whatever type. NULL is like NULL. A column that the snapshot lacks so far has changed in
-    each row.
+    """SQL condition that a row of the query differs from the current one of the snapshot in a checked column.
 
-    :param queried: in the shape of ``stored``: the fields of structs by the same names, in the same order.
+    Supports every type. NULL equals NULL. If the snapshot lacks the column, it has changed in each row.
+
+    :param queried: in the shape of ``stored``: struct fields with the same names in the same order.
     """
     there: Mapping[str, ArcticColumn] = {column.name.lower(): column for column in stored}
     types = {column.name: column.dtype for column in queried}
@@ -113,7 +114,7 @@ def has_changed(
 
 
 def is_newer(valid_from: str, updated_at: str) -> str:
-    """SQL that is true where a row was updated after the current one. Any time is after none (NULL)."""
+    """SQL condition that a row was updated after the current one. Any time is after NULL."""
     old, new = f"{STORED}.{valid_from}", f"{QUERIED}.{updated_at}"
     return f"({old} < {new} or ({old} is null and {new} is not null))"
 

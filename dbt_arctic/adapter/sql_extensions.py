@@ -1,7 +1,7 @@
-"""Compiled SQL in Spark's words. dbt compiles every node in one place, and there alone it is rewritten.
+"""Rewrites SQL extensions to Spark's syntax when dbt compiles a node.
 
-So runs, ``dbt show``, ``dbt compile``, unit tests, contracts, plans and the readers of ephemeral models have
-one text. dbt dispatches nothing there, which is why its compiler is wrapped.
+So runs, ``dbt show``, ``dbt compile``, unit tests, contracts, plans and readers of ephemeral models all use
+the same SQL. dbt has no dispatch at this point, so its compiler is wrapped.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dbt_arctic.planner.spark.qualify import without_qualify
 
 SETTING = "sql_extensions"
 EXTENSIONS: Mapping[str, Callable[[str], str]] = {"qualify": without_qualify}
-"""What Spark lacks, and what writes it in Spark's words."""
+"""The extensions that Spark lacks, and the functions that rewrite them."""
 
 _WRAPPED = "_arctic_rewrites_extensions"
 
 
 def rewrite_when_compiled() -> None:
-    """Have dbt's compiler rewrite the SQL of this adapter's nodes."""
+    """Make dbt's compiler rewrite the SQL of this adapter's nodes."""
     compile_code = Compiler._compile_code
     if hasattr(compile_code, _WRAPPED):
         return
@@ -45,10 +45,11 @@ def rewrite_when_compiled() -> None:
 
 
 def rewrite_extensions(sql: str, name: str, config: Mapping[str, Any]) -> str:
-    """The SQL of a node without what its config asks to have rewritten. Automatic models ask for everything,
-    unless they say otherwise.
+    """The SQL of a node without the extensions that its config enables.
 
-    :raises ConfigError: the config names nothing that is known, or a clause cannot be rewritten.
+    Automatic models enable all of them by default.
+
+    :raises ConfigError: the config names an unknown extension, or a clause cannot be rewritten.
     """
     asked = config.get(SETTING)
     if asked is None:
@@ -65,7 +66,7 @@ def rewrite_extensions(sql: str, name: str, config: Mapping[str, Any]) -> str:
 
 
 def _config(compiler: Compiler, node: Any) -> Mapping[str, Any]:
-    """The config of a node; of a unit test that of the model whose SQL it runs."""
+    """The config of a node; for a unit test, that of the tested model."""
     tested = getattr(node, "tested_node_unique_id", None)
     if tested is not None:
         resolver: Any = get_adapter(compiler.config).get_macro_resolver()

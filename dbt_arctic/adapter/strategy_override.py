@@ -1,7 +1,7 @@
-"""Models that a check treats as automatic, whatever their files say.
+"""Makes models automatic for a check, regardless of their config.
 
-A ``config()`` in a model's file wins over every setting outside of it. So the parsed project is changed, and
-dbt is given that.
+A ``config()`` in a model's file takes precedence over every setting outside of it. So the parsed project is
+changed and passed to dbt.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ _OF_OTHER_STRATEGIES = (
     "merge_exclude_columns",
     "overwrite",
 )
-"""Settings that an automatic model must not have: its rows are those of its query."""
+"""Settings that an automatic model must not have, because its rows are those of its query."""
 
 
 def make_automatic(nodes: Mapping[str, Any], chosen: Collection[str]) -> dict[str, str]:
-    """Change the config of some models of a parsed project; returns the names of those that stay, and why.
+    """Change the config of some models of a parsed project. Returns the names of unchanged ones, and the
+    reason.
 
-    :param nodes: dbt's, by id.
+    :param nodes: dbt's nodes by id.
     :param chosen: ids of models.
     """
     keys = _unique_columns(nodes)
@@ -50,7 +51,8 @@ def make_automatic(nodes: Mapping[str, Any], chosen: Collection[str]) -> dict[st
 
 
 def _unique_columns(nodes: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """By id of a model, what its tests or its contract call unique; one column before several."""
+    """By id of a model, the columns that its tests or contract declare unique; single columns are
+    preferred."""
     found: dict[str, str | list[str]] = {}
     for node in nodes.values():
         if node.resource_type == "model":

@@ -1,8 +1,8 @@
 """``target.type`` in Jinja: ``arctic`` in the root project, ``spark`` in the packages that it installs.
 
-Packages branch on ``target.type``, and know ``spark`` but not ``arctic``. dbt asks the configuration of the
-root project for ``target`` each time it makes a context, and for the configuration of each package. So the
-configuration is the place where both can be answered, without a change to dbt's own classes.
+Packages branch on ``target.type`` and support ``spark`` but not ``arctic``. dbt requests ``target`` from the
+configuration of the root project each time it creates a context, and for the configuration of each package.
+So the configuration can provide both values without a change to dbt's own classes.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ IN_PACKAGES = "spark"
 
 
 def name_spark_in_packages(config: Any) -> None:
-    """Let the packages of a project see ``spark``, where the profile does not say otherwise.
+    """Let the packages of a project see ``spark``, unless the profile disables it.
 
-    :param config: dbt's, of the root project. ``dbt debug`` gives a profile alone: there are no packages.
+    :param config: dbt's configuration of the root project. ``dbt debug`` passes only a profile, without
+        packages.
     """
     if type(config) is RuntimeConfig and getattr(config.credentials, "packages_see_spark", False):
         config.__class__ = _RootConfig
 
 
 class _RootConfig(RuntimeConfig):
-    """The root project's configuration, which packages' contexts and configurations are made from."""
+    """The configuration of the root project, from which contexts and configurations of packages are
+    created."""
 
     def to_target_dict(self) -> dict[str, Any]:
         target: dict[str, Any] = super().to_target_dict()
-        # dbt passes itself as the context, and not as an argument.
+        # dbt does not pass the context as an argument.
         frame = inspect.currentframe()
         caller = frame.f_back.f_locals.get("self") if frame and frame.f_back else None
         return _Target(target, caller) if isinstance(caller, ConfiguredContext) else target
@@ -53,13 +55,13 @@ class _RootConfig(RuntimeConfig):
         args: Any,
         dependencies: Mapping[str, RuntimeConfig] | None = None,
     ) -> RuntimeConfig:
-        # dbt_project.yml is rendered. From here on dbt looks up the adapter by the type.
+        # dbt_project.yml is rendered. From here on, dbt looks up the adapter by this type.
         with credentials_of_type(ADAPTER):
             return super().from_parts(project, profile, args, dependencies)
 
 
 class _Target(dict[str, Any]):
-    """``target`` of one context: its ``type`` depends on whose code asks for it."""
+    """``target`` of one context. Its ``type`` depends on the code that reads it."""
 
     def __init__(self, values: Mapping[str, Any], context: ConfiguredContext) -> None:
         super().__init__(values)
@@ -70,8 +72,8 @@ class _Target(dict[str, Any]):
             return IN_PACKAGES
         return super().__getitem__(key)
 
-    # What follows would read the stored values past __getitem__. With an __iter__ of its own, dict(target)
-    # does not.
+    # The inherited methods would read stored values without __getitem__. With a separate __iter__,
+    # dict(target) does not.
 
     def __iter__(self) -> Iterator[str]:
         return super().__iter__()
@@ -93,16 +95,16 @@ class _Target(dict[str, Any]):
 
 
 def in_package(context: ConfiguredContext) -> bool:
-    """Whether the code that runs in a context of dbt now is of a package that the project installs.
+    """Whether the code that currently runs in a dbt context belongs to an installed package.
 
-    It is the innermost macro's; outside of macros it is the model's, test's, hook's or YAML file's. dbt's own
-    macros and the adapter's only pass on what they are given: in a hook they render the model's text.
+    This is determined by the innermost macro, or outside of macros by the model, test, hook or YAML file.
+    dbt's own macros and those of the adapter are ignored: in a hook, they render the text of the model.
     """
     internal = {"dbt", *get_adapter_package_names(ADAPTER)}
     stack = getattr(context, "macro_stack", None)
     callers = [unique_id.split(".")[1] for unique_id in reversed(stack.call_stack)] if stack else []
     node = getattr(context, "model", None) or getattr(context, "node", None)
-    # A YAML file has no node. dbt notes its package under another name.
+    # A YAML file has no node. dbt stores its package under another name.
     of_context = getattr(node, "package_name", None) or getattr(context, "_project_name", None)
     asking = next(
         (package for package in (*callers, of_context) if package and package not in internal), None

@@ -1,4 +1,5 @@
-"""Our errors as dbt's own, so that dbt prints them as a model's error and not as a crash."""
+"""Converts ``ArcticError``s to dbt errors, so that dbt reports them as errors of a model and not as a
+crash."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dbt_arctic.errors import ArcticError, StatementError
 
 @contextmanager
 def as_dbt_errors() -> Iterator[None]:
-    """Raise an ``ArcticError`` as the dbt error of the same text; the original is its cause."""
+    """Raise an ``ArcticError`` as the dbt error with the same text. The original is its cause."""
     try:
         yield
     except StatementError as error:
@@ -23,7 +24,7 @@ def as_dbt_errors() -> Iterator[None]:
 
 @contextmanager
 def as_own_errors() -> Iterator[None]:
-    """The way back: what dbt wrapped on the way through its connection manager."""
+    """Reverse the conversion: unwrap errors that dbt's connection manager has wrapped."""
     try:
         yield
     except DbtRuntimeError as error:

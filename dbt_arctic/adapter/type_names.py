@@ -1,4 +1,4 @@
-"""The names of types that a contract may use, in Spark's words. Pure functions over text."""
+"""Translates the type names in a contract to Spark's. Pure functions over text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _TOKEN = re.compile(r"`(?:``|[^`])*`|'(?:\\.|[^'\\])*'|\w+|\s+|.", re.DOTALL)
 
 
 def translated(text: str, labels: Mapping[str, str]) -> str:
-    """A type with names of other databases in it, as Spark names it. Names of fields stay as they are.
+    """Translate type names of other databases to Spark's. Names of fields are unchanged.
 
     :param labels: Spark's type by the name in capitals.
 
