@@ -21,6 +21,7 @@ _BEFORE = "arctic.before"
 
 
 def is_adopted(properties: Mapping[str, str]) -> bool:
+    """Whether a base table was adopted."""
     return _BEFORE in properties
 
 
@@ -34,8 +35,8 @@ def view_properties(base_location: str) -> dict[str, str]:
 
 
 def check_keys(table: Name, snapshot_id: int, key: Sequence[str]) -> str:
-    """SQL that returns two rows: the number of duplicate keys and of rows with a NULL key, with one example
-    each."""
+    """SQL that returns two rows: the numbers of duplicate keys and of rows with a NULL key, with an
+    example each."""
     shown = f"min(to_json(struct({quote_all(key)})))"
     null = " OR ".join(f"{quote(column)} IS NULL" for column in key)
     rows = table.at(snapshot_id)
@@ -79,10 +80,12 @@ def mark_adopted(name: Name, columns: Sequence[str], properties: Mapping[str, st
 
 
 def move(base: Name) -> str:
+    """The statement that marks a base as being adopted."""
     return f"ALTER TABLE {base.sql} SET TBLPROPERTIES ({literal(PROPERTY_MOVING)} = 'true')"
 
 
 def settle(base: Name) -> str:
+    """The statement that removes the mark of ``move``."""
     return f"ALTER TABLE {base.sql} UNSET TBLPROPERTIES ({literal(PROPERTY_MOVING)})"
 
 

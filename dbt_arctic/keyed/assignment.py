@@ -1,5 +1,4 @@
-"""Store assignment: whether values of one type can be stored in a column of another without loss, and its
-SQL.
+"""Store assignment: decides whether values of one type can be stored in a column of another without loss.
 
 Spark itself stores 10.7 in an INT column as 10, drops the time of a timestamp stored in a DATE column, and
 assigns struct fields by position. Here, a value is stored unchanged and struct fields by name, or the
@@ -26,9 +25,9 @@ _SHOWN_EXACTLY = frozenset({*_DIGITS, "decimal", "boolean", "date", "timestamp_n
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A part of a column that cannot be stored as it is.
+    """A part of a column that cannot be stored without loss.
 
-    :param path: the column, and the way to the part: ``addr.zip``, ``tags[]``, ``prices{value}``.
+    :param path: the column, and the path to the part: ``addr.zip``, ``tags[]``, ``prices{value}``.
     :param produced: its type in the query; empty for a field that the query lacks.
     :param stored: its type in the table; empty for a field that the table lacks.
     """
@@ -38,6 +37,7 @@ class Mismatch:
     stored: str
 
     def describe(self) -> str:
+        """A description for an error."""
         if not self.stored:
             return f"{self.path} {self.produced} is a field that the table does not have"
         if not self.produced:
@@ -46,8 +46,7 @@ class Mismatch:
 
 
 def mismatches(path: str, produced: str, stored: str, *, fill: bool = False) -> list[Mismatch]:
-    """The reasons why values of a type cannot be stored in a column without loss, with fields matched by
-    name.
+    """The reasons why values of a type cannot be stored in a column without loss. Fields are matched by name.
 
     :param fill: whether fields that only the table has are filled with NULL.
 
@@ -108,7 +107,7 @@ def _of_fields(path: str, produced: Struct, stored: Struct, fill: bool) -> Itera
 
 
 def is_exact(produced: Atomic, stored: Atomic) -> bool:
-    """Whether each value of one type that the other can hold is the same value there.
+    """Whether each value of one type that fits the other is stored there unchanged.
 
     >>> is_exact(Atomic("int"), Atomic("double")), is_exact(Atomic("bigint"), Atomic("double"))
     (True, False)
@@ -133,7 +132,8 @@ _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 
 
 def is_cast(produced: str, stored: str) -> bool:
-    """Whether both are numbers or both are times, or one is stored as text: of different types."""
+    """Whether the types differ and both are numeric, both are date or time types, or the stored one is a
+    string."""
     if produced == stored:
         return False
     one, other = (type_.split("(", 1)[0] for type_ in (produced, stored))
@@ -141,7 +141,7 @@ def is_cast(produced: str, stored: str) -> bool:
 
 
 def is_spelled_alike(one: str, other: str) -> bool:
-    """Whether two types are the same to Spark, to which the case of a field's name means nothing.
+    """Whether two types are the same to Spark, where field names are case-insensitive.
 
     >>> is_spelled_alike("struct<City:string,Zip:int>", "struct<city:string,zip:int>")
     True
@@ -161,15 +161,16 @@ def _lowered(type_: DataType) -> DataType:
 
 
 def stored_value(value: str, produced: str, stored: str) -> str:
-    """SQL of a value in the shape of a column: the fields of its structs by name and in the column's order.
+    """SQL of a value in the shape of a column: struct fields are matched by name and in the order of the
+    column.
 
-    :param value: SQL of the value; it may be written several times.
-    :returns: ``value`` itself where the shapes are the same; Spark's own store assignment does the rest.
+    :param value: SQL of the value; it may be repeated in the result.
+    :returns: ``value`` itself if the shapes are the same; Spark's store assignment does the rest.
 
     >>> stored_value("`a`", "struct<zip:int,city:int>", "struct<city:int,zip:int>")
     "CASE WHEN (`a`) IS NOT NULL THEN named_struct('city', (`a`).`city`, 'zip', (`a`).`zip`) END"
 
-    A column has no collation, and Spark does not compare strings of two.
+    A column has no collation, and Spark cannot compare strings with different collations.
 
     >>> stored_value("`a`", "array<string collate UTF8_LCASE>", "array<string>")
     'transform(`a`, _arctic_0 -> CAST(_arctic_0 AS string))'
@@ -210,12 +211,13 @@ def _field(value: str, produced: Struct, field: str, type_: DataType, depth: int
 
 
 def same_shape(produced: str, stored: str) -> bool:
-    """Whether fields stand in the same places with the same names, at every depth: no value is reshaped."""
+    """Whether fields have the same names in the same order at every depth, so that no value has to be
+    reshaped."""
     return produced == stored or _same_shape(parse_type(produced), parse_type(stored))
 
 
 def _same_shape(produced: DataType, stored: DataType) -> bool:
-    """Whether fields have the same names in the same places, at every depth, and no collation is lost."""
+    """Whether fields have the same names in the same order at every depth, and no collation is lost."""
     match produced, stored:
         case Struct(), Struct():
             return len(produced.fields) == len(stored.fields) and all(

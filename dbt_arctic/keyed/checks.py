@@ -1,6 +1,6 @@
 """Constraints on rows as SQL: a row that violates one fails the statement that writes it.
 
-This module does not know dbt's constraints; it gets conditions.
+This module knows nothing about dbt's constraints; it receives conditions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def when_broken(checks: Sequence[Check], shown: Sequence[str], where: str, only_
     :param shown: the columns that an error shows of the row.
     :param only_if: SQL condition on the rows that are checked; empty for all.
     """
-    # A vertical bar is what separates the parts of the error.
+    # A vertical bar separates the parts of the error.
     row = f"replace(left(to_json(struct({quote_all(shown)})), 300), '|', '/')"
     branches = []
     for check in checks:
@@ -66,10 +66,11 @@ def checked_select(
     carrier: str,
     where: str,
 ) -> str:
-    """The columns of a query in an order, its rows checked by whatever stores the column ``carrier``.
+    """SQL that selects columns of a query in order, and checks its rows when the column ``carrier`` is
+    stored.
 
-    The check is part of that column and not a filter: Spark may move a filter below a join, and would
-    there see rows that the query leaves out.
+    The check is part of that column and not a filter: Spark may move a filter below a join, where it would
+    check rows that the query discards.
     """
     selected = [quote(column) for column in columns]
     if checks:

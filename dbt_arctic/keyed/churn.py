@@ -24,9 +24,9 @@ _TIMES = ("timestamp", "timestamp_ntz")
 class Column:
     """A column of a source whose rows are changed at random.
 
-    :param nulls: whether some row has NULL. Only then a change may put it there: where no row of a source
-        has it, a project may rely on that.
-    :param closed: whether a change may only put a value there that another row has.
+    :param nulls: whether any row has NULL. Otherwise a change does not use NULL, because the project may rely
+        on its absence.
+    :param closed: whether a change may only use values of other rows.
     """
 
     name: str
@@ -36,35 +36,38 @@ class Column:
 
     @property
     def value(self) -> str:
-        """SQL of what can be hashed, counted and compared of it."""
+        """SQL of the column in a form that can be hashed, counted and compared."""
         return comparable(quote(self.name), self.type)
 
     @property
     def may_name(self) -> bool:
-        """Whether values of its type name things: numbers without a fraction, texts."""
+        """Whether its type is suitable for identifiers: integers and strings."""
         kind = self.type.partition("(")[0]
         return kind in (*_WHOLE, "string", "char", "varchar") or self.type.endswith(",0)")
 
     @property
     def is_time(self) -> bool:
+        """Whether it is a date or a timestamp."""
         return self.type in ("date", *_TIMES)
 
 
 def aside(table: Name) -> Name:
-    """The schema of what is not in a copy now."""
+    """The schema of the rows that are currently not in a copy."""
     return Name(table.catalog, f"{table.schema}__aside", "")
 
 
 def waiting(table: Name) -> Name:
+    """The table of rows to be inserted later."""
     return aside(table).sibling(f"{table.identifier}__waiting")
 
 
 def gone(table: Name) -> Name:
+    """The table of deleted rows."""
     return aside(table).sibling(f"{table.identifier}__gone")
 
 
 def free_rows(column: str, references: str) -> str:
-    """A condition that rows meet which no other table refers to.
+    """A condition for rows that no other table refers to.
 
     :param references: a query of the values of that column that are referred to.
     """
@@ -73,17 +76,17 @@ def free_rows(column: str, references: str) -> str:
 
 
 def held_of(rows: int) -> int:
-    """How many rows of a table wait at first, to be new rows of later rounds."""
+    """The number of rows of a table that are held back for later rounds."""
     return min(max(rows // 10, _FEW), rows // 2)
 
 
 def taken_of(rows: int) -> int:
-    """How many rows a step of a round takes."""
+    """The number of rows that one step of a round selects."""
     return min(max(rows // 50, _FEW), (rows + 1) // 2)
 
 
 def cut(source: str, columns: Sequence[Column], seed: int, count: int) -> str:
-    """A query of the hash up to which there are so many rows; NULL where there is none.
+    """A query of the largest hash among a number of rows; NULL if there is none.
 
     :param source: a table, or a subquery.
     """
@@ -92,17 +95,17 @@ def cut(source: str, columns: Sequence[Column], seed: int, count: int) -> str:
 
 
 def chosen(columns: Sequence[Column], seed: int, up_to: int | None, free: str = "true") -> str:
-    """A condition that the rows up to a hash meet.
+    """A condition for the rows with hashes up to a limit.
 
-    :param free: what they have to meet besides.
+    :param free: an additional condition.
     """
     return "false" if up_to is None else f"({_hash(columns, seed)} <= {up_to} AND {free})"
 
 
 def copy_statements(source: str, table: Name, held: str) -> list[str]:
-    """Copy what ``source`` (a name or a subquery) has.
+    """The statements that create a copy of ``source`` (a name or a subquery).
 
-    :param held: which rows wait at first.
+    :param held: a condition for the rows that are held back at first.
     """
     return [
         f"CREATE TABLE {table.sql} USING iceberg TBLPROPERTIES ('format-version'='3') "
@@ -113,7 +116,7 @@ def copy_statements(source: str, table: Name, held: str) -> list[str]:
 
 
 def coming_statements(table: Name, come: str) -> list[str]:
-    """Rows that waited come."""
+    """The statements that insert rows that were held back."""
     return [
         f"INSERT INTO {table.sql} SELECT * FROM {waiting(table).sql} WHERE {come}",
         f"DELETE FROM {waiting(table).sql} WHERE {come}",
@@ -121,7 +124,7 @@ def coming_statements(table: Name, come: str) -> list[str]:
 
 
 def leaving_statements(table: Name, leave: str) -> list[str]:
-    """Rows that went before come back, and others go."""
+    """The statements that insert deleted rows again and delete others."""
     return [
         f"INSERT INTO {table.sql} SELECT * FROM {gone(table).sql}",
         f"INSERT OVERWRITE {gone(table).sql} SELECT * FROM {table.sql} WHERE {leave}",
@@ -132,9 +135,9 @@ def leaving_statements(table: Name, leave: str) -> list[str]:
 def change_statement(
     table: Name, columns: Sequence[Column], identifying: Collection[str], seed: int, change: str
 ) -> str | None:
-    """Some rows change. ``None`` where all columns are identifying.
+    """The statement that changes some rows; ``None`` if all columns are identifying.
 
-    :param identifying: columns that are not changed, so that what is unique stays unique.
+    :param identifying: columns that are not changed, so that unique columns remain unique.
     """
     updates = [
         f"{quote(column.name)} = {_another(table, columns, column, seed + place)}"
@@ -149,10 +152,11 @@ def _hash(columns: Sequence[Column], seed: int) -> str:
 
 
 def _another(table: Name, columns: Sequence[Column], column: Column, seed: int) -> str:
-    """A quarter of the rows keep their value, others get one that another row has, a new one or NULL."""
+    """SQL of a new value: a quarter of the rows keep theirs, others get that of another row, a new one or
+    NULL."""
     name = quote(column.name)
-    # A value of the same column: what is joined by it finds a partner again, and another one.
-    # Without a WHERE, Spark reads the table once for all of them.
+    # Values of the same column, so that joins on it find partners, but different ones. Without a WHERE, Spark
+    # reads the table once for all of them.
     hashes = (f"xxhash64({column.value}, {seed + number})" for number in (1, 2))
     others = [
         f"(SELECT min_by({name}, CASE WHEN {name} IS NOT NULL THEN {one} END) FROM {table.sql})"
@@ -167,10 +171,10 @@ def _another(table: Name, columns: Sequence[Column], column: Column, seed: int) 
 
 
 def _next(column: Column) -> str | None:
-    """A value near that of a row; ``None`` for types that have none."""
+    """SQL of a value close to that of a row; ``None`` for types without one."""
     name, type_ = quote(column.name), column.type
     if type_ in _WHOLE or type_.startswith("decimal"):
-        # The greatest value of its type stays.
+        # The maximum of the type is kept.
         return f"coalesce(try_cast(try_add({name}, 1) AS {type_}), {name})"
     if type_ in _FLOATS:
         return f"CAST({name} + 0.5D AS {type_})"

@@ -39,8 +39,10 @@ ColumnsAt = Mapping[int, Mapping[str, ColumnThen]]
 
 
 def select_columns(table: KeyedTable, snapshot_id: int | None, known: ColumnsAt, alias: str = "") -> str:
-    """The table's columns as of a snapshot: one that was added later is NULL there, and one that was made
-    wider has its old type until the next commit. The same goes for the fields inside of one.
+    """SQL of the current columns of the table in a read of a snapshot.
+
+    A column that was added later is NULL there, and a widened one has its old type until the next commit. The
+    same applies to nested fields.
     """
     present = known.get(snapshot_id) if snapshot_id is not None else None
     prefix = f"{alias}." if alias else ""
@@ -75,7 +77,8 @@ def _as_of(value: str, then: ColumnThen | None, column: Column, *, is_changing: 
 
 
 def projected(value: str, type_: str) -> str:
-    """A value of a type whatever other fields it has by now, and whatever wider type.
+    """SQL of a value with the fields and the type of ``type_``, if its stored type has more fields or is
+    wider.
 
     >>> projected("a", "string"), projected("a", "int")
     ('a', 'CAST(a AS int)')

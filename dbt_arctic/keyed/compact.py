@@ -19,7 +19,7 @@ PROPERTY_NOTHING_TO_TRIM = "arctic.nothing-to-trim"
 _RANK = quote("_arctic_rank")
 NULL_TEXT = "NULL"
 _AS_TEXT = frozenset({"tinyint", "smallint", "int", "bigint", "date", "string", "boolean"})
-"""Types of partition fields whose values are told in a text that means the same in SQL."""
+"""Types of partition fields whose text in metadata is also valid in SQL."""
 _JOINS = "spark.sql.sources.v2.bucketing"
 _NOT_FOR_A_SESSION = (f"{_JOINS}.pushPartValues.enabled", f"{_JOINS}.allowCompatibleTransforms.enabled")
 """Join bucket by bucket even if one side lacks buckets or has twice as many. ``engine.settings`` explains why
@@ -34,7 +34,7 @@ merge-on-read views would need a shuffle."""
 
 @dataclass(frozen=True)
 class Place:
-    """One user partition of a base, by its values as texts, and some of its buckets."""
+    """One user partition of a base, by its values as strings, and some of its buckets."""
 
     values: tuple[str, ...]
     buckets: tuple[int, ...] = ()
@@ -53,16 +53,18 @@ class NothingToTrim:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> NothingToTrim | None:
+        """Read the record from the properties of a change table."""
         text = properties.get(PROPERTY_NOTHING_TO_TRIM)
         return cls(*json.loads(text)) if text else None
 
     def holds(self, table: KeyedTable, merged_ms: int, now_ms: int) -> bool:
-        """Whether that is still so of merges up to a time: until deletes may go."""
+        """Whether the record still covers merges up to a point in time, which ends when deletes may be
+        removed."""
         return merged_ms <= self.merged_ms and now_ms < self.looked_ms + table.tombstone_retention_s * 1000
 
 
 def can_be_named(table: KeyedTable) -> bool:
-    """Whether single partitions of a base can be told in SQL."""
+    """Whether SQL can select single partitions of a base."""
     fields = [
         partition_expression(field, table.base.catalog, "", table.types)
         for field in table.layout.partition_by
@@ -71,9 +73,9 @@ def can_be_named(table: KeyedTable) -> bool:
 
 
 def settings_for_merge(table: KeyedTable, transactions: Iterable[int]) -> list[str]:
-    """How the session is set for the statement of a merge, and only for it.
+    """The session settings for the statement of a merge, which must not affect other statements.
 
-    ``MERGE`` takes snapshot properties from the session only.
+    ``MERGE`` reads snapshot properties only from the session.
     """
     set_for = {_session_property(): encode_merged(transactions)}
     set_for |= dict.fromkeys((*_NOT_FOR_A_SESSION, _TOUCHED_ONLY, *_of_partitions(table)), "true")
@@ -81,6 +83,7 @@ def settings_for_merge(table: KeyedTable, transactions: Iterable[int]) -> list[s
 
 
 def settings_after_merge(table: KeyedTable) -> list[str]:
+    """The statements that undo ``settings_for_merge``."""
     reset = (_session_property(), _TOUCHED_ONLY, *_of_partitions(table))
     # Not reset to a default, because a shared server may have them set.
     off = [f"SET {quote(name)}=false" for name in _NOT_FOR_A_SESSION]
@@ -98,11 +101,11 @@ def merge_changes(
     branch: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """Merge the latest change of each key into a branch of the base.
+    """SQL that merges the latest change of each key into a branch of the base.
 
-    Only transactions that no earlier compaction merged: in commit order they are the latest of their
-    keys, because what was merged before is a prefix of it. With a sequence, a late change may have lost:
-    to a row of the base, or to a change that was merged before and is still here, a tombstone above all.
+    Only transactions that no earlier compaction merged are included. In commit order they contain the latest
+    changes of their keys, because the merged ones are a prefix. With a sequence, a late change may have lost
+    to a row of the base, or to a merged change that is still stored, in particular a tombstone.
     """
     listed = ", ".join(str(txn) for txn in sorted(transactions))
     columns = table.column_names
@@ -133,12 +136,12 @@ WHEN NOT MATCHED AND c.{quote(ACTION)} <> 'D' THEN INSERT ({quote_all(columns)})
 
 
 def list_transactions(table: KeyedTable, change_snapshot: int) -> str:
-    """The transactions with rows in the change table; for files that a rewrite has mixed."""
+    """SQL for the transactions with rows in the change table, for files that a rewrite has merged."""
     return f"SELECT DISTINCT {quote(TXN)}\nFROM {table.change.at(change_snapshot)}"
 
 
 def list_kept_rows(table: KeyedTable, change_snapshot: int) -> str:
-    """For each transaction in the change table, whether it still has rows besides its deletes."""
+    """SQL that tells for each transaction in the change table whether it has rows other than deletes."""
     return (
         f"SELECT {quote(TXN)}, bool_or({quote(ACTION)} <> 'D')\n"
         f"FROM {table.change.at(change_snapshot)}\nGROUP BY {quote(TXN)}"
@@ -146,12 +149,12 @@ def list_kept_rows(table: KeyedTable, change_snapshot: int) -> str:
 
 
 def trim(table: KeyedTable, transactions: Iterable[int], keep_deletes: bool = False) -> str:
-    """Remove merged transactions from the change table.
+    """SQL that removes merged transactions from the change table.
 
-    A data file holds one transaction, so this drops whole files by metadata alone. Always a list,
-    never a range: commits do not land in ``_txn`` order.
+    A data file holds one transaction, so this drops whole files by metadata alone. The condition is always a
+    list and never a range, because commits do not land in ``_txn`` order.
 
-    :param keep_deletes: deletes stay, because an older row of their keys may still come.
+    :param keep_deletes: whether deletes are kept, because an older row of their keys may still arrive.
     """
     listed = ", ".join(str(txn) for txn in sorted(transactions))
     kept = f" AND {quote(ACTION)} <> 'D'" if keep_deletes else ""
@@ -159,6 +162,7 @@ def trim(table: KeyedTable, transactions: Iterable[int], keep_deletes: bool = Fa
 
 
 def note_nothing_to_trim(table: KeyedTable, note: NothingToTrim) -> str:
+    """The statement that stores the record."""
     name, value = literal(PROPERTY_NOTHING_TO_TRIM), literal(json.dumps([note.merged_ms, note.looked_ms]))
     return f"ALTER TABLE {table.change.sql} SET TBLPROPERTIES ({name} = {value})"
 
@@ -211,7 +215,7 @@ def _in_place(table: KeyedTable, place: Place) -> str:
         value, type_ = partition_expression(field, table.base.catalog, "", table.types)
         is_it = f"{value} = {literal(text) if type_ == 'string' else f'CAST({literal(text)} AS {type_})'}"
         if text == NULL_TEXT:
-            # Of a string, that may be its value as well.
+            # An empty string stands for NULL in metadata, but may also be a value.
             is_it = f"({value} IS NULL OR {is_it})" if type_ == "string" else f"{value} IS NULL"
         conditions.append(is_it)
     in_buckets = _in_buckets(table, place.buckets)

@@ -25,19 +25,20 @@ def same_row(left: str, right: str, types: Mapping[str, str]) -> str:
 
 def _same(left: str, right: str, type_: str) -> str:
     if type_ == "string":
-        # A computed text may have a collation, which the stored one has not, and Spark compares no two.
+        # A computed string may have a collation that the stored one lacks, and Spark cannot compare the two.
         return f"CAST({left} AS STRING) <=> CAST({right} AS STRING)"
     equal = f"{comparable(left, type_)} <=> {comparable(right, type_)}"
     if type_ not in FLOATS:
         return equal
-    # The two zeros are equal to Spark, and are written as two texts. Where a column is compared with 0, Spark
-    # puts 0 in its place.
+    # The two zeros are equal in Spark but have different strings. For a comparison of a column with 0, Spark
+    # replaces the column by 0.
     texts = f"CAST({left} AS STRING) = CAST({right} AS STRING)"
     return f"{equal} AND ({left} IS NULL OR abs({left}) > 0 OR {texts})"
 
 
 def distinguishable(value: str, type_: str) -> str:
-    """A value in a form that is equal for one value only: a set operation takes one zero of a float for both.
+    """A value in a form that is equal only for identical values. Set operations treat the two zeros of a
+    float as equal.
 
     >>> distinguishable("a", "double"), distinguishable("a", "int")
     ('CAST(a AS STRING)', 'a')
@@ -46,7 +47,7 @@ def distinguishable(value: str, type_: str) -> str:
 
 
 def comparable(value: str, type_: str) -> str:
-    """A value in a form that is equal for equal values; itself, where Spark compares its type.
+    """A value in a form that is equal for equal values; the value itself if Spark can compare its type.
 
     >>> comparable("a", "map<string,int>")
     'sort_array(map_entries(a))'
@@ -74,7 +75,7 @@ def _comparable(value: str, type_: DataType, depth: int) -> str:
                 for name, one in fields
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct({listed}) END"
-    # A variant. The text alone does not tell a date from a string that looks like one.
+    # A variant. Its text alone does not distinguish a date from a string that looks like one.
     return f"struct(to_json({value}), schema_of_variant({value}))"
 
 

@@ -1,4 +1,4 @@
-"""How Spark compares values of two types: whether equality implies identity."""
+"""How Spark compares values of two types, and whether equality implies identity."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import re
 from typing import Literal
 
 Sort = Literal["whole", "big", "decimal", "other", "moment", "float"]
-"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a timestamp,
-of which the sum is a float; ``float``: or not known."""
+"""``whole``: integers up to 32 bits; ``big``: longer ones; ``other``: not a number; ``moment``: a
+timestamp, whose sum is a float; ``float``: also for unknown types."""
 
 _WHOLE = ("tinyint", "smallint", "int", "integer", "byte", "short")
 _OTHER = ("boolean", "date", "interval", "void")
 _MOMENTS = ("timestamp", "timestamp_ntz", "timestamp_ltz")
 
 _DIGITS: dict[Sort, int] = {"whole": 10, "big": 20, "decimal": 10}
-"""Digits of numbers that Spark compares as decimals, where their type does not tell."""
+"""Digits of numbers that Spark compares as decimals, if their type does not specify them."""
 _DECIMAL = re.compile(r"\((\d+)\s*(?:,\s*(\d+))?\)")
 _FLOATS = frozenset(["float", "real", "double"])
 _STRINGS = frozenset(["string", "varchar", "char"])
 
 
 def sort_of_type(name: str) -> Sort:
-    """The sort of a type by its name in Spark."""
+    """The sort of a Spark type."""
     bare = name.lower().split("(")[0].strip()
     if bare in _WHOLE:
         return "whole"
@@ -33,17 +33,17 @@ def sort_of_type(name: str) -> Sort:
         return "other"
     if bare in _MOMENTS:
         return "moment"
-    # A sum of strings is one of doubles.
+    # The sum of strings is a double.
     return "float"
 
 
 def family(type_: str) -> str:
-    """Types of one family are compared without losing a difference, digits permitting.
+    """The family of a type. Types of one family are compared without loss, if there are enough digits.
 
     >>> family("decimal(10,2)"), family("BIGINT"), family("varchar(3)"), family("date")
     ('number', 'number', 'string', 'date')
     """
-    # A collation follows the name of a type, and is a part of what equal means.
+    # A collation follows the name of a type and affects equality.
     bare = type_.lower().split("(")[0].strip()
     if sort_of_type(type_) in _DIGITS:
         return "number"
@@ -54,9 +54,9 @@ def family(type_: str) -> str:
 
 
 def compare_exactly(one: str, other: str) -> bool:
-    """Whether values of two types are equal only where they are the same value.
+    """Whether values of two types are equal only if they are identical.
 
-    Decimals are compared as one that has room for both, and where there is none, digits after the point go.
+    Decimals are compared in a type that has room for both. If there is none, digits after the point are lost.
 
     >>> compare_exactly("int", "decimal(12,2)"), compare_exactly("string", "int")
     (True, False)
@@ -70,7 +70,7 @@ def compare_exactly(one: str, other: str) -> bool:
 
 
 def _digits(type_: str) -> tuple[int, int]:
-    """Before and after the point."""
+    """The number of digits before and after the decimal point."""
     found = _DECIMAL.search(type_)
     if found is not None:
         return int(found[1]) - int(found[2] or 0), int(found[2] or 0)

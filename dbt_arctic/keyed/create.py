@@ -29,7 +29,8 @@ BASE_DEFAULTS = {
     "write.distribution-mode": "none",
     "write.merge.distribution-mode": "none",
     "write.spark.fanout.enabled": "true",
-    # Small row groups, so that a key range skips most of a sorted file; smaller ones slow a whole read down.
+    # Small row groups let a key range skip most of a sorted file. Even smaller ones would slow full scans
+    # down.
     "write.parquet.row-group-size-bytes": str(4 * 1024 * 1024),
 }
 PROPERTY_DROPPED_BY = "arctic.dropped-by"
@@ -41,12 +42,12 @@ _DEFAULT_METRICS = "write.metadata.metrics.default"
 CHANGE_DEFAULTS = {
     "write.distribution-mode": "hash",
     "write.delete.mode": "merge-on-read",
-    # Compaction knows from the bounds of a file which transactions it holds.
+    # Compaction determines the transactions in a file from its bounds.
     f"write.metadata.metrics.column.{TXN}": "full",
-    # Before-images have NULL there: how many rows of a file are none is known without reading it.
+    # Before-images have NULL there, so their number in a file is known from its statistics.
     f"write.metadata.metrics.column.{OFFSET}": "counts",
-    # Nothing is known of the files of the bucket markers, so that no plan leaves them out; see
-    # `keep_statistics` and `write.mark_buckets`.
+    # Files of bucket markers have no statistics, so that no plan skips them; see `keep_statistics` and
+    # `write.mark_buckets`.
     _DEFAULT_METRICS: "none",
 }
 
@@ -54,7 +55,7 @@ CHANGE_DEFAULTS = {
 def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str], comment: str = "") -> str:
     """The statement that creates the base table.
 
-    :param comment: other engines read the base as it is, so it is described like the view.
+    :param comment: the comment of the view, because other engines read the base table directly.
     """
     described = {"comment": comment} if comment else {}
     described_as = identity(table, table.generation.base_id, created_ms)
@@ -63,44 +64,48 @@ def create_base(table: KeyedTable, created_ms: int, properties: Mapping[str, str
 
 
 def order_base(table: KeyedTable, name: Name | None = None) -> str:
-    """Files of the base are sorted, so that a range of keys skips most of them.
+    """The statement that sets the sort order of the base, so that a range of keys skips most files.
 
-    :param name: where it does not have its own name yet.
+    :param name: the current name of the table if it differs.
     """
     return f"ALTER TABLE {(name or table.base).sql} WRITE LOCALLY ORDERED BY {table.layout.order_clause()}"
 
 
 def create_change(table: KeyedTable, created_ms: int) -> str:
+    """The statement that creates the change table."""
     system = (Column(ACTION, "string"), Column(OFFSET, "bigint"), Column(TXN, "bigint"))
     properties = {**CHANGE_DEFAULTS, **identity(table, table.generation.change_id, created_ms)}
     return _create_table(table.change, (*table.columns, *system), table, properties)
 
 
 def keep_statistics(table: KeyedTable) -> str:
-    """From now on a change file has the usual bounds. Run after the bucket markers were written."""
+    """The statement that enables column statistics for new change files, after the bucket markers were
+    written."""
     return f"ALTER TABLE {table.change.sql} UNSET TBLPROPERTIES ({literal(_DEFAULT_METRICS)})"
 
 
 def leave_statistics_out(table: KeyedTable) -> str:
-    """Until ``keep_statistics``, nothing but ``_txn`` is known of a new change file: for markers of a table
-    whose build is finished, which it says for good.
+    """The statement that disables statistics other than those of ``_txn``, for the bucket markers of an
+    existing table.
+
+    It also records permanently that the build of the table is finished.
     """
     properties = {_DEFAULT_METRICS: "none", _FINISHED: "true"}
     return f"ALTER TABLE {table.change.sql} SET TBLPROPERTIES ({_property_list(properties)})"
 
 
 def keeps_statistics(change_properties: Mapping[str, str]) -> bool:
-    """Whether a new change file has the usual bounds."""
+    """Whether new change files have column statistics."""
     return _DEFAULT_METRICS not in change_properties
 
 
 def was_marked_anew(change_properties: Mapping[str, str]) -> bool:
-    """Whether bucket markers were put in place of others, or that was begun."""
+    """Whether bucket markers were replaced, or a replacement was started."""
     return _FINISHED in change_properties
 
 
 def is_finished(change_properties: Mapping[str, str]) -> bool:
-    """Whether a build has come as far as ``keep_statistics``: what is left then is to show it."""
+    """Whether a build has reached ``keep_statistics``, so that only publishing it remains."""
     return keeps_statistics(change_properties) or _FINISHED in change_properties
 
 
@@ -111,9 +116,9 @@ def publish_view(
     *,
     replaces: bool = True,
 ) -> str:
-    """The one atomic statement that switches everything: names, key, layout, columns.
+    """The atomic statement that publishes a generation: names, key, layout, columns.
 
-    :param replaces: whether it takes the place of a view that has the name; else it fails where one has.
+    :param replaces: whether it replaces a view of that name; otherwise it fails if there is one.
     """
     verb = "CREATE OR REPLACE" if replaces else "CREATE"
     columns = ", ".join(_view_column(column) for column in table.visible.columns)
@@ -132,19 +137,21 @@ def set_retention(table: KeyedTable) -> str:
 
 
 def add_columns(table: Name, columns: Sequence[tuple[Path, str]]) -> str:
-    """The statement that adds columns, and fields inside columns.
+    """The statement that adds columns and nested fields.
 
-    :param columns: columns, and fields inside columns, with their types.
+    :param columns: paths with their types.
     """
     listed = ", ".join(f"{_path(path)} {type_}" for path, type_ in columns)
     return f"ALTER TABLE {table.sql} ADD COLUMNS ({listed})"
 
 
 def drop_columns(table: Name, columns: Sequence[Path]) -> str:
+    """The statement that drops columns and nested fields."""
     return f"ALTER TABLE {table.sql} DROP COLUMNS ({', '.join(map(_path, columns))})"
 
 
 def widen_column(table: Name, column: Path, type_: str) -> str:
+    """The statement that widens the type of a column."""
     return f"ALTER TABLE {table.sql} ALTER COLUMN {_path(column)} TYPE {type_}"
 
 
@@ -153,48 +160,57 @@ def _path(path: Path) -> str:
 
 
 def drop_not_null(table: Name, columns: Sequence[str]) -> str:
+    """The statement that drops NOT NULL from columns."""
     listed = ", ".join(f"{quote(column)} DROP NOT NULL" for column in columns)
     return f"ALTER TABLE {table.sql} ALTER COLUMN {listed}"
 
 
 def comment_columns(table: Name, comments: Mapping[str, str]) -> str:
+    """The statement that sets comments of columns."""
     listed = ", ".join(f"{quote(column)} COMMENT {literal(text)}" for column, text in comments.items())
     return f"ALTER TABLE {table.sql} ALTER COLUMN {listed}"
 
 
 def comment_table(table: Name, comment: str) -> str:
+    """The statement that sets the comment of a table."""
     return f"COMMENT ON TABLE {table.sql} IS {literal(comment)}"
 
 
 def rename_table(table: Name, to: Name) -> str:
-    # Iceberg takes the new name without the catalog.
+    """The statement that renames a table."""
+    # Iceberg expects the new name without the catalog.
     return f"ALTER TABLE {table.sql} RENAME TO {quote(to.schema)}.{quote(to.identifier)}"
 
 
 def drop_table(table: Name) -> str:
+    """The statement that drops a table and its files."""
     return f"DROP TABLE IF EXISTS {table.sql} PURGE"
 
 
 def forget_previous(table: KeyedTable) -> str:
-    """Remove the previous generation from the view. This comes before the drop, so that the view never refers
-    to a dropped table."""
+    """The statement that removes the previous generation from the view. It runs before the drop, so that
+    the view never refers to a dropped table."""
     return f"ALTER VIEW {table.name.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = '')"
 
 
 def name_previous(view: Name, generation: Generation) -> str:
+    """The statement that records the previous generation in the view."""
     value = json.dumps(generation.to_list())
     return f"ALTER VIEW {view.sql} SET TBLPROPERTIES ({literal('arctic.previous')} = {literal(value)})"
 
 
 def announce_drop(table: Name, run_id: str) -> str:
+    """The statement that announces the drop of a side table."""
     return f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({_property_list({PROPERTY_DROPPED_BY: run_id})})"
 
 
 def withdraw_drop(table: Name) -> str:
+    """The statement that withdraws an announced drop."""
     return f"ALTER TABLE {table.sql} UNSET TBLPROPERTIES IF EXISTS ({literal(PROPERTY_DROPPED_BY)})"
 
 
 def drop_view(view: Name) -> str:
+    """The statement that drops a view."""
     return f"DROP VIEW IF EXISTS {view.sql}"
 
 
@@ -216,7 +232,7 @@ def _create_table(
 
 
 def identity(table: KeyedTable, table_id: str, created_ms: int) -> dict[str, str]:
-    """What a side table says of whose it is, and which."""
+    """The properties of a side table that identify it and its keyed table."""
     return {PROPERTY_OF: table.made_as.dotted, PROPERTY_ID: table_id, PROPERTY_CREATED: str(created_ms)}
 
 

@@ -1,4 +1,4 @@
-"""Types of columns as values: read from Spark's text, compared, and written as text again."""
+"""Column types as values: parsed from Spark's type text, compared, and formatted again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PARAMETERS = re.compile(r"([a-z_]+)\((\d+)(?:,\s*(\d+))?\)")
 
 
 class UnreadableType(ValueError):
-    """A text that is no type of Spark's."""
+    """Raised for a text that is not a Spark type."""
 
 
 @dataclass(frozen=True)
 class Atomic:
-    """A type without others in it.
+    """A type without nested types.
 
     :param text: as Spark writes it: ``int``, ``decimal(10,2)``, ``string collate UTF8_LCASE``.
     """
@@ -39,11 +39,15 @@ class Atomic:
 
 @dataclass(frozen=True)
 class Array:
+    """An array type."""
+
     element: DataType
 
 
 @dataclass(frozen=True)
 class Map:
+    """A map type."""
+
     key: DataType
     value: DataType
 
@@ -58,7 +62,7 @@ class Struct:
     fields: tuple[tuple[str, DataType], ...]
 
     def field(self, name: str) -> tuple[str, DataType] | None:
-        """The field of a name, whose case does not matter to Spark."""
+        """The field with a name, which is case-insensitive as in Spark."""
         return next((one for one in self.fields if one[0].lower() == name.lower()), None)
 
 
@@ -67,12 +71,12 @@ DataType = Atomic | Array | Map | Struct
 
 @cache
 def parse_type(text: str) -> DataType:
-    """A type from its text, in Spark's words, names of fields quoted where they are not plain.
+    """Parse a Spark type; field names are quoted unless they are plain.
 
     >>> parse_type("struct<a:int,`b c`:array<decimal(10,2)>>").fields[1]
     ('b c', Array(element=Atomic(text='decimal(10,2)')))
 
-    :raises UnreadableType: it is none.
+    :raises UnreadableType: the text is not a type.
     """
     found, end = _read(text, 0)
     if end != len(text):
@@ -116,7 +120,7 @@ def _after(text: str, at: int, mark: str) -> int:
 
 
 def type_text(type_: DataType) -> str:
-    """The text that ``parse_type`` reads.
+    """The text of a type, which ``parse_type`` can parse.
 
     >>> type_text(parse_type("map<string,struct<`a:b`:int>>"))
     'map<string,struct<`a:b`:int>>'
@@ -133,7 +137,7 @@ def type_text(type_: DataType) -> str:
 
 
 def atoms(type_: DataType) -> Iterator[Atomic]:
-    """The types at the ends of a type: its own, or those of its fields, elements, keys and values."""
+    """The atomic types in a type: itself, or those of its fields, elements, keys and values."""
     match type_:
         case Atomic():
             yield type_
@@ -148,5 +152,5 @@ def atoms(type_: DataType) -> Iterator[Atomic]:
 
 
 def field_text(name: str) -> str:
-    """The name of a field inside a type's text, quoted unless it is plain."""
+    """A field name inside a type text, quoted unless it is plain."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else "`" + name.replace("`", "``") + "`"

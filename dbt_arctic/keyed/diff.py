@@ -29,14 +29,14 @@ def difference_from(
     images: bool = False,
     unique: bool = False,
 ) -> str:
-    """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is NULL where a key has gone.
+    """Columns: those of the table, ``_action``, and ``ROWS_OF_KEY``, which is NULL for a deleted key.
 
-    :param rows: the rows as they should be, with the table's columns.
-    :param keys: SQL of the only keys that may differ, with the key's columns; ``None`` for all.
+    :param rows: the rows as they should be, with the columns of the table.
+    :param keys: SQL of the only keys that may differ, with the key columns; ``None`` for all.
     :param ranges: conditions on the key columns that hold for all of ``keys``.
-    :param logged: what the change table has at the version.
-    :param images: also the stored row of each changed or gone key, as ``-U``.
-    :param unique: whether no two of ``rows`` can have the same key.
+    :param logged: the contents of the change table at the version.
+    :param images: whether to add the stored row of each changed or deleted key as ``-U``.
+    :param unique: whether ``rows`` cannot contain duplicate keys.
     """
     stored = merge_on_read(table, version, known, logged, keys)
     if ranges:

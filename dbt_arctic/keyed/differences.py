@@ -8,9 +8,8 @@ from dbt_arctic.keyed.compare import distinguishable, same_row
 from dbt_arctic.keyed.names import quote
 
 TOLERANCES = {"double": "1e-9D", "float": "1e-5D"}
-"""Types of floats, and by how much of the greater one two values may differ that are alike but for the order
-in which they were added up.
-"""
+"""Relative tolerance for floating-point values that may differ because they were added in a different
+order."""
 
 
 def differing_rows(one: str, other: str, columns: Sequence[tuple[str, str]]) -> str:
@@ -30,9 +29,9 @@ def differing_keys(
     exact: Sequence[tuple[str, str]],
     near: Sequence[tuple[str, str]],
 ) -> str:
-    """Rows of which only one of two queries has the key, or which are not alike in both.
+    """SQL for keys that only one of two queries returns, and rows that differ between the two.
 
-    :param near: columns of floats, which are alike up to a tolerance.
+    :param near: floating-point columns, which are compared with a tolerance.
     """
     here = "true AS _arctic_here"
     alike = [same_row("l", "r", dict(exact))] if exact else []
@@ -46,7 +45,8 @@ def differing_keys(
 
 def _near(left: str, right: str, type_: str) -> str:
     apart = f"abs({left} - {right})"
-    # To Spark, NaN is greater than any number and equal to itself. Neither it nor infinity is near anything.
+    # In Spark, NaN is greater than any number and equal to itself. NaN and infinity equal no other value
+    # within a tolerance.
     return (
         f"({left} <=> {right} OR ({apart} < double('Infinity') "
         f"AND {apart} <= {TOLERANCES[type_]} * greatest(abs({left}), abs({right}))))"

@@ -13,18 +13,18 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import MARKER_TXN, TXN
 
 PROPERTY_ERASE = "arctic.erase"
-"""On the commits of an erasure: ``delete`` where it hid rows, ``done`` where it carried on the log."""
+"""On the commits of an erasure: ``delete`` if it deleted rows, ``done`` if it carried the log forward."""
 HIDDEN, CARRIED = "delete", "done"
 BRANCH = "arctic_erase"
-"""Where such a commit is staged. Not named after a transaction: the next erasure takes away what is left."""
+"""The branch on which such a commit is staged. Its name is fixed, so the next erasure drops a leftover."""
 PROPERTY_SPLIT = "arctic.erase-split"
-"""On a side table whose manifests are just being split: what their wanted size was before."""
+"""On a side table whose manifests are being split: the previous value of the target manifest size."""
 
 _TARGET_SIZE = "commit.manifest.target-size-bytes"
 
 
 def key_literal(text: str, type_: str) -> str:
-    """A value of a key column from its text: of a binary from its hexadecimal digits.
+    """SQL of a key value from its text; of a binary from its hexadecimal digits.
 
     >>> key_literal("42", "bigint"), key_literal("0aff", "binary")
     ("CAST('42' AS bigint)", "unhex('0aff')")
@@ -33,16 +33,16 @@ def key_literal(text: str, type_: str) -> str:
 
 
 def key_text(column: str, type_: str) -> str:
-    """SQL of the text from which ``key_literal`` makes the value again, for columns read back from rows."""
+    """SQL of the text of a stored key value, in the form that ``key_literal`` accepts."""
     if type_ == "binary":
         return f"hex({quote(column)})"
-    if type_ == "timestamp":  # of two instants in the night of the clock change, a local time tells one
+    if type_ == "timestamp":  # a local time is ambiguous during the change from daylight saving time
         return f"date_format({quote(column)}, 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
     return f"CAST({quote(column)} AS STRING)"
 
 
 def any_of(columns: Sequence[str], types: Mapping[str, str], keys: Sequence[Sequence[str]]) -> str:
-    """The condition that a row has one of these keys, each given as texts in the order of the columns."""
+    """SQL condition that a row has one of these keys, given as texts in the order of the columns."""
     if len(columns) == 1:
         listed = ", ".join(key_literal(key[0], types[columns[0]]) for key in keys)
         return f"{quote(columns[0])} IN ({listed})"
@@ -58,7 +58,8 @@ def any_of(columns: Sequence[str], types: Mapping[str, str], keys: Sequence[Sequ
 
 
 def check_literals(texts: Sequence[tuple[str, str, str]]) -> str:
-    """One row that tells of each (column, type, text) whether the text is a value of the type."""
+    """SQL that returns one row, which tells for each (column, type, text) whether the text is valid for
+    the type."""
     checks = ", ".join(
         f"unhex({literal(text)}) IS NOT NULL"
         if type_ == "binary"
@@ -69,23 +70,26 @@ def check_literals(texts: Sequence[tuple[str, str, str]]) -> str:
 
 
 def count_rows(side: Name, condition: str, is_change: bool) -> str:
+    """SQL that counts the affected rows of a side table."""
     return f"SELECT count(*)\nFROM {side.sql}\nWHERE {_rows(condition, is_change)}"
 
 
 def mark_commits(kind: str) -> str:
-    """``DELETE`` takes snapshot properties from the session only; reset right after it."""
+    """The statement that sets a snapshot property, which ``DELETE`` reads only from the session. Reset
+    right after."""
     return f"SET {_session_property()}={kind}"
 
 
 def reset_mark() -> str:
+    """The statement that resets ``mark_commits``."""
     return f"RESET {_session_property()}"
 
 
 def hide_rows(side: Name, condition: str, key: str, is_change: bool) -> str:
-    """Take the rows out of what readers see.
+    """The DELETE that hides the rows from readers.
 
-    The last condition is true of every row, and no file statistics can tell: a DELETE of whole files by
-    metadata would leave out the commit's property.
+    Its last condition is always true but unknown to file statistics, because a metadata-only DELETE would
+    omit the commit property.
     """
     return (
         f"DELETE FROM {side.sql}\nWHERE {_rows(condition, is_change)}\n"
@@ -94,7 +98,8 @@ def hide_rows(side: Name, condition: str, key: str, is_change: bool) -> str:
 
 
 def rewrite_files(side: Name, condition: str, is_change: bool) -> str:
-    """Write every file again that may hold such a row, be it hidden or not. Rows keep their order."""
+    """The statement that rewrites every file that may contain such a row, even a deleted one. Rows keep
+    their order."""
     where = literal(_rows(condition, is_change))
     return (
         f"CALL {quote(side.catalog)}.system.rewrite_data_files(table => {side.procedure_argument()}, "
@@ -103,9 +108,8 @@ def rewrite_files(side: Name, condition: str, is_change: bool) -> str:
 
 
 def list_manifests(side: Name) -> str:
-    """Of the partition specs with an entry that names a removed file: the spec's number, how many manifests
-    of data files it has, and their size.
-    """
+    """SQL for the partition specs with manifest entries of removed files: id, number of data manifests,
+    and size."""
     return (
         "SELECT partition_spec_id, count(*), max(length)\n"
         f"FROM {side.sql}.manifests\nWHERE content = 0\n"
@@ -114,9 +118,9 @@ def list_manifests(side: Name) -> str:
 
 
 def rewrite_manifests(side: Name, spec_id: int) -> str:
-    """Removed files are named in manifests, with bounds of their columns, until these are written again.
+    """The statement that rewrites manifests, because they contain the removed files and their column bounds.
 
-    :param spec_id: of which partition spec; Iceberg takes one at a time.
+    :param spec_id: the partition spec; Iceberg rewrites one at a time.
     """
     return (
         f"CALL {quote(side.catalog)}.system.rewrite_manifests(table => {side.procedure_argument()}, "
@@ -125,7 +129,8 @@ def rewrite_manifests(side: Name, spec_id: int) -> str:
 
 
 def split_manifests(side: Name, size: int, properties: Mapping[str, str]) -> str:
-    """A single manifest of the wanted size is left as it is, so that size is made smaller for a moment."""
+    """The statement that temporarily reduces the target size, because a single manifest of that size is
+    not rewritten."""
     before = properties.get(PROPERTY_SPLIT, properties.get(_TARGET_SIZE, ""))
     return (
         f"ALTER TABLE {side.sql} SET TBLPROPERTIES ("
@@ -135,9 +140,9 @@ def split_manifests(side: Name, size: int, properties: Mapping[str, str]) -> str
 
 
 def join_manifests(side: Name, before: str) -> tuple[str, ...]:
-    """The wanted size as it was. That it was changed is forgotten last.
+    """The statements that restore the target manifest size. The record of the change is removed last.
 
-    :param before: what ``PROPERTY_SPLIT`` says.
+    :param before: the value of ``PROPERTY_SPLIT``.
     """
     size, split = literal(_TARGET_SIZE), literal(PROPERTY_SPLIT)
     if before:
@@ -149,7 +154,7 @@ def join_manifests(side: Name, before: str) -> tuple[str, ...]:
 
 
 def carry_on(side: Name, columns: Sequence[str], properties: Mapping[str, str]) -> str:
-    """An empty commit with the properties of earlier commits."""
+    """The statement for an empty commit with the properties of earlier commits."""
     summary = ", ".join(
         f"{quote('snapshot-property.' + name)}={literal(value)}"
         for name, value in {PROPERTY_ERASE: CARRIED, **properties}.items()
@@ -162,6 +167,7 @@ def carry_on(side: Name, columns: Sequence[str], properties: Mapping[str, str]) 
 
 
 def count_by_transaction(change: Name, snapshot_id: int) -> str:
+    """SQL that counts the rows of a change table by transaction."""
     return f"SELECT {quote(TXN)}, count(*)\nFROM {change.at(snapshot_id)}\nGROUP BY {quote(TXN)}"
 
 

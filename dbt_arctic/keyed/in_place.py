@@ -12,8 +12,10 @@ _ONE_SIDE = quote("spark.sql.sources.v2.bucketing.shuffle.enabled")
 
 
 def set_one_side() -> str:
+    """The statement that enables the setting."""
     return f"SET {_ONE_SIDE}=true"
 
 
 def reset_one_side() -> str:
+    """The statement that resets the setting."""
     return f"RESET {_ONE_SIDE}"

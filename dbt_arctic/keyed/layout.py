@@ -25,10 +25,10 @@ _BUCKETS = re.compile(r"bucket\((\d+), (.+)\)")
 
 @dataclass(frozen=True)
 class Layout:
-    """Base and change table of one generation share one layout.
+    """The layout of a generation, shared by its base and change table.
 
-    ``partition_by`` holds columns or Iceberg transforms of a column as the user wrote them;
-    buckets come after them. A table that was adopted as it is may have none: ``buckets`` is 0.
+    ``partition_by`` holds columns or Iceberg transforms of a column as the user wrote them, followed by
+    buckets. An adopted table may have none: ``buckets`` is then 0.
     """
 
     buckets: int
@@ -37,6 +37,7 @@ class Layout:
     sort_by: tuple[str, ...] = ()
 
     def partition_clause(self) -> str:
+        """The fields of the PARTITIONED BY clause."""
         fields = [partition_field(text) for text in self.partition_by]
         if self.buckets:
             fields.append(f"bucket({self.buckets}, {quote(self.bucket_by)})")
@@ -44,25 +45,27 @@ class Layout:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What the catalog says that such a table is partitioned by."""
+        """The partitioning that the catalog reports for this layout."""
         buckets = (f"bucket({self.buckets}, {self.bucket_by})",) if self.buckets else ()
         return (*same_fields(self.partition_by), *buckets)
 
     def bucket_expression(self, catalog: str, value: str = "") -> str:
-        """The number of a row's bucket as SQL over the row; only where there are buckets.
+        """SQL of the bucket number of a row. The layout must have buckets.
 
-        :param value: SQL of the column, where it does not stand for itself.
+        :param value: SQL of the column value if it is not the column itself.
         """
         return f"{quote(catalog)}.system.bucket({self.buckets}, {value or quote(self.bucket_by)})"
 
     def order_clause(self) -> str:
+        """The columns of the sort order."""
         return quote_all(self.sort_by)
 
     def having(self, buckets: int) -> Layout:
-        """The same with another number of buckets."""
+        """The layout with a different number of buckets."""
         return replace(self, buckets=buckets)
 
     def to_json(self) -> str:
+        """The JSON form that is stored as a property."""
         return json.dumps(
             {
                 "buckets": self.buckets,
@@ -74,6 +77,7 @@ class Layout:
 
     @classmethod
     def from_json(cls, text: str) -> Layout:
+        """Parse the JSON form."""
         value = json.loads(text)
         return cls(
             buckets=int(value["buckets"]),
@@ -84,11 +88,10 @@ class Layout:
 
 
 def count_buckets(fields: Sequence[str] | None, layout: Layout) -> int:
-    """How many buckets the new files of a side table go into: more or fewer than it was made with, after a
-    full compaction has changed the number.
+    """The number of buckets for new files of a side table. A full compaction may have changed it.
 
-    :param fields: what the catalog says that the table is partitioned by; ``None`` where it does not say.
-    :param layout: what the table was made with.
+    :param fields: the partitioning in the catalog; ``None`` if unknown.
+    :param layout: the layout with which the table was created.
     """
     match = _BUCKETS.fullmatch(fields[-1]) if fields and layout.buckets else None
     return int(match.group(1)) if match and match.group(2) == layout.bucket_by else layout.buckets
@@ -112,7 +115,7 @@ def partition_field(text: str) -> str:
 
 
 def partition_column(text: str) -> str:
-    """The column that a partition field is made of.
+    """The column of a partition field.
 
     >>> partition_column("truncate(4, sku)")
     'sku'
@@ -126,7 +129,7 @@ def partition_column(text: str) -> str:
 def partition_expression(text: str, catalog: str, prefix: str, types: Mapping[str, str]) -> tuple[str, str]:
     """The value of a partition field as SQL over a row, and its Spark type.
 
-    :param prefix: stands before the column: empty, or an alias with its dot.
+    :param prefix: the prefix of the column: empty, or an alias with its dot.
     :param types: Spark type by column name.
 
     >>> partition_expression("day(at)", "lake", "m.", {"at": "timestamp"})
@@ -145,7 +148,7 @@ def partition_expression(text: str, catalog: str, prefix: str, types: Mapping[st
 
 
 def same_fields(texts: Sequence[str]) -> tuple[str, ...]:
-    """Partition fields in one form, however they were written.
+    """Partition fields in canonical form.
 
     >>> same_fields(["`day`", "DAY(at)", "truncate(4,sku)"])
     ('day', 'days(at)', 'truncate(4, sku)')
@@ -163,9 +166,9 @@ def _same_field(text: str) -> str:
 
 
 def adopt_layout(fields: Sequence[str], key: Sequence[str], sort_by: Sequence[str] = ()) -> Layout:
-    """The layout of a table as it is. Buckets are its last field, if that is what dbt-arctic would have made.
+    """The layout of an existing table. Its last field is used as buckets if dbt-arctic would have created it.
 
-    :param fields: what the catalog says that it is partitioned by.
+    :param fields: the partitioning in the catalog.
     """
     match = _BUCKETS.fullmatch(fields[-1]) if fields else None
     buckets = int(match.group(1)) if match and match.group(2) in key else 0
@@ -189,8 +192,8 @@ def plan_layout(
 
     :param where: the model, for error texts.
     :param types: Spark type by column name, of the model's columns.
-    :raises ConfigError: a column that does not exist, a bucket count that is not a power of two,
-        or no column of the key that can be bucketed.
+    :raises ConfigError: a column does not exist, a bucket count is not a power of two, or no key column can
+        be bucketed.
     """
     count = DEFAULT_BUCKETS if buckets is None else buckets
     check_bucket_count(where, count)
@@ -228,9 +231,9 @@ def plan_layout(
 
 
 def check_bucket_count(where: str, count: int) -> None:
-    """Refuse a number of buckets that is no power of two.
+    """Refuse a number of buckets that is not a power of two.
 
-    :raises ConfigError: it is no power of two.
+    :raises ConfigError: it is not a power of two.
     """
     if count < 1 or count > MAX_BUCKETS or count & (count - 1):
         raise ConfigError(
@@ -243,7 +246,7 @@ def check_bucket_count(where: str, count: int) -> None:
 
 
 def is_bucketable(spark_type: str) -> bool:
-    """Whether Iceberg's bucket transform takes a column of this Spark type."""
+    """Whether Iceberg's bucket transform supports a column of this Spark type."""
     return _BUCKETABLE.match(spark_type.lower()) is not None
 
 

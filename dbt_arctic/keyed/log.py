@@ -34,27 +34,34 @@ _KEEPS_ROWS = ("append", "replace")
 
 
 class SnapshotLike(Protocol):
-    @property
-    def snapshot_id(self) -> int: ...
+    """The fields of an Iceberg snapshot that the log needs."""
 
     @property
-    def parent_id(self) -> int | None: ...
+    def snapshot_id(self) -> int:
+        """The id of the snapshot."""
 
     @property
-    def timestamp_ms(self) -> int: ...
+    def parent_id(self) -> int | None:
+        """The id of the parent."""
 
     @property
-    def operation(self) -> str: ...
+    def timestamp_ms(self) -> int:
+        """The commit time in milliseconds since the epoch."""
 
     @property
-    def summary(self) -> Mapping[str, str]: ...
+    def operation(self) -> str:
+        """Iceberg's operation: ``append``, ``replace``, ``overwrite`` or ``delete``."""
+
+    @property
+    def summary(self) -> Mapping[str, str]:
+        """The summary properties."""
 
 
 @dataclass(frozen=True)
 class LogRange:
     """The commits after one snapshot up to another.
 
-    ``transactions`` oldest first. ``readable_at`` are snapshots that together still show every row
+    ``transactions`` are in order, oldest first. ``readable_at`` are snapshots that together contain every row
     of them: the end of the range, and the state just before each commit that removed rows.
     """
 
@@ -63,10 +70,10 @@ class LogRange:
 
 
 def log_range(history: Sequence[SnapshotLike], after: int) -> LogRange | None:
-    """What was committed after the snapshot ``after``, up to the newest of ``history``.
+    """The commits after the snapshot ``after``, up to the newest of ``history``.
 
     :param history: newest first, each the parent of the one before it.
-    :returns: ``None`` when ``after`` is not among them (expired, or of another table).
+    :returns: ``None`` if ``after`` is not among them (expired, or of another table).
     """
     transactions: list[int] = []
     readable_at: list[int] = [history[0].snapshot_id] if history else []
@@ -99,17 +106,18 @@ def is_single(log: LogRange, history: Sequence[SnapshotLike]) -> bool:
 
 
 def carried_log(history: Sequence[SnapshotLike]) -> list[tuple[int, int]]:
-    """The expired commits that the oldest commit of a history still tells of: snapshot, transaction or 0."""
+    """The expired commits that the oldest commit of a history still records: snapshot, transaction or 0."""
     text = history[-1].summary.get(PROPERTY_LOG, "[]") if history else "[]"
     return [(int(snapshot_id), int(txn)) for snapshot_id, txn in json.loads(text)]
 
 
 def encode_log(entries: Iterable[tuple[int, int]]) -> str:
+    """The JSON form of a carried log."""
     return json.dumps([list(entry) for entry in entries], separators=(",", ":"))
 
 
 def consumed_versions(history: Iterable[SnapshotLike]) -> dict[str, Consumed]:
-    """The upstream versions that the newest commit that names them was computed from."""
+    """The upstream versions from which the data was computed, by the newest commit that records them."""
     for snapshot in history:
         text = snapshot.summary.get(PROPERTY_CONSUMED)
         if text is not None:
@@ -118,16 +126,16 @@ def consumed_versions(history: Iterable[SnapshotLike]) -> dict[str, Consumed]:
 
 
 def is_written_to(history: Iterable[SnapshotLike]) -> bool:
-    """Whether rows were written after the newest commit that names consumed versions."""
+    """Whether rows were written after the newest commit that records consumed versions."""
     newest = next((one for one in history if PROPERTY_TXN in one.summary), None)
     return newest is not None and PROPERTY_CONSUMED not in newest.summary
 
 
 def versions_to_carry(history: Sequence[SnapshotLike], *, are_its_rows: bool = True) -> dict[str, Consumed]:
-    """The consumed versions, for a commit that says them again and is none of a refresh.
+    """The consumed versions that a commit other than a refresh has to repeat.
 
-    :param are_its_rows: whether the rows are still those that were committed with them. Where they are not,
-        or where something else has written since, they are those of no query.
+    :param are_its_rows: whether the rows are still those that were committed with them. If they are not, or
+        other rows were written since, they do not belong to a query.
     """
     found = consumed_versions(history)
     if are_its_rows and not is_written_to(history):
@@ -136,7 +144,7 @@ def versions_to_carry(history: Sequence[SnapshotLike], *, are_its_rows: bool = T
 
 
 def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike | None:
-    """The commit of a transaction, if it was committed."""
+    """The commit of a transaction; ``None`` if it was not committed."""
     for snapshot in history:
         if snapshot.summary.get(PROPERTY_TXN) == str(txn):
             return snapshot
@@ -144,13 +152,14 @@ def find_transaction(history: Iterable[SnapshotLike], txn: int) -> SnapshotLike 
 
 
 def newest_merge_ms(history: Iterable[SnapshotLike], until_ms: int | None = None) -> int | None:
-    """When commits of the base table have merged something last; with ``until_ms``, by then."""
+    """The time of the last commit of the base table that merged changes, optionally before a point in
+    time."""
     times = (one.timestamp_ms for one in history if one.summary.get(PROPERTY_MERGED, "[]") != "[]")
     return max((at for at in times if until_ms is None or at <= until_ms), default=None)
 
 
 def merged_transactions(history: Iterable[SnapshotLike], before_ms: int | None = None) -> frozenset[int]:
-    """Transactions that commits of the base table merged; with ``before_ms``, only by older commits."""
+    """Transactions that commits of the base table merged; with ``before_ms``, only older commits."""
     merged: set[int] = set()
     for snapshot in history:
         if before_ms is not None and snapshot.timestamp_ms > before_ms:
@@ -160,4 +169,5 @@ def merged_transactions(history: Iterable[SnapshotLike], before_ms: int | None =
 
 
 def encode_merged(transactions: Iterable[int]) -> str:
+    """The JSON form of merged transactions."""
     return json.dumps(sorted(transactions), separators=(",", ":"))

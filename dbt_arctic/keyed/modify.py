@@ -22,7 +22,8 @@ Kind = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
 
 UPDATED, INSERTED, DELETED, MOVED = range(4)
-"""``_offset`` of the rows, by which the commit tells what became of how many. One row a key has no order."""
+"""``_offset`` of the rows, from which the commit counts rows by effect. With one row per key there is no
+order."""
 
 _OLD, _NEW, _CLAUSE = "_arctic_old_", "_arctic_new_", quote("_arctic_clause")
 _IN_TARGET, _IN_SOURCE = quote("_arctic_in_target"), quote("_arctic_in_source")
@@ -30,10 +31,10 @@ _IN_TARGET, _IN_SOURCE = quote("_arctic_in_target"), quote("_arctic_in_source")
 
 @dataclass(frozen=True)
 class Clause:
-    """What becomes of some rows.
+    """The effect of a statement on some rows.
 
-    :param condition: SQL, besides what ``kind`` says; ``None`` for all of them.
-    :param values: SQL by column of the table; for an insert, a column that is missing is NULL.
+    :param condition: SQL in addition to the condition of ``kind``; ``None`` for all rows.
+    :param values: SQL by column of the table. In an insert, a missing column is NULL.
     """
 
     kind: Kind
@@ -44,11 +45,11 @@ class Clause:
 
 @dataclass(frozen=True)
 class Modification:
-    """A statement with its columns found in the table. An UPDATE or DELETE has one clause and no source.
+    """A statement whose columns are resolved in the table. An UPDATE or DELETE has one clause and no source.
 
-    :param prefix: a WITH clause in front of it, or empty.
+    :param prefix: a WITH clause that precedes it, or empty.
     :param alias: the name of the target's rows in the expressions.
-    :param source: SQL of a relation, alias included, and
+    :param source: SQL of a relation with its alias.
     :param source_alias: the name of its rows.
     """
 
@@ -60,7 +61,7 @@ class Modification:
     on: str = ""
 
     def moves_keys(self, table: KeyedTable) -> bool:
-        """Whether a row may come to a key that it did not have."""
+        """Whether a row may get a different key."""
         return any(
             clause.action == "insert" or (clause.action == "update" and set(clause.values) & set(table.key))
             for clause in self.clauses
@@ -77,9 +78,10 @@ def modify_rows(
     where: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """One append to a branch of the change table: what the statement does to the rows of ``version``.
+    """SQL of an append to a branch of the change table, with the effect of the statement on the rows of
+    ``version``.
 
-    :param where: what errors name.
+    :param where: the model or table that errors name.
     """
     rows = merge_on_read(table, version, known)
     if modification.source is None and not modification.moves_keys(table):
@@ -91,6 +93,7 @@ def modify_rows(
 
 
 def count_rows(table: KeyedTable, snapshot_id: int, txn: int) -> str:
+    """SQL that counts the written rows by effect."""
     return (
         f"SELECT {quote(OFFSET)}, count(*)\nFROM {table.change.at(snapshot_id)}\n"
         f"WHERE {quote(TXN)} = {txn}\nGROUP BY {quote(OFFSET)}"
@@ -98,7 +101,7 @@ def count_rows(table: KeyedTable, snapshot_id: int, txn: int) -> str:
 
 
 def _of_one_table(table: KeyedTable, modification: Modification, rows: str, txn: int, where: str) -> str:
-    """Each row by itself: it stays under its key, so nothing else has to be looked at."""
+    """SQL for a statement that processes each row independently, because keys do not change."""
     (clause,) = modification.clauses
     alias = quote(modification.alias)
     columns = ",\n  ".join(
@@ -128,10 +131,11 @@ FROM (
 
 
 def _of_several_rows(table: KeyedTable, modification: Modification, rows: str, txn: int, where: str) -> str:
-    """Rows meet: those of the source with those of the target, and those that come to a key with those there.
+    """SQL for a statement that joins rows: source with target rows, and moved rows with those at their new
+    keys.
 
-    Each affected row is taken apart into the row that it becomes, under its new key, and the one that it was,
-    under its old. Of each key the new row stays, else the delete.
+    Each affected row is split into the new row under its new key and the old row under its old key. For each
+    key, the new row is kept if there is one, otherwise the delete.
     """
     key = quote_all(table.key)
     of_key = f"OVER (PARTITION BY {key})"
@@ -217,7 +221,7 @@ def _among(clauses: Sequence[int]) -> str:
 
 
 def _affected(table: KeyedTable, modification: Modification, rows: str) -> str:
-    """Each row of the join: its clause, the row as it was, and as it becomes."""
+    """SQL of each joined row: its clause, the old row, and the new row."""
     alias = quote(modification.alias)
     names = list(enumerate(table.column_names))
     old = [f"{alias}.{quote(column)} AS {quote(f'{_OLD}{at}')}" for at, column in names]
@@ -233,7 +237,8 @@ def _affected(table: KeyedTable, modification: Modification, rows: str) -> str:
 
 
 def _new_value(table: KeyedTable, modification: Modification, column: str) -> str:
-    """Cast to the column's type in each clause, so that none of them decides the type of the others."""
+    """SQL of the new value, cast to the column type in each clause, so that no clause decides the type of
+    the others."""
     type_ = table.types[column]
     branches = []
     for at, clause in enumerate(modification.clauses):
@@ -260,7 +265,7 @@ def _kind(modification: Modification, kind: Kind) -> str:
 def _joined(modification: Modification, rows: str) -> str:
     alias = quote(modification.alias)
     if modification.source is None:
-        # The statement's only condition: as a filter it may hold subqueries, and reaches the files.
+        # The only condition of the statement is a filter: it may contain subqueries, and it prunes files.
         (clause,) = modification.clauses
         condition = f"\nWHERE (\n{clause.condition}\n)" if clause.condition is not None else ""
         return f"(\n{rows}\n) AS {alias}{condition}"

@@ -1,4 +1,4 @@
-"""Quoting: the one place where an identifier or a value becomes SQL text."""
+"""Quotes identifiers and values in SQL text. No other module does this."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ESCAPES = str.maketrans(
         "'": "\\'",
         "\n": "\\n",
         "\r": "\\r",
-        # Not \0: followed by digits it is an octal number.
+        # Not \0: followed by digits, it is an octal escape.
         "\0": "\\u0000",
-        # Spark replaces ${name} by a variable's value in a statement's text, inside strings too.
+        # Spark replaces ${name} by the value of a variable in the text of a statement, even inside strings.
         "$": "\\u0024",
     }
 )
@@ -34,12 +34,12 @@ def quote_all(identifiers: Iterable[str]) -> str:
 
 
 def is_as_stored(text: str) -> bool:
-    """Whether a text that Spark gave has the bytes that it has there: those that are no UTF-8 are others."""
+    """Whether a string from Spark has the stored bytes. Invalid UTF-8 is replaced."""
     return "\ufffd" not in text
 
 
 def literal(value: str) -> str:
-    """A string literal of Spark SQL. What Spark would read as something else is escaped: any text is safe.
+    """A string literal of Spark SQL, escaped so that any text is safe.
 
     >>> literal("it's")
     "'it\\\\'s'"
@@ -61,11 +61,12 @@ class Name:
 
     @property
     def sql(self) -> str:
+        """The quoted name."""
         return ".".join(quote(part) for part in (self.catalog, self.schema, self.identifier))
 
     @property
     def dotted(self) -> str:
-        """For people and for properties, never for SQL."""
+        """The name for messages and properties, not for SQL."""
         return f"{self.catalog}.{self.schema}.{self.identifier}"
 
     def branch(self, branch: str) -> str:
@@ -73,7 +74,7 @@ class Name:
         return f"{self.sql}.{quote('branch_' + branch)}"
 
     def at(self, snapshot_id: int | None) -> str:
-        """SQL that reads the table as of a snapshot; ``None`` reads it as it is."""
+        """SQL that reads the table at a snapshot; ``None`` reads its current state."""
         return self.sql if snapshot_id is None else f"{self.sql} VERSION AS OF {snapshot_id}"
 
     def procedure_argument(self) -> str:

@@ -10,16 +10,18 @@ from dbt_arctic.keyed.names import literal, quote
 
 
 def as_today(value: str, then: str, now: str) -> str:
-    """SQL of a value with the fields of today: each by its number, NULL where it is newer, and in its wider
-    type where it has got one.
+    """SQL of a value with its current nested fields, matched by field id.
 
-    :param then: and :param now: what the type had, and has, inside, as ``CatalogColumn.nested`` tells.
+    A field that was added later is NULL, and a widened one gets its current type.
+
+    :param then: the nested type at the snapshot, as in ``CatalogColumn.nested``.
+    :param now: the current nested type.
     """
     return _made(value, json.loads(then), json.loads(now), 0)
 
 
 def field_ids(nested: str) -> frozenset[int]:
-    """Iceberg's numbers of what is inside of a column."""
+    """The field ids of a nested type."""
     return frozenset(_ids(json.loads(nested))) if nested else frozenset()
 
 

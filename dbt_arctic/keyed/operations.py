@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 
 TABLE = "arctic_operations"
-"""Its name, in the target's schema."""
+"""The name of the table, in the schema of the target."""
 
 COLUMNS = {
     "at": "timestamp",
@@ -32,8 +32,10 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Record:
-    """One operation. Times in milliseconds since the epoch and in seconds, sizes of the whole table in bytes;
-    ``read_cost`` is what a read costs over what it would cost in fresh files.
+    """One operation. Times are in milliseconds since the epoch and in seconds, sizes are those of the whole
+    table in bytes.
+
+    ``read_cost`` is the cost of a read relative to fresh files.
     """
 
     at_ms: int
@@ -54,6 +56,7 @@ class Record:
     bytes_after: int
 
     def values(self) -> str:
+        """The SQL literals of the record, in the order of the columns."""
         texts = (self.run, self.kind, self.table_name, self.scope, self.why, self.outcome, self.detail)
         numbers = (self.estimated_s, self.seconds, self.read_cost_before, self.read_cost_after)
         counts = (self.files_before, self.files_after, self.bytes_before, self.bytes_after)
@@ -67,6 +70,7 @@ class Record:
 
 
 def create_table(name: Name) -> str:
+    """The statement that creates the operations table."""
     columns = ",\n  ".join(f"{quote(column)} {type_}" for column, type_ in COLUMNS.items())
     # Each commit writes a metadata file, and there are many commits.
     kept = {
@@ -78,7 +82,7 @@ def create_table(name: Name) -> str:
 
 
 def insert(name: Name, records: Sequence[Record]) -> str:
-    """One commit for all operations of a run."""
+    """The statement that inserts all operations of a run in one commit."""
     rows = ",\n  ".join(record.values() for record in records)
     return f"INSERT INTO {name.sql} ({quote_all(COLUMNS)})\nVALUES\n  {rows}"
 

@@ -19,23 +19,24 @@ from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import insert_rows
 
 _PRUNABLE = frozenset({"date", "int", "bigint", "string", "boolean"})
-"""Types whose text Spark reads back as the same value, whatever the session is set to."""
+"""Types whose text Spark parses as the same value, independently of session settings."""
 _MOST_LITERALS = 500
 
 
 @dataclass(frozen=True)
 class Staged:
-    """The batch as it was written to a branch of its own: checked, and one row a key."""
+    """The batch after it was written to a separate branch: checked, and one row per key."""
 
     snapshot_id: int
     txn: int
 
     def rows(self, table: KeyedTable) -> str:
+        """SQL of its rows."""
         return f"SELECT *\nFROM {table.change.at(self.snapshot_id)}\nWHERE {quote(TXN)} = {self.txn}"
 
 
 def list_partitions(table: KeyedTable, staged: Staged) -> str:
-    """The partitions that the batch has rows for, as texts. A delete's row may hold its key only."""
+    """SQL for the partitions that the batch has rows for, as strings. A deleted row may only have its key."""
     values = ", ".join(f"CAST({value} AS STRING)" for value in _fields(table, ""))
     return (
         f"SELECT DISTINCT {values}\nFROM (\n{staged.rows(table)}\n)\nWHERE {quote(ACTION)} = 'U'\n"
@@ -53,9 +54,9 @@ def replace_rows(
     branch: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """One append to a branch of the change table: the batch, and a delete for each key that it lacks.
+    """SQL of an append to a branch of the change table: the batch, and a delete for each key that it lacks.
 
-    :param partitions: what ``list_partitions`` gave: only keys whose row is in one of these are deleted.
+    :param partitions: the result of ``list_partitions``: only keys with rows in one of these are deleted.
         ``None`` for the whole table.
     """
     gone = merge_on_read(table, version, known)
@@ -86,7 +87,8 @@ WHERE n.{quote(TXN)} IS NULL OR g.{quote(table.key[0])} IS NULL OR n.{quote(ACTI
 def _in_partitions(
     table: KeyedTable, staged: Staged, rows: str, partitions: Sequence[Sequence[str | None]]
 ) -> str:
-    """The rows in the batch's partitions. The join decides; the literals let Iceberg skip the other files."""
+    """SQL of the rows in the partitions of the batch. The join decides; literals let Iceberg skip other
+    files."""
     names = [quote(f"_arctic_p{at}") for at in range(len(table.layout.partition_by))]
     listed = ", ".join(f"{value} AS {name}" for value, name in zip(_fields(table, ""), names, strict=True))
     matched = " AND ".join(

@@ -28,10 +28,11 @@ def complete_rows(
     branch: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """One append to a branch of the change table: the batch's rows, completed from the merged rows.
+    """SQL of an append to a branch of the change table: the rows of the batch, completed from the merged
+    rows.
 
-    A row whose key is in the table changes in ``updated`` only; any other is written as the batch has it.
-    The batch's checks are those of the completed row.
+    Only the columns ``updated`` change in a row whose key exists. Any other row is written as it is in the
+    batch. The checks of the batch apply to the completed row.
 
     :param updated: columns of the table, all of which the batch produces.
     """
@@ -63,9 +64,8 @@ FROM (
 
 
 def _without_losers(table: KeyedTable, batch: Batch, version: Version) -> str:
-    """Leave out what comes after a delete that is newer. It loses for good; and as what it would be completed
-    from is gone, it could break a check.
-    """
+    """Exclude rows that lose against a newer delete. They could violate a check, because the row that
+    would complete them is deleted."""
     if table.sequence_by is None or not batch.checks:
         return ""
     key, sequence = quote_all(table.key), quote(table.sequence_by)

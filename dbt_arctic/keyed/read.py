@@ -1,8 +1,7 @@
 """SQL for reads of a keyed table: merged rows, base only, and changes.
 
-Every form reads only named snapshots or the live tables; none uses read options
-(``WITH (...)``), because a statement that refers to one table both with and without them
-silently reads one of the two twice.
+All reads use named snapshots or the live tables, and never read options (``WITH (...)``). If a statement
+refers to one table both with and without options, Spark silently reads one of the two twice.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from dbt_arctic.keyed.version import Version
 Images = Literal["after", "both"]
 
 Logged = Literal["nothing", "one", "several"]
-"""What a change table has at a snapshot: bucket markers alone, changes of one commit, or of several."""
+"""The contents of a change table at a snapshot: only bucket markers, changes of one commit, or of several."""
 
 _SEQUENCE = quote("_last_updated_sequence_number")
 NEWEST_FIRST = f"{_SEQUENCE} DESC, {quote(OFFSET)} DESC"
-"""The order of changes as they arrived: commit order, then the place inside the commit."""
+"""The order in which changes arrived: commit order, then the position inside the commit."""
 
 _RANK = quote("_arctic_rank")
 _LATEST = quote("_arctic_latest")
@@ -42,6 +41,7 @@ def newest_first(table: KeyedTable) -> str:
 
 
 def key_equality(left: str, right: str, key: Sequence[str]) -> str:
+    """SQL condition that two rows have the same key."""
     return " AND ".join(f"{left}.{quote(column)} = {right}.{quote(column)}" for column in key)
 
 
@@ -53,17 +53,18 @@ def merge_on_read(
     keys: str | None = None,
     by: Sequence[str] = (),
 ) -> str:
-    """Merged rows: base rows that no change overrides, and each key's latest change unless a delete.
+    """SQL of the merged rows: base rows that no change overrides, and the latest change of each key unless it
+    is a delete.
 
-    Without a version the SQL is the body of the public view. A before-image never is the only row of
-    its key in a commit, so both sides may leave it out; and it is a filter that stays above the scan,
-    without which adaptive execution can crash on a join of two such views (Spark 4.1).
+    Without a version, the SQL is the body of the public view. A before-image is never the only row of its key
+    in a commit, so both sides can exclude it. This filter stays above the scan, without which adaptive
+    execution can crash on a join of two such views (Spark 4.1).
 
-    :param logged: what the change table is known to have at the version. Nothing is not read, and in one
-        commit no key has two changes to choose from.
-    :param keys: SQL of the only keys whose rows are wanted, with the key's columns. What has another key is
-        dropped first, before anything is merged.
-    :param by: the columns of the key that ``keys`` has, where it is not all of them.
+    :param logged: the known contents of the change table at the version. An empty one is not read, and one
+        commit has a single change per key.
+    :param keys: SQL of the only keys whose rows are needed, with the key columns. Rows with other keys are
+        filtered before the merge.
+    :param by: the key columns of ``keys``, if it does not have all of them.
     """
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
@@ -139,7 +140,8 @@ def _winning_changes(
     keys: str | None = None,
     by: Sequence[str] = (),
 ) -> str:
-    """A ``FROM`` clause: as ``c`` the changes that no row of the base overrides, numbered by key."""
+    """A ``FROM`` clause with the alias ``c``: the changes that no base row overrides, numbered within
+    their key."""
     key = quote_all(table.key)
     base_at = version.base_snapshot if version else None
     change_at = version.change_snapshot if version else None
@@ -152,7 +154,7 @@ LEFT ANTI JOIN (
   FROM {table.base.at(base_at)}
 ) AS b
   ON {key_equality("b", "c", table.key)} AND b.{sequence} > c.{sequence}"""
-    # Without keys this is the text of the view, which `verify` compares: it stays as it is.
+    # Without keys, this must remain the text of the view, which `verify` compares.
     only = "" if keys is None else f" AS c{_only('c', keys, by)}"
     return f"""\
 FROM (
@@ -176,15 +178,15 @@ def latest_changes(
     *,
     single: bool = False,
 ) -> str:
-    """For each key that the log range names: its merged state at the end of the range, with ``_action``.
+    """For each key in the log range, its merged state at the end of the range, with ``_action``.
 
-    With changes in commit order, that is the key's latest change, so neither base nor older changes are
-    read. With a sequence, the change may be a late one that has lost, so the merged state is read.
-    File statistics of ``_txn`` (one transaction a file) reduce the scan to the files of the range.
+    With changes in commit order, this is the latest change of the key, so neither base nor older changes are
+    read. With a sequence, the change may be a late one that has lost, so the merged state is read. File
+    statistics of ``_txn`` (one transaction per file) reduce the scan to the files of the range.
 
-    Columns: the table's, and ``_action`` ('U' or 'D').
+    Columns: those of the table, and ``_action`` ('U' or 'D').
 
-    :param single: the range is known to have one change of each key.
+    :param single: whether the range is known to have one change per key.
     """
     columns = quote_all(table.column_names)
     snapshot_id = at.change_snapshot
@@ -220,7 +222,8 @@ WHERE {_RANK} = 1"""
 
 def _merged_state_of_keys(table: KeyedTable, changes: str, at: Version, known: ColumnsAt | None) -> str:
     assert table.sequence_by is not None
-    # A delete has the place in the order of what tells it: whoever pulls it may have the same order.
+    # A delete gets the sequence of the change that deletes it, because a downstream model may use the same
+    # order.
     columns = ", ".join(
         f"k.{quote(column)}"
         if column in table.key
@@ -247,10 +250,10 @@ LEFT JOIN (
 def before_images(
     table: KeyedTable, log: LogRange, known: ColumnsAt | None = None, *, single: bool = False
 ) -> str:
-    """For each key that the log range names and the table had before it: its row then.
+    """For each key in the log range that existed before, its row at the start of the range.
 
-    Only right where every commit of the range has images: then it is the one of the key's first commit.
-    Columns: the table's.
+    Requires that all commits of the range have before-images: the result is that of the key's first commit.
+    Columns: those of the table.
     """
     if single:
         (readable,), (txn,) = log.readable_at, log.transactions
@@ -279,9 +282,9 @@ WHERE {_RANK} = 1 AND {quote(ACTION)} = '-U'"""
 
 
 def signed_changes(table: KeyedTable, log: LogRange, sign: str, known: ColumnsAt | None = None) -> str:
-    """The before-images and the upserts of a range with one change of each key and images, in one read.
+    """The before-images and the upserts of a range with before-images and one change per key, in one read.
 
-    Columns: the table's, and ``sign``, -1 for an image and 1 for an upsert.
+    Columns: those of the table, and ``sign``, -1 for a before-image and 1 for an upsert.
     """
     (readable,), (txn,) = log.readable_at, log.transactions
     return (
@@ -297,7 +300,7 @@ def latest_changes_and_before_images(
 ) -> str:
     """``latest_changes``, and as ``-U`` the row that each of these keys had at the version ``before``.
 
-    Cheaper than ``changes``: one merged state is read, and nothing is compared.
+    This is cheaper than ``changes``: it reads one merged state and compares nothing.
     """
     latest = latest_changes(table, log, after, known)
     if not log.transactions:
@@ -356,9 +359,9 @@ def changes(
     images: Images,
     known: ColumnsAt | None = None,
 ) -> str:
-    """What changed in a keyed table between two versions of one generation.
+    """SQL for the changes of a keyed table between two versions of one generation.
 
-    Both states are restricted to the keys that the log names before they are compared.
+    Both states are restricted to the keys in the log before they are compared.
     """
     keys = changed_keys(table, log, after, known)
     before_them, after_them = (merge_on_read(table, at, known, keys=keys) for at in (before, after))
@@ -368,8 +371,8 @@ def changes(
 def appended_rows(table: Name, after: int, to: int, view: str) -> str:
     """A temporary view of the rows appended to a plain Iceberg table in a snapshot range.
 
-    Only right when the range holds nothing but appends, and for a view that keeps its analysed plan: Spark
-    reads a table that it finds by name with and without options in one statement with the same ones.
+    Requires that the range contains only appends, and that the view keeps its analysed plan: if one statement
+    reads a table by name both with and without options, Spark uses the same options for both.
     """
     return (
         f"CREATE OR REPLACE TEMPORARY VIEW {quote(view)} AS\nSELECT *\nFROM {table.sql}\n"

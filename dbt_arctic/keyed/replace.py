@@ -14,7 +14,7 @@ from dbt_arctic.keyed.version import Version
 from dbt_arctic.keyed.write import Batch
 
 GONE_OFFSET = 1
-"""``_offset`` of the deletes that were computed here, to tell them from those that the model asked for."""
+"""``_offset`` of the computed deletes, which distinguishes them from deletes of the model."""
 
 
 def replace_interval(
@@ -27,10 +27,11 @@ def replace_interval(
     branch: str,
     known: ColumnsAt | None = None,
 ) -> str:
-    """One append to a branch of the change table: the batch, and a delete for each key that has a row in
-    the interval at ``version`` and none in the batch.
+    """SQL of an append to a branch of the change table: the batch and computed deletes.
 
-    :param condition: which of the table's rows are in the interval.
+    A key is deleted if it has a row in the interval at ``version`` and none in the batch.
+
+    :param condition: SQL condition for the rows of the table in the interval.
     """
     summary = ", ".join(
         f"{quote('snapshot-property.' + name)}={literal(value)}"
@@ -61,7 +62,7 @@ FULL OUTER JOIN (
 
 
 def from_attempt(table: KeyedTable, batch: Batch, snapshot_id: int, txn: int) -> Batch:
-    """The same batch, read back from an attempt that was not published: its query need not run again.
+    """The batch as it was written by an unpublished attempt, so that its query does not run again.
 
     :param snapshot_id: the head of the attempt's branch.
     """

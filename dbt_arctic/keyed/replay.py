@@ -23,7 +23,7 @@ PROPERTY_BLIND = "arctic.blind"
 PROPERTY_REPLAYS = "arctic.replays"
 """On a replay: JSON list of the transactions of another generation that it contains."""
 PROPERTY_SETTLED = "arctic.settled"
-"""On a commit: the switch of generations of which nothing was left to replay when it was made."""
+"""On a commit: the last switch of generations, if nothing was left to replay when the commit was made."""
 
 _RANK = quote("_arctic_rank")
 _SEQUENCE = quote("_last_updated_sequence_number")
@@ -43,14 +43,14 @@ class Late:
 
 
 def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> Late:
-    """Decide for each commit.
+    """Find the commits to replay and the computed ones.
 
-    :param log: of the retired generation, newest first: what landed since the other one began.
-    :param target: the history of the generation that took over, newest first.
+    :param log: the commits to the retired generation since the new one was started, newest first.
+    :param target: the history of the new generation, newest first.
 
-    A commit that consumed upstream versions is left out where the other generation consumes the same
-    upstreams: if its version is older, the next pull delivers the changes again; if it is newer, it has
-    them, and the commit's rows are the older ones.
+    A commit that consumed upstream versions is skipped if the new generation consumes the same upstreams. If
+    its version is older, the next pull delivers the changes again; if it is newer, it contains them, and the
+    rows of the commit are out of date.
     """
     done = replayed(target) | _transactions(target)
     covered = set(consumed_versions(target))
@@ -61,7 +61,7 @@ def find_late(log: Sequence[SnapshotLike], target: Sequence[SnapshotLike]) -> La
             continue
         brought = _replays(snapshot)
         if brought and brought <= done:
-            continue  # they came from there
+            continue  # copied from the new generation
         consumed = snapshot.summary.get(PROPERTY_CONSUMED)
         if brought or PROPERTY_BLIND in snapshot.summary:
             replay.append(int(text))
@@ -83,7 +83,7 @@ def _is_covered(snapshot: SnapshotLike, upstreams: set[str]) -> bool:
 
 
 def replayed(history: Sequence[SnapshotLike]) -> frozenset[int]:
-    """The transactions of other generations that a generation has by replay."""
+    """The transactions of other generations that were replayed to a generation."""
     return frozenset(txn for snapshot in history for txn in _replays(snapshot))
 
 
@@ -115,13 +115,14 @@ def insert_replay(
     properties: Mapping[str, str],
     branch: str,
 ) -> str:
-    """One append to a branch: of each key the last of these transactions' changes.
+    """SQL of an append to a branch: for each key the last change in the given transactions.
 
     :param source: the retired generation, with its own columns and order.
-    :param readable: where the rows of its log can be read, and :param known: the columns there.
-    :param newer: what was written to ``table`` itself: it came later, so its keys are left out. With a
-        sequence that decides instead.
-    :param txn: of the new commit.
+    :param readable: where the rows of its log can be read.
+    :param known: the columns there.
+    :param newer: the commits to ``table`` itself. They are newer, so their keys are excluded. With a
+        sequence, the sequence decides instead.
+    :param txn: the transaction of the new commit.
     """
     listed = ", ".join(map(str, transactions))
     scans = "\n    UNION ALL\n".join(
@@ -168,7 +169,7 @@ WHERE l.{_RANK} = 1
 
 
 def _carried(source: Column | None, column: Column) -> str:
-    """A column's value in a row of the retired generation, which may lack it or have its fields otherwise."""
+    """SQL of a column value in a row of the retired generation, which may lack it or have other fields."""
     if source is None:
         return f"CAST(NULL AS {column.type})"
     return stored_value(f"l.{quote(source.name)}", source.type, column.type)
@@ -184,7 +185,8 @@ def _keys_of(table: KeyedTable, log: LogRange, known: ColumnsAt) -> str:
 
 
 def _checked_offset(table: KeyedTable) -> str:
-    """The rows were checked when they were written, but the new generation may ask for more."""
+    """SQL of the offset with checks: the rows were checked when they were written, but the new generation
+    may have stricter constraints."""
     checks = [Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required]
     branches = when_broken(checks, table.key, table.name.identifier, f"{quote(ACTION)} = 'U'")
     if table.sequence_by:

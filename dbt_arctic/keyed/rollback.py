@@ -14,9 +14,10 @@ from dbt_arctic.keyed.table import ACTION, OFFSET, TXN, KeyedTable
 def insert_difference(
     table: KeyedTable, now: str, then: str, txn: int, properties: Mapping[str, str], branch: str
 ) -> str:
-    """One append to a branch of the change table: rows that are other or gone as upserts, and deletes.
+    """SQL of an append to a branch of the change table: upserts of changed or deleted rows, and deletes.
 
-    :param now: SQL of the merged rows as they are, and :param then: as they are to be.
+    :param now: SQL of the current merged rows.
+    :param then: SQL of the merged rows to restore.
     """
     summary = ", ".join(
         f"{quote('snapshot-property.' + name)}={literal(value)}"
@@ -40,8 +41,8 @@ def _checked_offset(table: KeyedTable) -> str:
 
 
 def required_checks(table: KeyedTable) -> tuple[Check, ...]:
-    """An old row has NULL in columns that were added later, which the base may have declared NOT NULL by
-    now."""
+    """NOT NULL checks for columns that were added later: an old row has NULL there, which the base may
+    not allow."""
     return tuple(
         Check(f"not_null on {name}", "NOT NULL", f"{quote(name)} IS NULL") for name in table.required
     )

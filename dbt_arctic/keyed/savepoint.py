@@ -1,8 +1,8 @@
-"""Savepoints: their names and SQL. A savepoint is a tag of the same name on base and change table, which
-expiry keeps.
+"""Savepoints: their names and SQL.
 
-Commits before a tag do expire, and one of them may record the consumed upstream versions. In that case a
-property of the change table records them, by the id of the tag's snapshot.
+A savepoint is a tag of the same name on base and change table, which prevents expiry. Commits before a tag do
+expire, and one of them may record the consumed upstream versions. In that case a property of the change table
+records them, by the id of the tag's snapshot.
 """
 
 from __future__ import annotations
@@ -36,29 +36,33 @@ def tag_of(savepoint: str) -> str:
 
 
 def savepoints(tags: Mapping[str, int]) -> dict[str, int]:
-    """Of a table's tags those that are savepoints, by their name."""
+    """The savepoints among the tags of a table, by name."""
     return {tag.removeprefix(_PREFIX): snapshot for tag, snapshot in tags.items() if tag.startswith(_PREFIX)}
 
 
 def create_tag(table: Name, savepoint: str, snapshot_id: int) -> str:
+    """The statement that creates the tag of a savepoint."""
     return f"ALTER TABLE {table.sql} CREATE TAG {quote(tag_of(savepoint))} AS OF VERSION {snapshot_id}"
 
 
 def drop_tag(table: Name, savepoint: str) -> str:
+    """The statement that drops the tag of a savepoint."""
     return f"ALTER TABLE {table.sql} DROP TAG IF EXISTS {quote(tag_of(savepoint))}"
 
 
 def consumed_at(properties: Mapping[str, str], snapshot_id: int) -> dict[str, Consumed]:
-    """What the rows of a savepoint were computed from, where its change table has it as a property."""
+    """The upstream versions of the rows of a savepoint, if a property of the change table records them."""
     text = properties.get(f"{_CONSUMED_AT}{snapshot_id}", "")
     return decode_consumed(text) if text else {}
 
 
 def note_consumed(change: Name, snapshot_id: int, consumed: Mapping[str, Consumed]) -> str:
+    """The statement that records consumed versions for a snapshot."""
     name, value = literal(f"{_CONSUMED_AT}{snapshot_id}"), literal(encode_consumed(consumed))
     return f"ALTER TABLE {change.sql} SET TBLPROPERTIES ({name} = {value})"
 
 
 def forget_consumed(change: Name, snapshot_id: int) -> str:
+    """The statement that removes the record of ``note_consumed``."""
     name = literal(f"{_CONSUMED_AT}{snapshot_id}")
     return f"ALTER TABLE {change.sql} UNSET TBLPROPERTIES IF EXISTS ({name})"

@@ -1,7 +1,6 @@
-"""Compares a query's columns with a table's and computes the evolved columns, with the same rules at every
-depth.
+"""Compares the columns of a query with those of a table and computes the evolved columns.
 
-A struct field is compared like a column: added, removed, widened, or of an incompatible type.
+A struct field is compared like a column, at every depth: added, removed, widened, or of an incompatible type.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dbt_arctic.keyed.table import Column
 from dbt_arctic.keyed.widening import can_widen
 
 Path = tuple[str, ...]
-"""The way to a field as DDL names it: ``("addr", "zip")``, ``("lines", "element", "sku")``."""
+"""The path of a field as in DDL: ``("addr", "zip")``, ``("lines", "element", "sku")``."""
 Kind = Literal["added", "removed", "widened", "typed", "incompatible"]
 
 _STORED_AS_INT = frozenset({"tinyint", "smallint"})
@@ -24,13 +23,13 @@ _COLLATE = " collate "
 
 @dataclass(frozen=True)
 class FieldChange:
-    """One difference between a column, or a field inside one, of a query and of a table.
+    """One difference between a column or nested field of a query and of a table.
 
-    :param kind: ``typed`` is a field without a type in the table (every value is NULL), which the query has
-        a type for.
-    :param label: the way to the field as errors name it: ``addr.zip``, ``lines[].sku``, ``prices{value}``.
-    :param old: its type in the table; empty where it is new.
-    :param new: its type in the query; empty where it is gone.
+    :param kind: ``typed`` is a field without a type in the table (every value is NULL) that has a type in the
+        query.
+    :param label: the path of the field in errors: ``addr.zip``, ``lines[].sku``, ``prices{value}``.
+    :param old: its type in the table; empty for a new field.
+    :param new: its type in the query; empty for a removed field.
     """
 
     kind: Kind
@@ -41,12 +40,13 @@ class FieldChange:
 
     @property
     def is_nested(self) -> bool:
+        """Whether this is a field inside a column."""
         return len(self.path) > 1
 
 
 @dataclass(frozen=True)
 class SchemaDifference:
-    """A model's columns against a table's."""
+    """The differences between the columns of a model and those of a table."""
 
     changes: tuple[FieldChange, ...]
 
@@ -54,26 +54,32 @@ class SchemaDifference:
         return bool(self.changes)
 
     def of(self, *kinds: Kind) -> tuple[FieldChange, ...]:
+        """The changes of some kinds."""
         return tuple(change for change in self.changes if change.kind in kinds)
 
     @property
     def added(self) -> tuple[FieldChange, ...]:
+        """The new columns and fields."""
         return self.of("added")
 
     @property
     def removed(self) -> tuple[FieldChange, ...]:
+        """The removed columns and fields."""
         return self.of("removed")
 
     @property
     def widened(self) -> tuple[FieldChange, ...]:
+        """The columns and fields with a wider type."""
         return self.of("widened")
 
     @property
     def incompatible(self) -> tuple[FieldChange, ...]:
-        """The types that no column gets in place. Without a type is one of them: see ``FieldChange``."""
+        """The type changes that are not possible in place, including fields without a type, see
+        ``FieldChange``."""
         return self.of("incompatible", "typed")
 
     def describe(self) -> str:
+        """A description for errors and logs."""
         parts = []
         if self.added:
             parts.append("new: " + ", ".join(f"{change.label} {change.new}" for change in self.added))
@@ -87,7 +93,7 @@ class SchemaDifference:
 
 
 def compare_columns(table: Sequence[Column], produced: Sequence[Column]) -> SchemaDifference:
-    """How a query's columns differ from a table's, columns and the fields inside them.
+    """The differences between the columns of a query and a table, including nested fields.
 
     >>> compare_columns([Column("s", "struct<a:int>")], [Column("S", "struct<a:bigint,b:date>")]).describe()
     'new: s.b date; s.a is now bigint'
@@ -142,16 +148,16 @@ def _compare_fields(path: Path, label: str, stored: Struct, produced: Struct) ->
 
 
 def _compare_keys(path: Path, label: str, stored: DataType, produced: DataType) -> Iterator[FieldChange]:
-    """Iceberg changes nothing about the keys of a map."""
+    """Compare the key types of maps, which Iceberg cannot change."""
     path, label = (*path, "key"), f"{label}{{key}}"
     if any(_compare(path, label, stored, produced)):
         yield FieldChange("incompatible", path, label, type_text(stored), type_text(produced))
 
 
 def _kind_of_types(stored: DataType, produced: DataType, is_field: bool) -> Kind | None:
-    """What becomes of a type that has another one in the query; ``None`` where it takes it as it is.
+    """The kind of a type change; ``None`` if the column can store the new type unchanged.
 
-    :param is_field: whether it has a name: an element of an array cannot be dropped and added again.
+    :param is_field: whether it has a name: an array element cannot be dropped and added again.
     """
     one, other = type_text(stored), type_text(produced)
     if one == other or can_widen(other, one):
@@ -162,7 +168,7 @@ def _kind_of_types(stored: DataType, produced: DataType, is_field: bool) -> Kind
 
 
 def evolved(table: Sequence[Column], changes: Iterable[FieldChange]) -> tuple[Column, ...]:
-    """A table's columns after some changes, in the order that Iceberg gives them.
+    """The columns of a table after some changes, in the order of Iceberg.
 
     >>> before = [Column("s", "struct<a:int,b:date>")]
     >>> found = compare_columns(before, [Column("s", "struct<a:bigint,c:date>")])
@@ -204,7 +210,7 @@ def _evolved(type_: DataType, path: Path, changes: Collection[FieldChange]) -> D
 
 
 def field_type(columns: Iterable[Column], path: Path) -> str | None:
-    """The type of a column, or of a field inside one; ``None`` where there is none."""
+    """The type of a column or nested field; ``None`` if it does not exist."""
     types = {column.name.lower(): column.type for column in columns}
     found: DataType | None = None
     for at, name in enumerate(path):
@@ -226,14 +232,13 @@ def field_type(columns: Iterable[Column], path: Path) -> str | None:
 
 
 def same_columns(table: Sequence[Column], produced: Iterable[tuple[str, str]]) -> bool:
-    """Whether a query's columns (name, type) are the table's, in whatever order."""
+    """Whether a query has the same columns (name, type) as a table, in any order."""
     stored = {column.name.lower(): column.type for column in table}
     return {name.lower(): stored_type(type_) for name, type_ in produced} == stored
 
 
 def stored_type(spark_type: str) -> str:
-    """The type that a column has in an Iceberg table, which knows no integers shorter than 32 bits, and no
-    collations.
+    """The type of a column in an Iceberg table, which has no integers shorter than 32 bits and no collations.
 
     >>> stored_type("struct<tinyint:int,`a,tinyint`:array<tinyint>>")
     'struct<tinyint:int,`a,tinyint`:array<int>>'

@@ -17,15 +17,16 @@ _IS_IMAGE = quote("_arctic_is_image")
 _IS_ASKED = quote("_arctic_is_asked")
 _IMAGE, _IMAGE_THERE = "_arctic_was_", "_arctic_was"
 EXTREME_LEFT = "the MIN or MAX value of a group was deleted, so the group must be recomputed"
-"""The error of a statement that stored values do not suffice for."""
+"""The error of a statement for which the stored values do not suffice."""
 BELOW_ZERO = "a row count became negative: the stored sums do not match the rows that were read"
 
 
 @dataclass(frozen=True)
 class Touched:
-    """Groups to which something is added.
+    """The affected groups.
 
-    :param keys: SQL of their keys. :param ranges: conditions on key columns that hold for all of them.
+    :param keys: SQL of their keys.
+    :param ranges: conditions on key columns that hold for all of them.
     """
 
     keys: str
@@ -34,15 +35,15 @@ class Touched:
 
 @dataclass(frozen=True)
 class SumColumns:
-    """Which columns of a keyed table are what.
+    """The roles of the columns of a keyed table.
 
-    :param rows: the column that counts rows; :param counts: all columns that count.
-    :param counted: for each sum the column that counts its values.
-    :param whole: whether there is one group, which stays without a row.
-    :param extremes: for each other column ``min`` or ``max``: changes have its values.
-    :param ends: of extremes the column of the other end, and the one that counts their values.
-    :param spare: of these, what is NULL once it has left its group, until that is computed anew.
-    :param derived: for each column that nothing is added to: SQL of its value over the others.
+    :param rows: the column that counts rows; ``counts``: all columns that count.
+    :param counted: for each sum, the column that counts its values.
+    :param whole: whether there is a single group, which exists even without rows.
+    :param extremes: ``min`` or ``max`` for each other column; changes contain its values.
+    :param ends: for some extremes, the column of the opposite extreme and the column that counts values.
+    :param spare: those extremes that become NULL when the value is deleted, until they are recomputed.
+    :param derived: for each column that is not maintained itself, SQL of its value over the others.
     """
 
     rows: str
@@ -56,7 +57,7 @@ class SumColumns:
 
     @property
     def numbers(self) -> list[str]:
-        """The columns that something is added to."""
+        """The columns that changes are added to."""
         return [*self.counts, *self.counted]
 
     def _ends(self, *, is_asked: bool = False) -> dict[str, _End]:
@@ -79,13 +80,13 @@ def groups_with_changes(
     logged: Logged = "several",
     touched: Touched | None = None,
 ) -> str:
-    """Each group with what is stored and what is added to it, for ``added`` and ``left_groups``.
+    """SQL of each group with its stored values and its changes, for ``added`` and ``left_groups``.
 
-    :param changes: SQL of the key and what to add to each other column, any number of rows a group.
-    :param images: whether ``added`` is to give the stored rows, too.
-    :param logged: what the change table has at the version.
-    :param touched: the groups of ``changes``, where only the stored rows of these are to be read; then
-        ``changes`` has been made by ``net``.
+    :param changes: SQL of the key and the change of each other column, with any number of rows per group.
+    :param images: whether ``added`` returns the stored rows, too.
+    :param logged: the contents of the change table at the version.
+    :param touched: the groups of ``changes``, if only their stored rows are to be read; ``changes`` must then
+        be a result of ``net``.
     """
     ends = sums._ends()
     if ends and not touched:
@@ -118,13 +119,14 @@ def groups_with_changes(
 
 
 def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = False, asked: str = "") -> str:
-    """Columns: the table's, ``_action``, and ``ROWS_OF_KEY``, which is 1. A group to which nothing was added
-    does not appear.
+    """SQL of the new rows. Groups without a change are excluded.
+
+    Columns: those of the table, ``_action``, and ``ROWS_OF_KEY``, which is 1.
 
     :param groups: SQL of the groups with their changes, with or without ``images``.
-    :param images: also the stored row of each group that appears, as ``-U``.
-    :param asked: SQL of the groups that have lost an extreme, as ``left_groups`` tells: the key, and their
-        extremes now.
+    :param images: whether to add the stored row of each returned group as ``-U``.
+    :param asked: SQL of the groups that have lost an extreme (see ``left_groups``): the key, and their
+        current extremes.
     """
     ends = sums._ends(is_asked=bool(asked))
     types = table.types
@@ -148,7 +150,7 @@ def added(table: KeyedTable, sums: SumColumns, groups: str, *, images: bool = Fa
     )
     rows = quote(sums.rows)
     action = "'U'" if sums.whole else f"CASE WHEN {rows} = 0 THEN 'D' ELSE 'U' END"
-    # A group that came and went between two refreshes was never stored.
+    # A group that appeared and disappeared between two refreshes was never stored.
     gone = "" if sums.whole else f"\n  AND NOT ({rows} = 0 AND {quote('_arctic_added_' + sums.rows)} = 0)"
     kept = _Images(table) if images else None
     if asked:
@@ -166,10 +168,10 @@ WHERE ({differs}){gone}"""
 
 
 def left_groups(sums: SumColumns, groups: str, key: Sequence[str]) -> str:
-    """The groups that go on and have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
+    """The remaining groups that have lost an extreme that is not ``spare``; columns ``key_0``, ``key_1``, ...
 
     :param groups: SQL of the groups with their changes.
-    :param key: the columns of the key, in the order in which they are numbered.
+    :param key: the key columns, in the order in which they are numbered.
     """
     listed = ", ".join(f"{quote(name)} AS key_{place}" for place, name in enumerate(key))
     left = " OR ".join(end.has_left for end in sums._ends().values() if not end.is_spare)
@@ -177,7 +179,7 @@ def left_groups(sums: SumColumns, groups: str, key: Sequence[str]) -> str:
 
 
 def _with_asked(table: KeyedTable, groups: str, asked: str, ends: Sequence[str]) -> str:
-    """Groups beside what was asked of them."""
+    """Join groups with their recomputed extremes."""
     values = "".join(f", a.{quote(name)} AS {quote('_asked_' + name)}" for name in ends)
     same = " AND ".join(f"g.{quote(name)} = a.{quote(name)}" for name in table.key)
     return f"""\
@@ -195,7 +197,8 @@ FROM (
 
 
 def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str], more: str) -> str:
-    """Of a group that is gone nothing is computed: it might divide by its count."""
+    """Add the derived columns. They are not computed for a deleted group, because they might divide by
+    its count."""
     shown = ",\n  ".join(
         f"CAST(CASE WHEN {quote(ACTION)} = 'U' THEN {derived[name]} END AS {type_}) AS {quote(name)}"
         if name in derived
@@ -206,7 +209,7 @@ def _with_derived(table: KeyedTable, sums: str, derived: Mapping[str, str], more
 
 
 class _Images:
-    """The stored row of each group, carried along as columns and shown as a row of its own in the end."""
+    """The stored row of each group, carried along as columns and returned as a separate row at the end."""
 
     def __init__(self, table: KeyedTable) -> None:
         self.table = table
@@ -227,7 +230,7 @@ class _Images:
 
     @property
     def of_group(self) -> str:
-        """A group has one stored row at most, so that the first one is the only one."""
+        """SQL of the stored row. A group has at most one, so the first one is the only one."""
         first = (f"first({quote(_IMAGE + name)}, true) AS {quote(_IMAGE + name)}" for name in self.others)
         there = f"bool_or(NOT {_IS_CHANGE}) AS {quote(_IMAGE_THERE)}"
         return "".join(f",\n    {one}" for one in (there, *first))
@@ -250,9 +253,8 @@ LATERAL VIEW explode({each}) AS {_IS_IMAGE}"""
 
 
 def net(changes: str, table: KeyedTable, sums: SumColumns) -> str:
-    """What the changes come to for each group and each value of its extremes: one that was gained and lost
-    again is neither.
-    """
+    """The net change for each group and each value of its extremes. A value that was added and removed
+    again is excluded."""
     values = quote_all([*table.key, *sums.extremes])
     listed = ", ".join(f"sum({quote(name)}) AS {quote(name)}" for name in sums.numbers)
     return f"SELECT {values}, {listed}\nFROM (\n{changes}\n)\nGROUP BY {values}"
@@ -270,9 +272,11 @@ def _total(name: str) -> str:
 class _End:
     """A MIN or MAX value of a group.
 
-    :param which: ``min`` or ``max``. :param rows: the column that counts rows.
-    :param other: the column of the other end, and :param counter: that of the number of values; or nothing.
-    :param is_asked: whether groups that have lost it were asked.
+    :param which: ``min`` or ``max``.
+    :param rows: the column that counts rows.
+    :param other: the column of the opposite extreme, and ``counter``: that of the number of values; both
+        optional.
+    :param is_asked: whether the groups that have lost it were recomputed.
     """
 
     name: str
@@ -285,7 +289,8 @@ class _End:
 
     @property
     def totals(self) -> str:
-        """The stored value with the gained ones; the stored, the best lost, the best gained one."""
+        """SQL of the stored value combined with the added ones; the stored, the best removed and the best
+        added value."""
         value, count = quote(self.name), quote(self.rows)
         parts = {
             self.name: f"NOT {_IS_CHANGE} OR {count} > 0",
@@ -304,7 +309,7 @@ class _End:
         asked = f"WHEN {_IS_ASKED} THEN {quote('_asked_' + self.name)} " if self.is_asked else ""
         if self.is_spare:
             left = f"{left} OR {self._is_unknown}"
-        # A group that was not asked has lost it since.
+        # A group that was not recomputed has lost its extreme since.
         found = "NULL" if self.is_spare else f"raise_error({literal(EXTREME_LEFT)})"
         return f"CASE WHEN {gone} THEN NULL {asked}WHEN {left} THEN {found} ELSE {value} END"
 
@@ -318,15 +323,16 @@ class _End:
 
     @property
     def _is_unknown(self) -> str:
-        """Whether it has left its group before: there were values, and none is stored."""
+        """SQL condition: the group has lost its extreme before, so it has values and none is stored."""
         return (
             f"{quote('_arctic_stored_' + self.name)} IS NULL AND {quote('_arctic_were_' + self.counter)} > 0"
         )
 
     @property
     def has_left(self) -> str:
-        """Whether a group that goes on has lost its stored value, and gained none that is as good. Where all
-        its values were one, it has only if none of these is left.
+        """SQL condition: a remaining group has lost its stored value and gained no better one.
+
+        If all values were equal, this requires that none of them is left.
         """
         stored, lost, gained = (quote(f"_arctic_{kind}_{self.name}") for kind in ("stored", "lost", "gained"))
         reaches = "<=" if self.which == "min" else ">="
@@ -341,7 +347,7 @@ class _End:
 
 
 def _staying(counter: str) -> str:
-    """How many values were stored, and how many of these at least are there still."""
+    """SQL of the number of stored values, and a lower bound of those that remain."""
     count = quote(counter)
     were = f"sum(CASE WHEN NOT {_IS_CHANGE} THEN {count} END)"
     staying = f"sum(CASE WHEN NOT {_IS_CHANGE} OR {count} < 0 THEN {count} END)"

@@ -1,7 +1,7 @@
 """The keyed table as a value, and its form as properties of the public view.
 
-The view's properties are the only place where a keyed table is described; replacing the
-view is what switches all of it at once.
+A keyed table is described only by the properties of its view, so a replacement of the view switches all of
+them at once.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ OFFSET = "_offset"
 TXN = "_txn"
 SYSTEM_COLUMNS = (ACTION, OFFSET, TXN)
 MARKER_TXN = 0
-"""The ``_txn`` of bucket markers: rows that are no change, see ``write.mark_buckets``."""
+"""The ``_txn`` of bucket markers, which are rows without a change, see ``write.mark_buckets``."""
 RESERVED_COLUMNS = (*SYSTEM_COLUMNS, "_row_id", "_last_updated_sequence_number")
 
 PROPERTY_PROTOCOL = "arctic.protocol"
 PROPERTY_OF = "arctic.of"
 """On base and change: the dotted name of the keyed table they were made for."""
 PROPERTY_ID = "arctic.id"
-"""On base and change: an id of our own, so that a reused name is never taken for the same table."""
+"""On base and change: a unique id, which distinguishes the table from another one with the same name."""
 PROPERTY_CREATED = "arctic.created-ms"
 PROPERTY_TOMBSTONES = "arctic.tombstone-retention-s"
 _KEY, _LAYOUT, _OWNER = "arctic.key", "arctic.layout", "arctic.owner"
 _SEQUENCE, _SIDE_PROTOCOL = "arctic.sequence-by", "arctic.side-protocol"
 _HIDDEN = "arctic.hidden"
-"""Names and types of the columns that are stored and not shown. The view does not tell them otherwise."""
+"""Names and types of the columns that are stored and not shown, because the view does not contain them."""
 
 PROPERTY_PROJECTED = "arctic.projected"
 
@@ -53,7 +53,7 @@ _SIDE = re.compile(r"(?P<of>.+)__(?P<role>base|change)_(?P<generation>\d+)", re.
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the logical table; ``type`` in Spark's words."""
+    """A column of the logical table; ``type`` is a Spark type."""
 
     name: str
     type: str
@@ -62,7 +62,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Generation:
-    """One base+change pair. ``base_id`` and ``change_id`` are the tables' ``arctic.id``."""
+    """One pair of base and change table. ``base_id`` and ``change_id`` are the tables' ``arctic.id``."""
 
     number: int
     base_id: str
@@ -71,7 +71,7 @@ class Generation:
     """The column that orders the changes of a key; ``None`` for the order in which they were committed."""
 
     def to_list(self) -> list[int | str]:
-        """The form in which the next generation's view keeps it."""
+        """The form in which the view of the next generation stores it."""
         found: list[int | str] = [self.number, self.base_id, self.change_id]
         return found if self.sequence_by is None else [*found, self.sequence_by]
 
@@ -94,33 +94,37 @@ class KeyedTable:
     tombstone_retention_s: int = DEFAULT_TOMBSTONE_RETENTION_S
     """With a sequence: how long a merged delete is kept, because an older row may still come."""
     hidden: tuple[str, ...] = ()
-    """The columns, among ``columns``, that the view does not show: what refreshes keep for themselves."""
+    """The columns, among ``columns``, that the view does not show. They are internal state of refreshes."""
 
     projected: str = ""
-    """While columns inside the sides are changed: a number of the run that does. The view then names the
-    fields that it shows, whatever else the sides have by now; see ``columns_at.projected``."""
+    """While columns of the side tables are changed: the number of the run that changes them. The view
+    then names the fields that it shows, even if the side tables have others; see
+    ``columns_at.projected``."""
 
     @property
     def visible(self) -> KeyedTable:
-        """The table as its readers know it."""
+        """The table without hidden columns."""
         shown = tuple(column for column in self.columns if column.name not in self.hidden)
         return replace(self, columns=shown, hidden=()) if self.hidden else self
 
     @property
     def made_as(self) -> Name:
-        """The name under which the side tables were made."""
+        """The name under which the side tables were created."""
         return self.name.sibling(self.root or self.name.identifier)
 
     @property
     def base(self) -> Name:
+        """The name of the base table."""
         return side_name(self.made_as, "base", self.generation.number)
 
     @property
     def change(self) -> Name:
+        """The name of the change table."""
         return side_name(self.made_as, "change", self.generation.number)
 
     @property
     def sequence_by(self) -> str | None:
+        """The column that orders the changes of a key; ``None`` for the order of commits."""
         return self.generation.sequence_by
 
     @property
@@ -134,16 +138,17 @@ class KeyedTable:
 
     @property
     def column_names(self) -> tuple[str, ...]:
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def types(self) -> dict[str, str]:
-        """Spark type by column name, in the table's order."""
+        """Spark type by column name, in the order of the table."""
         return {column.name: column.type for column in self.columns}
 
     @property
     def side_tables(self) -> tuple[Name, ...]:
-        """Every table that belongs to this one, those of the previous generation included."""
+        """All tables that belong to this one, including those of the previous generation."""
         generations = [self.generation, *([self.previous] if self.previous else [])]
         return tuple(
             side_name(self.made_as, role, generation.number)
@@ -152,6 +157,7 @@ class KeyedTable:
         )
 
     def to_properties(self) -> dict[str, str]:
+        """The properties of the view that describe the table."""
         properties = {
             PROPERTY_PROTOCOL: str(self.protocol),
             "arctic.generation": str(self.generation.number),
@@ -160,7 +166,7 @@ class KeyedTable:
             "arctic.change": self.change.identifier,
             "arctic.change-id": self.generation.change_id,
             **self._description(),
-            # Always written: replacing a view keeps properties that the new one does not name.
+            # Always written, because a replaced view keeps properties that the new one does not name.
             "arctic.previous": "",
             PROPERTY_PROJECTED: self.projected,
             "arctic.required": json.dumps(list(self.required)) if self.required else "",
@@ -176,7 +182,7 @@ class KeyedTable:
         return {_SIDE_PROTOCOL: str(alone.protocol), **self._description()}
 
     def _description(self) -> dict[str, str]:
-        """What neither files nor columns tell."""
+        """The properties that neither files nor columns contain."""
         return {
             _KEY: json.dumps(list(self.key)),
             _LAYOUT: self.layout.to_json(),
@@ -188,7 +194,7 @@ class KeyedTable:
 
 
 def side_name(of: Name, role: str, generation: int) -> Name:
-    """The name of a base or change table. Nobody else builds such a name."""
+    """The name of a base or change table. No other function builds such a name."""
     return of.sibling(f"{of.identifier}__{role}_{generation}")
 
 
@@ -202,27 +208,29 @@ def side_generation(of: Name, identifier: str) -> int | None:
 
 def is_keyed(properties: Mapping[str, str]) -> bool:
     """Whether a view with these properties is the public name of a keyed table."""
-    # Replacing a view keeps the properties of the old one, so "no longer keyed" is an empty value.
+    # A replaced view keeps the properties of the old one, so a view that is no longer keyed has an empty
+    # value.
     return bool(properties.get(PROPERTY_PROTOCOL))
 
 
 def hides(properties: Mapping[str, str], identifier: str) -> bool:
     """Whether a keyed view with these properties hides the table ``identifier`` of its schema.
 
-    Of whatever generation: one that the view does not name is a build under way, or an abandoned one.
+    This applies to any generation: one that the view does not name is being built or was abandoned.
     """
     root = side_root(identifier)
     return root is not None and root == side_root(properties.get("arctic.base", ""))
 
 
 def stored_key(properties: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The key of the generation that a base table belongs to; ``None`` where the table does not say."""
+    """The key of the generation that a base table belongs to; ``None`` if the table does not record it."""
     text = properties.get(_KEY)
     return tuple(json.loads(text)) if text else None
 
 
 def side_root(identifier: str) -> str | None:
-    """What an identifier is a side table of, by its name; ``None`` where it is none.
+    """The name of the keyed table whose side table would have this identifier; ``None`` for other
+    identifiers.
 
     >>> side_root("orders__change_3"), side_root("orders")
     ('orders', None)
@@ -240,12 +248,12 @@ def from_sides(
     columns: tuple[Column, ...],
     required: tuple[str, ...],
 ) -> KeyedTable:
-    """A generation as its base table describes it, where no view does.
+    """A generation from the description in its base table, for a generation without a view.
 
-    :param ids: of the base, and of the change table.
-    :param properties: the base table's.
+    :param ids: the ids of the base and the change table.
+    :param properties: the properties of the base table.
     :raises NewerProtocol: a newer dbt-arctic wrote it.
-    :raises DamagedKeyedTable: an older dbt-arctic made it, or its properties were changed.
+    :raises DamagedKeyedTable: an older dbt-arctic created it, or its properties were changed.
     """
     try:
         _refuse_newer(name, int(properties[_SIDE_PROTOCOL]))
@@ -271,7 +279,7 @@ def from_sides(
 
 
 def hidden_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns that a view or a base table with these properties says that the view does not show."""
+    """The hidden columns, from the properties of a view or a base table."""
     return tuple(column.name for column in _hidden(properties))
 
 
@@ -293,10 +301,10 @@ def _refuse_newer(name: Name, protocol: int) -> None:
 
 
 def from_properties(name: Name, properties: Mapping[str, str], columns: tuple[Column, ...]) -> KeyedTable:
-    """Read a keyed table back from its view, whose columns are given.
+    """Parse a keyed table from the properties of its view, with the given columns.
 
     :raises NewerProtocol: a newer dbt-arctic wrote it.
-    :raises DamagedKeyedTable: a property is missing or unreadable.
+    :raises DamagedKeyedTable: a property is missing or invalid.
     """
     try:
         _refuse_newer(name, int(properties[PROPERTY_PROTOCOL]))

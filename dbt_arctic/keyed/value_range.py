@@ -1,4 +1,4 @@
-"""Between which values a column lies."""
+"""The range of values of a column."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class ValueRange(NamedTuple):
-    """The least and the greatest value of a column, as SQL literals."""
+    """The minimum and maximum of a column, as SQL literals."""
 
     least: str
     greatest: str
 
     def holds(self, column: str) -> str:
-        """The condition that a column lies in the range.
+        """SQL condition that a column is in the range.
 
         >>> ValueRange("1", "9").holds("`id`")
         '`id` BETWEEN 1 AND 9'
@@ -22,6 +22,6 @@ class ValueRange(NamedTuple):
 
 
 Ranges = Mapping[str, ValueRange]
-"""By the names of columns."""
+"""Ranges by column name."""
 
 __all__ = ["Ranges", "ValueRange"]

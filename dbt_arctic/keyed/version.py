@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from dbt_arctic.errors import ConfigError
 
 PROPERTY_CONSUMED = "arctic.consumed"
-"""In a snapshot's summary: the version of each upstream that the data was computed from."""
+"""In the summary of a snapshot: the version of each upstream from which the data was computed."""
 
 FINGERPRINT = "arctic.plan"
-"""Among the consumed versions of a commit: the query whose result its rows are."""
+"""Among the consumed versions of a commit: the fingerprint of the query that its rows are the result of."""
 
 ASKED_AT = "arctic.time"
 """Among the consumed versions of a commit: the time at which the query was evaluated, if the result depends
@@ -24,9 +24,9 @@ _TOKEN = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Version:
-    """A readable state of a keyed table: a pair of snapshots that belong together.
+    """A readable state of a keyed table: a consistent pair of snapshots.
 
-    The invariant of every such pair: trimmed(change) ⊆ merged(base) ⊆ history(change).
+    The invariant of every pair: trimmed(change) ⊆ merged(base) ⊆ history(change).
     """
 
     generation: int
@@ -40,6 +40,7 @@ class Version:
 
     @classmethod
     def parse(cls, token: str, where: str = "") -> Version:
+        """Parse a token."""
         match = _TOKEN.fullmatch(token.strip())
         if match is None:
             raise ConfigError(
@@ -55,17 +56,17 @@ class Version:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text is a version of a keyed table; of a plain one it is a snapshot's number."""
+    """Whether a text is a version of a keyed table; that of a plain table is a snapshot id."""
     return _TOKEN.fullmatch(text.strip()) is not None
 
 
 @dataclass(frozen=True)
 class Consumed:
-    """One upstream as a model last read it.
+    """The version of one upstream that a model last read.
 
-    ``table_id`` is the change table's ``arctic.id`` for a keyed upstream and the metadata
-    location's folder for a plain Iceberg table; another id means another table of the same name.
-    ``version`` is a token for a keyed upstream, a snapshot id for a plain one.
+    ``table_id`` is the change table's ``arctic.id`` for a keyed upstream, and the folder of the metadata for
+    a plain Iceberg table. A different id means a different table of the same name. ``version`` is a token for
+    a keyed upstream, and a snapshot id for a plain one.
     """
 
     table_id: str
@@ -73,7 +74,7 @@ class Consumed:
 
 
 def of_relations(consumed: Mapping[str, Consumed]) -> dict[str, Consumed]:
-    """The versions of relations, without what says of which query the rows are the result."""
+    """The versions of relations, without the entries that identify the query."""
     return {name: one for name, one in consumed.items() if name not in (FINGERPRINT, ASKED_AT)}
 
 
@@ -83,4 +84,5 @@ def encode_consumed(consumed: Mapping[str, Consumed]) -> str:
 
 
 def decode_consumed(text: str) -> dict[str, Consumed]:
+    """Parse the form in which consumed versions are committed."""
     return {name: Consumed(str(entry[0]), str(entry[1])) for name, entry in json.loads(text).items()}

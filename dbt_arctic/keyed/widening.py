@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _WIDENINGS = {("int", "bigint"), ("float", "double")}
 PROMOTED = frozenset({"int", "float", "decimal"})
-"""The kinds of types that a column may have got a wider one in place of."""
+"""The kinds of types to which a column may have been widened from another type."""
 
 
 def can_widen(old: str, new: str) -> bool:
@@ -23,5 +23,5 @@ def can_widen(old: str, new: str) -> bool:
 
 
 def is_widened(then: str, now: str) -> bool:
-    """Whether what was stored as one type is read as another, wider one."""
+    """Whether a stored type is read as a different, wider one."""
     return then != now and can_widen(then, now)

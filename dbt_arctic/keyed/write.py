@@ -12,7 +12,7 @@ from dbt_arctic.keyed.names import Name, literal, quote, quote_all
 from dbt_arctic.keyed.table import ACTION, MARKER_TXN, OFFSET, RESERVED_COLUMNS, TXN, KeyedTable
 
 ROWS_OF_KEY = "_arctic_rows"
-"""How many rows of a batch have the key of this one. A batch that says so itself is not asked again."""
+"""The number of rows in a batch with the key of a row, if the batch already has it."""
 
 _ROWS = quote(ROWS_OF_KEY)
 _RANK = quote("_arctic_rank")
@@ -20,22 +20,23 @@ _RANK = quote("_arctic_rank")
 _BUCKET = quote("_arctic_bucket")
 
 _OPEN_FILES = 64
-"""That a task may write at a time, each with what it has not written yet in memory."""
+"""Maximum number of files that a task writes concurrently, each with buffered rows in memory."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A model's SQL as upserts and deletes of keys.
+    """The SQL of a model as upserts and deletes of keys.
 
-    :param sql: the model's compiled SQL.
-    :param columns: the columns to write, in the table's order; ``None`` values fill what the model lacks.
-    :param model_columns: what the SQL produces.
-    :param deduplicate_by: SQL expressions; of several rows of a key the greatest wins.
-    :param sequence_by: the column that orders a key's changes; it decides before ``deduplicate_by`` does.
-    :param delete_when: SQL condition over the model's columns; rows that meet it are deletes.
-    :param images: some rows are before-images, ``-U``: of a key that has another row in the batch.
+    :param sql: the compiled SQL of the model.
+    :param columns: the columns to write, in the order of the table. Columns that the model lacks are NULL.
+    :param model_columns: the columns of the SQL.
+    :param deduplicate_by: SQL expressions; of several rows with one key, the greatest wins.
+    :param sequence_by: the column that orders the changes of a key; it takes precedence over
+        ``deduplicate_by``.
+    :param delete_when: SQL condition over the model's columns; rows for which it is true are deletes.
+    :param images: whether some rows are before-images, ``-U``, of keys that have another row in the batch.
     :param counted: whether the SQL has ``ROWS_OF_KEY``.
-    :param checks: what every row that is stored must meet; a delete stores nothing but its key.
+    :param checks: constraints on every stored row; a delete stores only its key.
     """
 
     model: str
@@ -57,6 +58,7 @@ class Batch:
 
     @property
     def has_action(self) -> bool:
+        """Whether the SQL has a column ``_action``."""
         return ACTION in self._produced
 
     @property
@@ -99,19 +101,22 @@ class Batch:
 
     @property
     def is_checked_as_stored(self) -> bool:
-        """Whether a new table tells that a key came twice: nothing needs the rows of a key side by side, and
-        none of them is a delete, which a base does not store.
+        """Whether duplicate keys can be found in a new table after it is written.
+
+        This requires that nothing compares the rows of a key, and that none of them is a delete, which a base
+        does not store.
         """
         return not (self.counted or self.can_delete or self.sequence_by or self.deduplicate_by)
 
     def collapsed(self, txn: int, *, as_stored: bool = False, bucket: str = "") -> str:
-        """One row a key: the columns, ``_action``, ``_offset`` and ``_txn``.
+        """SQL with one row per key: the columns, ``_action``, ``_offset`` and ``_txn``.
 
-        NULL keys, undecided duplicates and rows that break a constraint fail the statement from inside
-        the column ``_offset``, which the table stores, so no optimisation can drop the check.
+        NULL keys, ambiguous duplicates and rows that violate a constraint fail the statement from inside the
+        column ``_offset``, which is stored, so that no optimization can drop the check.
 
-        :param as_stored: duplicates are left to ``duplicates_in``.
-        :param bucket: SQL of a row's bucket: rows are brought there before those of a key meet, and stay.
+        :param as_stored: whether duplicates are left to ``duplicates_in``.
+        :param bucket: SQL of the bucket of a row. Rows are shuffled by bucket before they are grouped by key,
+            and stay there.
         """
         source, key = self.sql, quote_all(self.key)
         if bucket:
@@ -164,14 +169,14 @@ FROM (
             if self.images:
                 conditions.append(f"WHEN {quote(ACTION)} = '-U' THEN '-U'")
         if self.delete_when:
-            end = "\n" if "--" in self.delete_when else ""  # it may end in a comment
+            end = "\n" if "--" in self.delete_when else ""  # the condition may end with a comment
             conditions.append(f"WHEN ({self.delete_when}{end}) THEN 'D'")
         return f"CASE {' '.join(conditions)} ELSE 'U' END" if conditions else "'U'"
 
     def duplicates_in(self, base: Name, *, in_place: bool) -> str:
-        """SQL of a number: 0, where each key of a base has one row; else it fails. Reads nothing but keys.
+        """SQL that returns 0 if each key of a base has one row, and otherwise fails. Reads only keys.
 
-        :param in_place: bucket by bucket, each by one task; else keys are shuffled.
+        :param in_place: bucket by bucket, each in one task; otherwise keys are shuffled.
         """
         key = quote_all(self.key)
         keys = base.sql if in_place else f"(SELECT /*+ REPARTITION({key}) */ {key} FROM {base.sql}) AS k"
@@ -241,34 +246,33 @@ def insert_into_change(
     branch: str | None = None,
     cores: int | None = None,
 ) -> str:
-    """The one commit of a batch: an append to the change table, on main or on a branch.
+    """SQL of the single commit of a batch: an append to the change table, on main or on a branch.
 
-    :param table: with the number of buckets that its change table has now.
-    :param cores: that Spark has, where that is known. With no more than buckets, rows are shuffled once.
+    :param table: with the current number of buckets of its change table.
+    :param cores: the number of Spark's cores, if known. If it is not above the number of buckets, rows are
+        shuffled once.
     """
     target = table.change.sql if branch is None else table.change.branch(branch)
     few = cores is not None and cores <= table.layout.buckets and not batch.counted
     bucket = _own_buckets(table, as_stored=True) if few else ""
-    # Where the rows of a key have met in their bucket, Iceberg need not bring them there once more. If the
-    # number of buckets is another one by now, a task meets some of more.
+    # Rows were already shuffled by bucket, so Iceberg need not shuffle them again. If the number of buckets
+    # has changed since, a task writes several buckets.
     options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"} if bucket else {}
     rows = batch.collapsed(txn, bucket=bucket)
     return _insert(target, batch.columns, {PROPERTY_TXN: str(txn), **properties}, rows, options)
 
 
 def insert_rows(table: KeyedTable, txn: int, properties: Mapping[str, str], select: str, branch: str) -> str:
-    """The one commit of a computed write: rows with the table's columns, ``_action``, ``_offset`` and
-    ``_txn``, appended to a branch of the change table.
-    """
+    """SQL of the single commit of a computed write: appends complete rows to a branch of the change table."""
     return _insert(
         table.change.branch(branch), table.column_names, {PROPERTY_TXN: str(txn), **properties}, select
     )
 
 
 def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) -> str:
-    """The rows of a new generation: upserts only, checked like every batch.
+    """SQL of the rows of a new generation: upserts only, checked like every batch.
 
-    Where ``batch.is_checked_as_stored``, duplicates are still to be looked for.
+    If ``batch.is_checked_as_stored``, duplicates must be checked afterwards.
     """
     columns, layout = quote_all(batch.columns), table.layout
     # The check is in a filter here, because the base has no column that could store it. The task number makes
@@ -280,7 +284,7 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
     )
     options = {"distribution-mode": "hash"}
     if bucket := _own_buckets(table):
-        # Iceberg would sort by bucket and then by key. A task has few buckets and a file for each of them
+        # Iceberg would sort by bucket and then by key. A task has few buckets and one file for each of them
         # anyway, and Spark sorts faster by a single column. A large bucket is split between tasks.
         options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
         rows = (
@@ -291,21 +295,21 @@ def fill_base(table: KeyedTable, batch: Batch, properties: Mapping[str, str]) ->
 
 
 def fill_tombstones(table: KeyedTable, batch: Batch, txn: int, properties: Mapping[str, str]) -> str:
-    """The deletes of a new generation's first rows: with a sequence, an older row of their keys may come."""
+    """SQL of the deletes in a new generation with a sequence: older rows of their keys may arrive."""
     columns = quote_all([*batch.columns, ACTION, OFFSET, TXN])
     select = f"SELECT {columns}\nFROM (\n{batch.collapsed(txn)}\n)\nWHERE {quote(ACTION)} = 'D'"
     return _insert(table.change.sql, batch.columns, {PROPERTY_TXN: str(txn), **properties}, select)
 
 
 def mark_buckets(table: KeyedTable, properties: Mapping[str, str], offset: str = "0L") -> str:
-    """The first commit of a change table: in each bucket a row that is no change and is never trimmed.
+    """SQL of the first commit of a change table: a marker row in each bucket, which is never trimmed.
 
-    Spark joins in place only what has the same buckets on both sides: without markers, a change
-    table that is empty or has changes in some buckets only would have everything shuffled. Every
-    read of changes leaves a marker out, because it looks like a before-image. A type with fewer
-    values than it takes to meet every bucket gets fewer markers, which costs a shuffle, not a row.
+    Spark joins without a shuffle only if both sides have the same buckets. Without markers, a change table
+    that is empty or has changes in some buckets would be shuffled. Every read of changes excludes markers,
+    because they look like before-images. A type with too few values for all buckets gets fewer markers, which
+    costs a shuffle but no row.
 
-    :param offset: SQL of 0, which fails where the table must not be shown.
+    :param offset: SQL of 0, which fails if the table must not be published.
     """
     bucket_by = next(column for column in table.columns if column.name == table.layout.bucket_by)
     buckets, layout = table.layout.buckets, table.layout
@@ -314,7 +318,7 @@ def mark_buckets(table: KeyedTable, properties: Mapping[str, str], offset: str =
         for column in table.columns
     )
     value = quote(bucket_by.name)
-    # A table that was adopted without buckets has one marker: it joins by a shuffle in any case.
+    # An adopted table without buckets has one marker, because it joins with a shuffle in any case.
     each = layout.bucket_expression(table.name.catalog) if buckets else "true"
     select = f"""\
 SELECT {row}, '-U', {offset}, {MARKER_TXN}L
@@ -328,7 +332,7 @@ FROM (
 
 
 def _numbered(type_: str) -> str:
-    """An expression that gives a value of the type for each ``id``, or NULL where it has no more."""
+    """SQL of a value of the type for each ``id``; NULL if there are not enough values."""
     expressions = {
         "date": "date_add(DATE'1970-01-01', CAST(id AS INT))",
         "timestamp": "timestamp_seconds(id)",
@@ -339,17 +343,18 @@ def _numbered(type_: str) -> str:
 
 
 def create_branch(table: Name, branch: str, snapshot_id: int | None) -> str:
-    """A branch at a snapshot; of a table without any snapshot, an empty one."""
+    """The statement that creates a branch at a snapshot; an empty one if the table has no snapshot."""
     at = "" if snapshot_id is None else f" AS OF VERSION {snapshot_id}"
     return f"ALTER TABLE {table.sql} CREATE BRANCH {quote(branch)}{at}"
 
 
 def drop_branch(table: Name, branch: str) -> str:
+    """The statement that drops a branch."""
     return f"ALTER TABLE {table.sql} DROP BRANCH IF EXISTS {quote(branch)}"
 
 
 def fast_forward(table: Name, branch: str) -> str:
-    """Compare-and-swap: main becomes the branch's head, unless main moved since."""
+    """The statement for a compare-and-swap: main becomes the branch's head, unless main has moved."""
     return (
         f"CALL {quote(table.catalog)}.system.fast_forward("
         f"table => {table.procedure_argument()}, branch => 'main', to => {literal(branch)})"
@@ -357,7 +362,7 @@ def fast_forward(table: Name, branch: str) -> str:
 
 
 def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mapping[str, str]) -> str:
-    """An empty commit to a branch: it says something that is to outlive the commit that said it."""
+    """The statement for an empty commit on a branch, whose properties repeat those of an expiring commit."""
     listed = quote_all(columns)
     return (
         f"INSERT INTO {table.branch(branch)} WITH ({_properties(properties)}) ({listed})\n"
@@ -366,11 +371,11 @@ def carry_on(table: Name, branch: str, columns: Sequence[str], properties: Mappi
 
 
 def _own_buckets(table: KeyedTable, *, as_stored: bool = False) -> str:
-    """SQL of a row's bucket where rows are distributed by it here; else Iceberg does, with few open files."""
+    """SQL of the bucket of a row if rows are shuffled here; otherwise empty, and Iceberg shuffles them."""
     layout = table.layout
     if not 0 < layout.buckets <= _OPEN_FILES or layout.partition_by:
         return ""
-    # A batch may have the column in another type, which the table casts; in the new one it is what it is.
+    # The batch may have a different type for the column, which the table casts.
     cast = f"TRY_CAST({quote(layout.bucket_by)} AS {table.types[layout.bucket_by]})" if as_stored else ""
     return layout.bucket_expression(table.name.catalog, cast)
 
@@ -388,6 +393,6 @@ def _insert(
 
 
 def _properties(properties: Mapping[str, str], options: Mapping[str, str] | None = None) -> str:
-    """What the commit says, and how its rows are written."""
+    """The options of a write: snapshot properties and write options."""
     said = {f"snapshot-property.{name}": value for name, value in properties.items()}
     return ", ".join(f"{quote(name)}={literal(value)}" for name, value in {**(options or {}), **said}.items())
